@@ -1,4 +1,4 @@
-//! What a booking costs: beside none and beside ten thousand of a year, in a calendar of one's own and in a copy.
+//! The cost of a booking, in an empty calendar and beside ten thousand bookings of a year, in the calendar itself and in a copy.
 
 use std::{hint::black_box, time::Duration};
 
@@ -28,7 +28,7 @@ fn held(number: u64) -> BookingKey {
     BookingKey::Hold(HoldId { cart, request: RequestHash(number), part: 0, attempt: 0 })
 }
 
-/// Bookings of half an hour, evenly over a year; half of them are holds.
+/// Bookings of half an hour, evenly over a year. Half of them are holds.
 fn year_of(count: u64) -> Calendar {
     let mut calendar = Calendar::new();
     for number in 0..count {
@@ -41,7 +41,7 @@ fn year_of(count: u64) -> Calendar {
 const SIZES: [(u64, &str); 4] =
     [(0, "nothing"), (100, "100 of a year"), (1_000, "1 000 of a year"), (10_000, "10 000 of a year")];
 
-/// A booking that fits, in July: asked, written and taken out again.
+/// A booking in July that fits. It is asked for, written and removed again.
 fn booking(criterion: &mut Criterion) {
     for (count, name) in SIZES {
         let mut calendar = year_of(count);
@@ -64,7 +64,7 @@ fn booking(criterion: &mut Criterion) {
     }
 }
 
-/// The same in a copy: it copies the leaves it writes to.
+/// The same in a copy, which copies the leaves that it writes to.
 fn copies(criterion: &mut Criterion) {
     for (count, name) in SIZES {
         let calendar = year_of(count);
@@ -82,7 +82,7 @@ fn copies(criterion: &mut Criterion) {
     }
 }
 
-/// Searches in a year that is nearly full: the worst there is to look through.
+/// Searches in a year that is nearly full, which take longest.
 fn searches(criterion: &mut Criterion) {
     let calendar = year_of(10_000);
     let hours = || {

@@ -1,4 +1,4 @@
-//! What the directory costs with 5 000 venues: to be filled, and to be searched.
+//! The cost of filling and searching the directory with 5 000 venues.
 
 use std::{hint::black_box, time::Duration};
 
@@ -20,7 +20,7 @@ fn venues() -> Vec<(Id, Listing)> {
     (0..VENUES).map(venue).collect()
 }
 
-/// Each put is made to a copy while the original lives, as between an actor and what is committed.
+/// Each put is made to a copy while the original lives, as between an actor and the committed state.
 fn filled(venues: &[(Id, Listing)]) -> Directory {
     venues.iter().fold(Directory::new(), |directory, (id, listing)| {
         let mut copy = directory.clone();

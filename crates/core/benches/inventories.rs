@@ -1,5 +1,5 @@
-//! What the next hold costs an inventory that has much already, beside one that has nothing: applied to a copy that
-//! shares everything with the state it is of, as replicas and actors do with what is committed.
+//! The cost of the next hold of an inventory that has much already, and of one that has nothing. The hold is applied to a copy
+//! that shares everything with its original, as replicas and actors do with the committed state.
 
 use std::{hint::black_box, sync::Arc, time::Duration};
 

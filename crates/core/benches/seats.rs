@@ -1,4 +1,4 @@
-//! What a hold costs: decided and applied, and as a whole turn of the hosts.
+//! The cost of a hold, decided and applied, and as a whole turn of the hosts.
 
 use std::{hint::black_box, sync::Arc, time::Duration};
 
@@ -77,7 +77,7 @@ fn session_host(layout: &Arc<Layout>) -> Host<u32> {
     Host::new(Entity::Session(id("s")), Some(session(layout)), Arc::new(Rules::default()))
 }
 
-/// Every hold of five of a session of 900, one after the other: what one of them costs.
+/// Holds of five seats of a session of 900 until it is sold out. The throughput is of single holds.
 fn holds(criterion: &mut Criterion) {
     let layout = hall(30, 30);
     let mut group = criterion.benchmark_group("session");
@@ -100,7 +100,7 @@ fn holds(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What a replica does with the same holds.
+/// The same holds as a replica applies them.
 fn applies(criterion: &mut Criterion) {
     let layout = hall(30, 30);
     let mut host = session_host(&layout);
@@ -126,7 +126,7 @@ fn applies(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Decides only: seats that are taken, so nothing changes.
+/// Only decides. The seats are taken, so nothing changes.
 fn refusals(criterion: &mut Criterion) {
     let mut host = session_host(&hall(30, 30));
     let mut turn = Turn::default();
@@ -149,7 +149,7 @@ fn bests(criterion: &mut Criterion) {
         let empty = session_host(&layout);
         let mut full = session_host(&layout);
         let mut turn = Turn::default();
-        // Every seat but the last row's: the worst there is to look through.
+        // Every seat except those of the last row, which takes longest to search.
         for row in 0..layout.rows().len() as u16 - 1 {
             for first in (0..layout.row_seats(row).len() as u16 - 4).step_by(5) {
                 let seats = SeatSet::new((first..first + 4).map(|seat| Seat { row, seat })).expect("four seats");
@@ -170,7 +170,7 @@ fn bests(criterion: &mut Criterion) {
                     |input| {
                         turn.clear();
                         host.handle(NOW, input, &mut turn);
-                        // Given back, so that every round finds the same session.
+                        // The seats are released, so that every round finds the same session.
                         if let Some(Effect::Reply { to, .. }) = turn.committed.first() {
                             let to = to.clone();
                             let Entity::Cart(cart) = to else { panic!("holds are of carts") };
@@ -187,7 +187,7 @@ fn bests(criterion: &mut Criterion) {
     }
 }
 
-/// A whole purchase through the hosts of a cart and a session: hold five, check out.
+/// A whole purchase through the hosts of a cart and a session. It holds five seats and checks out.
 fn purchase(criterion: &mut Criterion) {
     let layout = hall(30, 30);
     criterion.bench_function("purchase of 5 of 900, both hosts, all turns", |bencher| {

@@ -25,12 +25,12 @@ pub enum Role {
     Watch,
     /// Has carts, and pays through the gateway. Includes `watch`.
     Sell,
-    /// Box office: recorded payments, long lives of carts, blocks, releases, refunds, settlements, and the offer itself.
-    /// Includes `sell`.
+    /// Works at the box office, with recorded payments, long lives of carts, blocks, releases, refunds, settlements, and changes
+    /// of the offer. Includes `sell`.
     Desk,
     /// Reads audits, histories and the node's status. Includes `watch`.
     Report,
-    /// Members of the cluster, and keys. Includes everything.
+    /// Manages the members of the cluster, and the keys. Includes every role.
     Admin,
 }
 
@@ -86,23 +86,23 @@ impl Roles {
         Roles(role.bits())
     }
 
-    /// These and another one.
+    /// These roles and another one.
     #[must_use]
     pub const fn with(self, role: Role) -> Roles {
         Roles(self.0 | role.bits())
     }
 
-    /// Whether the role is among them.
+    /// Whether the role is in the set.
     pub const fn has(self, role: Role) -> bool {
         self.0 & role.bit() != 0
     }
 
-    /// Whether it is empty.
+    /// Whether there is no role in the set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The roles, in order, without those that others among them include.
+    /// The roles, in order, without those that other roles of the set include.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let included = move |role: Role| {
             let has_greater = |other: Role| other != role && self.has(other) && Roles::of(other).has(role);
@@ -123,22 +123,20 @@ impl FromIterator<Role> for Roles {
 pub struct NewKey {
     /// The SHA-256 hash of its secret. The secret itself never leaves its owner's machine.
     pub hash: [u8; KEY_HASH_BYTES],
-    /// What it may do.
     pub roles: Roles,
-    /// The venues that it is limited to; all if empty.
+    /// The venues that it is limited to. All if empty.
     pub venues: Vec<Id>,
-    /// Requests a second on one node; as many as the node takes if absent.
+    /// Requests a second on one node. Without a limit, as many as the node takes.
     pub requests_per_second: Option<u32>,
-    /// Seats, places, units and slots that its carts may hold at the same time on one node; any number if absent.
+    /// Seats, places, units and slots that its carts may hold at the same time on one node. Any number if absent.
     pub held_max: Option<u32>,
 }
 
 /// A key of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessKey {
-    /// Its terms.
     pub terms: NewKey,
-    /// When, in true time.
+    /// In true time.
     pub created_at: Timestamp,
 }
 

@@ -21,23 +21,21 @@ use crate::{
 /// A point in an entity's history.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct At {
-    /// Which entity.
     pub entity: Entity,
-    /// Its version: the number of events it has had.
+    /// The number of events that the entity has had.
     pub version: u64,
-    /// The place of that event in the log of the entity's shard; 0 if it is not known (reads).
+    /// The place of that event in the log of the entity's shard. 0 if it is not known, as for reads.
     pub position: u64,
 }
 
-/// The result of a command: an answer with the versions that it rests on, or a refusal.
+/// The result of a command, which is an answer with the versions that it rests on, or a refusal.
 pub type Outcome = Result<Answered, Refusal>;
 
 /// A granted command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
-    /// The answer.
     pub answer: Answer,
-    /// Versions after, or at, the command: the entity that decided first, then those it asked.
+    /// The versions after the command, or at it. The entity that decided comes first, then those that it asked.
     pub at: Vec<At>,
 }
 
@@ -62,11 +60,9 @@ pub enum Answer {
     Held(Held),
     /// Of `cart.checkout` and `order.get`.
     Order {
-        /// The order.
         order: Arc<Order>,
         /// The order is decided, but not every inventory has acknowledged its sale.
         settling: bool,
-        /// The state of the money.
         payment: PaymentStatus,
         /// The refunds, in order.
         refunds: Vec<RefundRecord>,
@@ -85,13 +81,13 @@ pub enum Answer {
     Product(Arc<ProductView>),
     /// Of `resource.get` and `resource.put`.
     Resource(Arc<ResourceView>),
-    /// Of `resource.reserve` and `resource.move`: the new bookings, by begin.
+    /// Of `resource.reserve` and `resource.move`. The new bookings, by begin.
     Booked(Vec<BookingView>),
-    /// Of `resource.is_available`: the conflicts; none if the time is available.
+    /// Of `resource.is_available`. The conflicts, none if the time is available.
     Available(Vec<Conflict>),
     /// Of `resource.bookings`.
     Bookings(Vec<BookingView>),
-    /// Of `resource.free_slots`: begin and end.
+    /// Of `resource.free_slots`. Each slot with its begin and end.
     FreeSlots(Vec<(Timestamp, Timestamp)>),
     /// Of `customer.purchases`, by cursor.
     Purchases(PurchasesPage),
@@ -114,7 +110,6 @@ pub enum Answer {
 /// The cluster as its nodes and operators see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterView {
-    /// The version of this state.
     pub version: u64,
     /// The id of the member that asked, if one did.
     pub own: Option<u64>,
@@ -122,16 +117,14 @@ pub struct ClusterView {
     pub replicas: u8,
     /// All members, also removed ones, by id.
     pub members: BTreeMap<u64, Member>,
-    /// Where each shard should be, by shard; 0 is the directory's.
+    /// Where each shard should be, by shard. Shard 0 is the directory.
     pub places: Vec<Place>,
 }
 
 /// A title as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TitleView {
-    /// Its id.
     pub id: Id,
-    /// Its details.
     pub title: Title,
 }
 
@@ -140,18 +133,15 @@ pub struct TitleView {
 pub struct VenuesPage {
     /// The entries, in order.
     pub venues: Vec<VenueEntry>,
-    /// The cursor of the next page; absent on the last page.
+    /// The cursor of the next page, absent on the last page.
     pub next: Option<SmolStr>,
 }
 
 /// A venue in the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VenueEntry {
-    /// Its id.
     pub id: Id,
-    /// Its name.
     pub name: SmolStr,
-    /// Its city.
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
     pub position: Option<(i32, i32)>,
@@ -159,34 +149,27 @@ pub struct VenueEntry {
     pub distance_m: Option<u64>,
 }
 
-/// Units of a product by state; they add up to its stock (P1).
+/// Units of a product by state. They add up to its stock (P1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StockCounts {
-    /// Free units.
     pub free: u64,
     /// Units in carts.
     pub held: u64,
-    /// Bought units.
     pub sold: u64,
 }
 
 /// A product as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductView {
-    /// Its id.
     pub id: Id,
-    /// Its details.
     pub details: ProductDetails,
-    /// Units by state.
     pub counts: StockCounts,
 }
 
 /// A resource as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceView {
-    /// Its id.
     pub id: Id,
-    /// Its details.
     pub details: ResourceDetails,
     /// The number of bookings, including held ones.
     pub bookings: u64,
@@ -199,7 +182,6 @@ pub enum BookingState {
     Reserved,
     /// In a cart.
     Held,
-    /// Bought.
     Sold,
 }
 
@@ -208,13 +190,10 @@ pub enum BookingState {
 pub struct BookingView {
     /// Its id, or a text that names the hold if a cart made it.
     pub booking: SmolStr,
-    /// From.
     pub begin: Timestamp,
     /// Up to, exclusive.
     pub end: Timestamp,
-    /// Its state.
     pub state: BookingState,
-    /// Its details.
     pub details: SmolStr,
     /// The order that bought it.
     pub order: Option<OrderId>,
@@ -223,13 +202,11 @@ pub struct BookingView {
 /// An order in its customer's purchases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purchase {
-    /// Its position among the customer's purchases, from 1; 0 until the customer has it.
+    /// Its position among the customer's purchases, from 1. It is 0 until the customer has it.
     pub cursor: u64,
-    /// Which order.
     pub order: OrderId,
     /// When it was decided.
     pub at: Timestamp,
-    /// The total.
     pub total: Money,
 }
 
@@ -238,57 +215,45 @@ pub struct Purchase {
 pub struct PurchasesPage {
     /// By cursor.
     pub purchases: Vec<Purchase>,
-    /// The cursor of the newest purchase; 0 if there is none.
+    /// The cursor of the newest purchase. 0 if there is none.
     pub newest: u64,
 }
 
-/// Places of an area by state; they add up to its capacity (P1).
+/// Places of an area by state. They add up to its capacity (P1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AreaCounts {
-    /// Which area.
     pub area: Id,
-    /// Free places.
     pub free: u32,
     /// Places in carts.
     pub held: u32,
-    /// Bought places.
     pub sold: u32,
 }
 
 /// A venue as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VenueView {
-    /// Its id.
     pub id: Id,
-    /// Its details.
     pub details: VenueDetails,
-    /// Its halls: id, name, number of seats.
+    /// Each with id, name and number of seats.
     pub halls: Vec<(Id, SmolStr, u32)>,
 }
 
 /// A hall as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HallView {
-    /// The hall's venue.
     pub venue: Id,
-    /// Its id.
     pub id: Id,
-    /// Its name.
     pub name: SmolStr,
-    /// Its comments.
     pub comments: SmolStr,
-    /// Its seats.
     pub layout: Arc<Layout>,
 }
 
-/// Seats by state; they add up to the layout's seats (P5).
+/// Seats by state. They add up to the layout's seats (P5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatCounts {
-    /// Free seats.
     pub free: u32,
     /// Seats in carts.
     pub held: u32,
-    /// Bought seats.
     pub sold: u32,
     /// Seats kept off sale.
     pub blocked: u32,
@@ -297,17 +262,11 @@ pub struct SeatCounts {
 /// A session as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionView {
-    /// Its id.
     pub id: Id,
-    /// In which venue.
     pub venue: Id,
-    /// In which hall.
     pub hall: Id,
-    /// Its title.
     pub title: Id,
-    /// When it starts.
     pub starts_at: Timestamp,
-    /// When it ends.
     pub ends_at: Timestamp,
     /// A price for each category.
     pub prices: Vec<(Id, Money)>,
@@ -317,30 +276,22 @@ pub struct SessionView {
     pub hold_ttl_ms: Option<u64>,
     /// The limits of one order and one customer.
     pub limits: Limits,
-    /// Its comments.
     pub comments: SmolStr,
     /// The reason of the cancellation, if it is canceled.
     pub canceled: Option<SmolStr>,
-    /// Seats by state.
     pub counts: SeatCounts,
-    /// Places by area and state.
     pub area_counts: Vec<AreaCounts>,
-    /// Its seats: the hall's layout when the session was created.
+    /// The hall's layout when the session was created.
     pub layout: Arc<Layout>,
 }
 
 /// A session in its venue's index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionEntry {
-    /// Its id.
     pub id: Id,
-    /// In which hall.
     pub hall: Id,
-    /// Its title.
     pub title: Id,
-    /// When it starts.
     pub starts_at: Timestamp,
-    /// When it ends.
     pub ends_at: Timestamp,
     /// Whether it is open for sale. It is not while it is being created.
     pub open: bool,
@@ -349,15 +300,11 @@ pub struct SessionEntry {
 /// The state of every seat of a session at a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapView {
-    /// Which session.
     pub session: Id,
     /// The epoch of the version. The rules set 0, and the feeds set their epoch.
     pub epoch: u64,
-    /// The version of this state.
     pub version: u64,
-    /// Seats by state.
     pub counts: SeatCounts,
-    /// Places by area and state.
     pub areas: Vec<AreaCounts>,
     /// Two bits a seat in layout order ([`crate::seat::SeatState`] as a number), four seats a byte, the first in the lowest bits.
     pub seats: Vec<u8>,
@@ -417,7 +364,7 @@ pub enum Ended {
     Unpaid(PaymentFailure),
 }
 
-/// The one that took a line away from a cart.
+/// The party that took a line away from a cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Taker {
     /// An operator, with `admin.release`.
@@ -429,7 +376,6 @@ pub enum Taker {
 /// Why a line was taken away from a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenAway {
-    /// The taker.
     pub by: Taker,
     /// Why, in the operator's words.
     pub reason: SmolStr,
@@ -440,7 +386,6 @@ pub struct TakenAway {
 pub struct TakenLine {
     /// The line as it was.
     pub line: LineView,
-    /// The taker.
     pub by: Taker,
     /// Why, in the operator's words.
     pub reason: SmolStr,
@@ -449,23 +394,20 @@ pub struct TakenLine {
 /// A cart as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CartView {
-    /// Its id.
     pub id: CartId,
-    /// Its state.
     pub state: CartState,
     /// Its customer, as the client said.
     pub customer: Option<Id>,
-    /// When it was opened.
     pub opened_at: Timestamp,
     /// Its deadline if it is not touched. An ended cart keeps its last one.
     pub deadline: Timestamp,
     /// Its lines. An expired or canceled cart keeps its last ones.
     pub lines: Vec<LineView>,
-    /// The version of the cart with which lines, quantities or prices changed last; 0 if it never had a line.
+    /// The version of the cart with which lines, quantities or prices changed last. 0 if it never had a line.
     pub lines_version: u64,
     /// Lines that were taken away from its owner, the newest [`crate::cart::CART_LINES_MAX`].
     pub taken: Vec<TakenLine>,
-    /// The sum of the lines; absent without lines.
+    /// The sum of the lines, absent without lines.
     pub total: Option<Money>,
     /// The order it became.
     pub order: Option<OrderId>,
@@ -476,11 +418,9 @@ pub struct CartView {
 /// Lines just added to a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// The cart.
     pub cart: CartId,
     /// The new lines, in the order asked for.
     pub lines: Vec<LineView>,
-    /// Their currency.
     pub currency: Currency,
     /// The cart's new deadline.
     pub deadline: Timestamp,
@@ -491,19 +431,15 @@ pub struct Held {
 /// The order of a done cart. It is written once and never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// Its id.
     pub id: OrderId,
     /// The buyer, as the client said.
     pub customer: Option<Id>,
     /// When it was decided.
     pub at: Timestamp,
-    /// The content of the sale.
     pub lines: Vec<LineView>,
     /// Σ of the prices captured when held (P7).
     pub total: Money,
-    /// The payment.
     pub payment: Payment,
-    /// Its address.
     pub shipping: Option<Shipping>,
 }
 
@@ -516,18 +452,15 @@ pub struct HoldView {
     pub revision: u64,
     /// When the inventory asks the cart about it.
     pub deadline: Timestamp,
-    /// Its content.
     pub portion: Portion,
 }
 
 /// A sale of an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaleView {
-    /// The order that bought it.
     pub order: OrderId,
     /// The hold that was sold.
     pub hold: HoldId,
-    /// The content of the sale.
     pub portion: Portion,
     pub at: Timestamp,
 }
@@ -535,7 +468,6 @@ pub struct SaleView {
 /// Everything about a session, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionAudit {
-    /// Which session.
     pub session: Id,
     /// Counted seat by seat.
     pub counts: SeatCounts,
@@ -545,48 +477,42 @@ pub struct SessionAudit {
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
-    /// Violations in words; empty when every promise holds.
+    /// Violations in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
 /// Everything about a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CartAudit {
-    /// The cart.
     pub cart: CartView,
     /// The holds of its lines.
     pub holds: Vec<Claim>,
     /// The state of its order's money.
     pub payment: Option<PaymentStatus>,
-    /// The refunds.
     pub refunds: Vec<RefundRecord>,
     /// Attempts to pay that were given up.
     pub voids: Vec<VoidRecord>,
     /// How many messages it owes.
     pub owed: u32,
-    /// Violations in words; empty when every promise holds.
+    /// Violations in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
 /// A hold of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Which line.
     pub line: u32,
-    /// The inventory.
     pub entity: Entity,
-    /// Which hold.
     pub hold: HoldId,
     /// The revision that the cart knows.
     pub revision: u64,
-    /// What the line needs of it; nothing if the line was refunded.
+    /// The part of it that the line needs. Nothing if the line was refunded.
     pub portion: Option<Portion>,
 }
 
 /// Everything about a product, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductAudit {
-    /// Which product.
     pub product: Id,
     /// Counted hold by hold and sale by sale.
     pub counts: StockCounts,
@@ -594,14 +520,13 @@ pub struct ProductAudit {
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
-    /// Violations in words; empty when every promise holds.
+    /// Violations in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
 /// Everything about a resource, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceAudit {
-    /// Which resource.
     pub resource: Id,
     /// The number of bookings, including held ones.
     pub bookings: u64,
@@ -609,16 +534,15 @@ pub struct ResourceAudit {
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
-    /// Violations in words; empty when every promise holds.
+    /// Violations in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
 /// Everything about a customer, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomerAudit {
-    /// Which customer.
     pub customer: Id,
-    /// Quotas, each with how many are in carts and how many were bought.
+    /// Each quota with how many are in carts and how many were bought.
     pub quotas: Vec<(Id, u64, u64)>,
     /// Live holds of quotas, by id.
     pub holds: Vec<HoldView>,
@@ -626,6 +550,6 @@ pub struct CustomerAudit {
     pub sales: Vec<SaleView>,
     /// Posted orders, by cursor.
     pub purchases: Vec<OrderId>,
-    /// Violations in words; empty when every promise holds.
+    /// Violations in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }

@@ -17,91 +17,75 @@ use crate::{
     time::Timestamp,
 };
 
-/// A message of one entity to another. An inventory is a session, a product, a resource, or a customer's quotas.
+/// A message from one entity to another. An inventory is a session, a product, a resource, or a customer's quotas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
-    /// Cart to inventory: hold this. With a higher revision of a live hold of places, units or a quota, it is the new total. If
-    /// the inventory refuses, the hold stays as it was.
+    /// A cart asks an inventory for a hold. With a higher revision of a live hold of places, units or a quota, it is the new
+    /// total. If the inventory refuses, the hold stays as it was.
     Hold {
         /// The hold's id. A repeat with it finds the same hold.
         hold: HoldId,
         /// It rises with every message about this hold. A lower or equal revision has no effect.
         revision: u64,
-        /// What to hold.
         want: Want,
-        /// How long the cart will live if this is granted, in milliseconds. It is a duration, because the two may keep
+        /// How long the cart will live if this is granted, in milliseconds. It is a duration, because cart and inventory may keep
         /// different time.
         life_ms: u64,
     },
-    /// Cart to inventory: keep only `left` of the hold. The cart has committed that already.
+    /// A cart lets an inventory keep only `left` of the hold. The cart has committed that already.
     Release {
-        /// Which hold.
         hold: HoldId,
         /// Its revision, as in `Hold`.
         revision: u64,
-        /// What stays held; nothing if absent.
+        /// The part that stays held. Nothing if absent.
         left: Option<Portion>,
-        /// The cart is terminal and will never speak of this hold again, so the release need not be remembered.
+        /// The cart is terminal and will send no more messages about this hold, so the release need not be remembered.
         last: bool,
         /// Whether the cart expired.
         expired: bool,
     },
-    /// Cart to inventory: the cart has expired, and the hold with it. It is sent once and has no reply. If it is lost, the
+    /// A cart tells an inventory that it has expired, and the hold with it. It is sent once and has no reply. If it is lost, the
     /// inventory asks when the hold is overdue.
     Expired {
-        /// Which hold.
         hold: HoldId,
         /// Its revision, as in `Hold`.
         revision: u64,
     },
-    /// Cart to inventory: exactly this of the hold is sold, and the rest is free. A live hold cannot refuse it.
+    /// A cart sells exactly this of the hold, and the inventory frees the rest. A live hold cannot refuse it.
     Sell {
-        /// Which hold.
         hold: HoldId,
         /// Its revision, as in `Hold`.
         revision: u64,
-        /// What is sold.
         portion: Portion,
-        /// The order that buys it.
         order: OrderId,
         /// When the order was decided.
         at: Timestamp,
     },
-    /// Cart to inventory: the sale of this hold is refunded, and it is on sale again. The cart has committed that already.
-    Refund {
-        /// Which hold.
-        hold: HoldId,
-    },
-    /// Cart to inventory: the cart is terminal. Forget every released hold of it.
+    /// A cart refunds the sale of this hold, and the inventory puts it on sale again. The cart has committed that already.
+    Refund { hold: HoldId },
+    /// A terminal cart lets an inventory forget every released hold of it.
     Forget,
-    /// Inventory to cart: the hold's deadline and the grace have passed. Is it still yours?
-    Overdue {
-        /// Which hold.
-        hold: HoldId,
-    },
-    /// Inventory to cart: the session is canceled. Release the hold, or refund its sale.
-    Revoke {
-        /// Which hold.
-        hold: HoldId,
-        reason: SmolStr,
-    },
-    /// Venue to session: open.
+    /// An inventory asks a cart whether the hold is still its own. The hold's deadline and the grace have passed.
+    Overdue { hold: HoldId },
+    /// An inventory tells a cart that the session is canceled. The cart releases the hold, or refunds its sale.
+    Revoke { hold: HoldId, reason: SmolStr },
+    /// A venue opens a session.
     Open(Box<Opening>),
-    /// Session to its venue: it is canceled, so the hall is free at its time.
+    /// A session tells its venue that it is canceled, so the hall is free at its time.
     Vacate,
-    /// Venue to directory: these are its details.
+    /// A venue sends its details to the directory.
     List {
         /// Name, city and position.
         details: VenueDetails,
         /// The venue's version with them. An older version changes nothing.
         version: u64,
     },
-    /// Cart to customer: a purchase. It is posted once by its order id (P12).
+    /// A cart posts a purchase to its customer. It is posted once by its order id (P12).
     Post {
         /// The purchase without its cursor, which the customer assigns.
         purchase: Purchase,
     },
-    /// Cart to the gateway.
+    /// A cart calls the gateway.
     Pay(GatewayCall),
 }
 
@@ -129,7 +113,6 @@ impl Ask {
 /// The content of a new session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
-    /// Its venue.
     pub venue: Id,
     /// The session as the client asked for it.
     pub session: NewSession,
@@ -140,77 +123,63 @@ pub struct Opening {
 /// A reply to an [`Ask`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// To `Hold`: granted, now or before.
+    /// Answers `Hold`. The hold is granted, now or before.
     Granted(Granted),
-    /// To `Hold`: refused, and nothing changed.
+    /// Answers `Hold`. It is refused, and nothing changed.
     Refused {
-        /// Which hold.
         hold: HoldId,
         /// The revision of the ask.
         revision: u64,
         refusal: Refusal,
     },
-    /// To `Hold`: the hold has a higher or equal revision with other content, or it was released. Ask with the next revision,
-    /// or with the next attempt if it was released.
+    /// Answers `Hold`. The hold has a higher or equal revision with other content, or it was released. Ask with the next
+    /// revision, or with the next attempt if it was released.
     Stale {
-        /// Which hold.
         hold: HoldId,
         /// The highest revision seen.
         revision: u64,
         /// Whether the hold is still live.
         live: bool,
     },
-    /// To `Release`: released, now or before.
+    /// Answers `Release`. The hold is released, now or before.
     Released {
-        /// Which hold.
         hold: HoldId,
         /// The revision of the ask.
         revision: u64,
     },
-    /// To `Sell`: sold, now or before.
+    /// Answers `Sell`. The hold is sold, now or before.
     Sold {
-        /// Which hold.
         hold: HoldId,
         /// The inventory's version after the sale.
         version: u64,
         /// The place of the sale in the inventory's log. The node sets it.
         position: u64,
     },
-    /// To `Refund`: refunded, now or before.
-    Refunded {
-        /// Which hold.
-        hold: HoldId,
-    },
-    /// To `Forget`.
+    /// Answers `Refund`. The sale is refunded, now or before.
+    Refunded { hold: HoldId },
+    /// Answers `Forget`.
     Forgotten,
-    /// To `Overdue`: it is a line of the cart, or its sale or release is on its way.
+    /// Answers `Overdue`. The hold is a line of the cart, or its sale or release is on its way.
     MineFor {
-        /// Which hold.
         hold: HoldId,
         /// How long the cart still lives, in milliseconds. Ask again after that.
         life_ms: u64,
     },
-    /// To `Overdue`: the cart has committed that this hold can never become a line.
-    NotMine {
-        /// Which hold.
-        hold: HoldId,
-    },
-    /// To `Open`: opened, now or before.
+    /// Answers `Overdue`. The cart has committed that this hold can never become a line.
+    NotMine { hold: HoldId },
+    /// Answers `Open`. The session is open, now or before.
     Opened,
-    /// To `Open`: a session with this id is open with other content.
+    /// Answers `Open`. A session with this id is open with other content.
     OpenRefused,
-    /// To `Vacate`: the hall is free, now or before.
+    /// Answers `Vacate`. The hall is free, now or before.
     Vacated,
-    /// To `List`: listed, now or before.
+    /// Answers `List`. The venue is listed, now or before.
     Listed {
         /// The version of the ask.
         version: u64,
     },
-    /// To `Post`: posted, now or before.
-    Posted {
-        /// Which order.
-        order: OrderId,
-    },
+    /// Answers `Post`. The purchase is posted, now or before.
+    Posted { order: OrderId },
 }
 
 impl Reply {
@@ -234,15 +203,13 @@ impl Reply {
 /// A granted hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
-    /// Which hold.
     pub hold: HoldId,
-    /// Its revision.
     pub revision: u64,
     /// Hash of the ask at this revision. It distinguishes a repeat from another body under the same request id.
     pub want_hash: u64,
-    /// Its content with prices; none for a quota, which is no line.
+    /// Its content with prices. `None` for a quota, which is no line.
     pub content: Option<Content>,
-    /// Of what the prices are.
+    /// The currency of the prices.
     pub currency: Option<Currency>,
     /// How long carts with this live untouched, if the inventory has a limit.
     pub ttl_ms: Option<u64>,

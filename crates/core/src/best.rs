@@ -1,4 +1,4 @@
-//! Best available: the choice of seats for a buyer that names none.
+//! The choice of the best available seats for a buyer that names none.
 //!
 //! The choice is a run of n neighbouring free seats in one row, of the wanted category and section, with exactly the wanted
 //! number of accessible seats. Runs that would strand a single free seat come last. Among the rest the smallest sum of
@@ -20,7 +20,7 @@ use crate::{
 /// The best seats for a wish, ascending by index. `free` gives 64 seats a word, the first in the lowest bit.
 ///
 /// # Errors
-/// [`Refusal::BadRequest`] if the wish is none, [`Refusal::NotFound`] if the layout has no such category or section,
+/// [`Refusal::BadRequest`] if the wish is out of bounds, [`Refusal::NotFound`] if the layout has no such category or section,
 /// [`Refusal::NoAdjacentSeats`] if there are no such seats.
 pub(crate) fn choose(layout: &Layout, free: impl Fn(u32) -> u64, wish: &BestWish) -> Result<Vec<u32>, Refusal> {
     let count = usize::from(wish.count);
@@ -37,7 +37,7 @@ pub(crate) fn choose(layout: &Layout, free: impl Fn(u32) -> u64, wish: &BestWish
     {
         return Ok(seats);
     }
-    // A split that came to nothing has taken nothing.
+    // A split that found too few seats has taken none.
     search.taken.clear();
     let free = search.fitting_free();
     // Without a wish for accessible or adjacent seats, any seats do.
@@ -46,7 +46,7 @@ pub(crate) fn choose(layout: &Layout, free: impl Fn(u32) -> u64, wish: &BestWish
     Err(Refusal::NoAdjacentSeats { count: wish.count, free })
 }
 
-/// A run that fits: its first seat and its score. The smallest score is the best.
+/// A run that fits, with its score. The smallest score is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     strands: bool,
@@ -95,7 +95,7 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
         best
     }
 
-    /// Slides a window along a row: its `length` seats up to `index` are neighbours, free, and fit.
+    /// Slides a window along a row. The `length` seats up to `index` are neighbours, free, and fit.
     fn best_in_row(&self, row: u16, count: usize, accessible: usize, best: &mut Option<Candidate>) {
         let spots = self.layout.row_spots(row);
         if spots.len() < count {
@@ -155,7 +155,7 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
             || right.is_some_and(|seat| alone(seat, self.layout.right_neighbour(seat)))
     }
 
-    /// Several runs, each as long as it can be, the longest first; accessible seats in the earliest run that takes them.
+    /// Several runs, each as long as it can be, the longest first. Accessible seats go into the earliest run that takes them.
     fn split(&mut self, count: usize, accessible: usize) -> Option<Vec<u32>> {
         let (mut plain_left, mut accessible_left) = (count - accessible, accessible);
         let mut longest = count;
@@ -163,7 +163,7 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
             let (length, run_accessible, run) = self.longest_piece(plain_left, accessible_left, longest)?;
             plain_left -= length - run_accessible;
             accessible_left -= run_accessible;
-            // A later piece cannot be longer: it would have been found now.
+            // A later piece cannot be longer, because it would have been found now.
             longest = length;
             self.taken.extend(run.first..run.first + length as u32);
         }

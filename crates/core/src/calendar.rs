@@ -1,8 +1,8 @@
-//! The calendar of a bookable resource: its live bookings by UTC day, with slots, hours, zones, recurrence and free slots.
+//! The calendar of a bookable resource. It has the live bookings by UTC day, with slots, hours, zones, recurrence and free slots.
 //!
 //! It is pure data and functions. An instant without a booking is free. Intervals are half-open, so bookings may touch.
 
-// In reading order: an interval, how they are kept and counted, local time, the terms of a resource, the searches.
+// In reading order: an interval, how intervals are kept and counted, local time, the terms of a resource, the searches.
 mod slot;
 
 mod days;
@@ -48,7 +48,7 @@ use crate::{
 /// The name of a booking. The calendar has names and slots only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum BookingKey {
-    /// Booked under an id of the client's.
+    /// Booked under an id that the client chose.
     Named(Id),
     /// Held by, or sold to, a cart.
     Hold(HoldId),
@@ -76,7 +76,7 @@ impl fmt::Display for BookingKey {
 }
 
 impl BookingKey {
-    /// The name that clients see: the booking's own id, or the text that names the hold.
+    /// The name that clients see. It is the booking's own id, or the text that names the hold.
     pub fn text(&self) -> SmolStr {
         match self {
             BookingKey::Named(id) => SmolStr::new(id.as_str()),
@@ -110,7 +110,7 @@ impl Calendar {
         self.bookings.is_empty()
     }
 
-    /// When a booking is.
+    /// The slot of a booking.
     pub fn slot_of(&self, key: &BookingKey) -> Option<Slot> {
         self.bookings.get(key).copied()
     }
@@ -170,8 +170,8 @@ impl Calendar {
         Some(slot)
     }
 
-    /// Renames a booking, for example when a held slot is sold. It takes no free time, so it need not fit the terms, which may
-    /// have become narrower.
+    /// Renames a booking, for example when a held slot is sold. It takes no free time, so it need not fit the terms, which may be
+    /// narrower by now.
     ///
     /// # Panics
     /// If there is no such booking, or the new name is in use.
@@ -225,8 +225,8 @@ impl Calendar {
     }
 }
 
-/// A slot with its buffers. Both buffers are put behind it. Two slots are then as far apart as with one buffer on each side,
-/// and no slot begins before time does.
+/// A slot with its buffers. Both buffers are added after it. Two slots are then as far apart as with one buffer on each side, and
+/// no slot begins before the beginning of time.
 fn widened(slot: Slot, buffers: Buffers) -> (u64, u64) {
     (slot.begin().0, slot.end().0.saturating_add(buffers.gap_ms()))
 }

@@ -1,4 +1,4 @@
-//! A cart: one buyer's lines, the messages it owes, and the order it became.
+//! A cart, with one buyer's lines, the messages that it owes, and the order that it became.
 //!
 //! [`Cart::apply`] writes, with `sale` for checkouts and refunds. `add`, `decide`, `checkout` and `refund` decide what may
 //! happen. `view` shows the cart. A *tombstone* is a cart that no client opened. It was asked about a hold that it does not
@@ -46,8 +46,8 @@ pub(crate) use wanted::check_wanted;
 /// The most lines of a cart.
 pub const CART_LINES_MAX: usize = 50;
 
-/// How many requests a cart answers, holds it disowns and inventories may remember its released holds, together. Beyond this
-/// it takes no more holds and releases, so that its memory stays small.
+/// The most requests that a cart answers, holds that it disowns, and inventories that may remember its released holds, together.
+/// Beyond this it takes no more holds and releases, so that its memory stays small.
 pub const CART_REQUESTS_MAX: usize = 1_024;
 
 /// How many outcomes of payments a full cart still remembers. So it can be paid, and another card can be tried.
@@ -85,10 +85,10 @@ pub struct Cart {
     id: CartId,
     /// `None` for a tombstone.
     body: Option<Body>,
-    /// How many holds of a request and part were disowned: the number of the next attempt.
+    /// How many holds of a request and part were disowned. It is the number of the next attempt.
     disowned: BTreeMap<(RequestHash, u16), u16>,
     outbox: Outbox,
-    /// Inventories that may remember released holds of this cart; they are owed a `Forget` when it ends.
+    /// Inventories that may remember released holds of this cart. Each is owed a `Forget` when the cart ends.
     traces: Vec<Entity>,
 }
 
@@ -103,7 +103,7 @@ impl Cart {
         self.version
     }
 
-    /// Its state; `None` if no client opened it.
+    /// Its state, or `None` if no client opened it.
     pub fn state(&self) -> Option<CartState> {
         self.body.as_ref().map(|body| body.state)
     }
@@ -126,7 +126,7 @@ impl Cart {
         !self.disowned.is_empty()
     }
 
-    /// When it expires if it is not touched; `None` if it cannot expire.
+    /// When it expires if it is not touched, or `None` if it cannot expire.
     pub fn deadline(&self) -> Option<Timestamp> {
         let body = self.body.as_ref()?;
         match body.state {
@@ -140,7 +140,7 @@ impl Cart {
         Some(&self.record()?.order)
     }
 
-    /// The order it became, and how it stands.
+    /// The order it became, with everything about it that still changes.
     fn record(&self) -> Option<&OrderRecord> {
         self.body.as_ref()?.order.as_deref()
     }
@@ -150,8 +150,8 @@ impl Cart {
         Some(self.record()?.decided)
     }
 
-    /// The versions that the answer to the checkout rests on: the cart with the decision, then the inventories with their sales.
-    /// `more` are sales that were acknowledged and are not written yet.
+    /// The versions that the answer to the checkout rests on. The cart with the decision comes first, then the inventories with
+    /// their sales. `more` are sales that were acknowledged and are not written yet.
     pub(crate) fn sold_at(&self, more: impl Iterator<Item = At>) -> Option<Vec<At>> {
         let record = self.record()?;
         let mut at = Vec::from([At { entity: Entity::Cart(self.id), version: record.decided, position: 0 }]);
@@ -289,7 +289,7 @@ impl Cart {
         self.body_mut().order.as_mut().expect("only done carts have orders")
     }
 
-    /// Keeps a line for its owner to see, which is about to be taken away.
+    /// Keeps a line that is about to be taken away, for its owner to see.
     fn note_taken(&mut self, number: u32, taken: &TakenAway) {
         if planted::is("a line taken away without a word") {
             return;
@@ -322,14 +322,14 @@ impl Cart {
         let body = self.body_mut();
         let customer = body.customer.clone();
         let line = body.line_mut(number);
-        // The inventory may have granted more without being heard, so the deadline that it believes in is not known.
+        // A grant of more may have been lost on its way to the cart, so the deadline that the inventory believes in is not known.
         line.believed_until = TIMESTAMP_MAX;
         let changed = |revision: u64| (revision > 0).then_some(revision);
         let releases = line.release(id, customer.as_ref(), (changed(revision), changed(quota_revision)), false);
         self.owe_releases(releases);
     }
 
-    /// Owes releases that their inventories may remember.
+    /// Adds releases to the outbox. Their inventories may remember them.
     fn owe_releases(&mut self, releases: Vec<(Entity, Ask)>) {
         for (entity, ask) in releases {
             self.trace(&entity);
@@ -342,7 +342,7 @@ impl Cart {
         assert!(!self.owns(entity, hold), "cart {} disowns {hold:?}, which is a line", self.id);
         let next = self.disowned.entry((hold.request, hold.part)).or_default();
         *next = (*next).max(hold.attempt.saturating_add(1));
-        // An ended cart never speaks of its holds again, and neither does a tombstone.
+        // An ended cart sends no more messages about its holds, and neither does a tombstone.
         let last = self.is_tombstone() || self.terminal();
         let last = last || planted::is("every disowned hold released as the last");
         if !last {
@@ -356,8 +356,8 @@ impl Cart {
         let Cart { id, body, outbox, .. } = self;
         let body = body.as_mut().expect("active until now");
         (body.state, body.ended) = (state, Some(Box::new(why)));
-        // An expired cart owes releases only to inventories that may believe in a later deadline than its own. For the others
-        // the hold is overdue now, so they ask by themselves if they miss the news.
+        // An expired cart owes releases only to inventories that may believe in a later deadline than its own. For the others the
+        // hold is overdue now, so they ask by themselves if they miss the message.
         let expired = state == CartState::Expired;
         let forgets = planted::is("a deadline that was told and forgotten");
         for line in &body.lines {

@@ -12,7 +12,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// How many changes one entity remembers; the oldest is forgotten first. Operators change an entity rarely, and repeat a change
+/// How many changes one entity remembers. The oldest is forgotten first. Operators change an entity rarely, and repeat a change
 /// within seconds.
 pub(crate) const CHANGES_MAX: usize = 32;
 
@@ -30,7 +30,7 @@ pub(crate) struct Change<T> {
     request: Request,
     /// The entity's version with it.
     pub(crate) version: u64,
-    /// The rest of its answer.
+    /// The part of its answer that the request does not have.
     pub(crate) detail: T,
 }
 
@@ -46,7 +46,7 @@ impl<T: Copy, const MAX: usize> Changes<T, MAX> {
         self.newest.is_none()
     }
 
-    /// The change that was granted under this request id, if it is remembered; refused if it had another body.
+    /// The change that was granted under this request id, if it is remembered. Refused if it had another body.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<Change<T>, Refusal>> {
         let known = self.all().iter().find(|known| known.request.id == request.id)?;
         Some(if known.request.body == request.body { Ok(*known) } else { Err(Refusal::RequestIdReused) })
@@ -57,7 +57,7 @@ impl<T: Copy, const MAX: usize> Changes<T, MAX> {
         self.all().iter().any(|known| known.request.id == id)
     }
 
-    /// Adds one.
+    /// Adds a change.
     pub(crate) fn remember(&mut self, request: Request, version: u64, detail: T) {
         let before = self.all();
         let kept = &before[before.len().saturating_sub(MAX - 1)..];

@@ -1,5 +1,5 @@
-//! The cluster's table: the members, and where each shard's replicas should be. There is one table. It is small, and every
-//! node has a copy.
+//! The cluster's table of the members, and of the places where each shard's replicas should be. There is one table. It is small,
+//! and every node has a copy.
 //!
 //! A place is a target. The voters of a shard are decided by that shard's own log. Its leader moves the shard to the target
 //! step by step, and reports when it is there.
@@ -28,7 +28,7 @@ const FIRST_GENERATION: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterTable {
     version: u64,
-    /// By shard; 0 is the directory's.
+    /// By shard. Shard 0 is the directory.
     shards: Vec<Place>,
     members: BTreeMap<u64, Member>,
     /// The generation of the next replica. None is ever given twice.
@@ -70,7 +70,7 @@ impl ClusterTable {
         self.next_generation
     }
 
-    /// Where each shard should be, by shard; 0 is the directory's.
+    /// Where each shard should be, by shard. Shard 0 is the directory.
     pub fn places(&self) -> &[Place] {
         &self.shards
     }
@@ -96,7 +96,7 @@ impl ClusterTable {
         }
     }
 
-    /// A change that was granted before: its version and its member. Refused if its request id was used for something else.
+    /// The version and the member of a change that was granted before. Refused if its request id was used for something else.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<(u64, u64), Refusal>> {
         let known = self.changes.answered(request)?;
         Some(known.map(|known| (known.version, known.detail)))

@@ -31,21 +31,13 @@ use crate::id::{CartId, Entity, Id};
 /// A command, addressed to the entity that decides it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// To a venue.
     Venue(Id, VenueCommand),
-    /// To a session.
     Session(Id, SessionCommand),
-    /// To a cart.
     Cart(CartId, CartCommand),
-    /// To a product.
     Product(Id, ProductCommand),
-    /// To a resource.
     Resource(Id, ResourceCommand),
-    /// To a customer.
     Customer(Id, CustomerCommand),
-    /// To the directory.
     Directory(DirectoryCommand),
-    /// To the cluster.
     Cluster(ClusterCommand),
 }
 

@@ -1,4 +1,4 @@
-//! A customer: how much of each quota is in the customer's carts and orders, and the list of orders.
+//! A customer, with the list of orders, and how much of each quota is in carts and orders.
 //!
 //! [`Customer::apply`] writes, and `decide` decides. A customer exists from the first event on. Before that,
 //! [`Customer::unknown`] decides.
@@ -44,7 +44,7 @@ pub struct Customer {
     quotas: SharedMap<Id, Taken>,
 }
 
-/// What one hold has.
+/// The part of a quota that one hold has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Part {
     quota: Id,
@@ -134,7 +134,7 @@ impl Customer {
         self.posted = self.purchases.values().map(|purchase| (purchase.order, purchase.cursor)).collect();
     }
 
-    /// Whether no cart holds anything of it, or may still speak of a released hold.
+    /// Whether no cart holds a part of a quota, or may still send messages about a released hold.
     pub(crate) fn is_unused(&self) -> bool {
         self.holds.all_live().next().is_none() && self.holds.remembered() == 0
     }
@@ -152,7 +152,7 @@ impl Customer {
         Ok(PurchasesPage { purchases: found.take(limit as usize).collect(), newest: self.newest() })
     }
 
-    /// The cursor of an order among the purchases; `None` if it was not posted.
+    /// The cursor of an order among the purchases, or `None` if it was not posted.
     pub fn cursor(&self, order: OrderId) -> Option<u64> {
         self.posted.get(&order).copied()
     }
@@ -183,13 +183,13 @@ impl Customer {
         }
     }
 
-    /// Bytes on the heap, long names of quotas not counted.
+    /// Bytes on the heap, without long names of quotas.
     pub fn heap_bytes(&self) -> usize {
         let maps = self.purchases.heap_bytes() + self.posted.heap_bytes() + self.quotas.heap_bytes();
         self.id.heap_bytes() + maps + self.holds.heap_bytes()
     }
 
-    /// The cursor of the newest purchase; 0 if there is none.
+    /// The cursor of the newest purchase, or 0 if there is none.
     pub fn newest(&self) -> u64 {
         self.purchases.last().map_or(0, |(cursor, _)| *cursor)
     }

@@ -1,4 +1,4 @@
-//! The directory: all venues by city, name and position, and all titles. It is small, and every node reads it.
+//! The directory of all venues by city, name and position, and of all titles. It is small, and every node reads it.
 //!
 //! The state is two maps, from which the indexes follow. Copies share nearly everything, so the cost of a write does not depend
 //! on the number of venues.
@@ -47,7 +47,6 @@ pub struct Directory {
     by_city: SharedSet<(SmolStr, SmolStr, Id)>,
     /// Venues by folded name, id.
     by_name: SharedSet<(SmolStr, Id)>,
-    /// Venues by position.
     places: Places,
     /// Titles by folded name, id.
     titles_by_name: SharedSet<(SmolStr, Id)>,
@@ -63,7 +62,6 @@ struct Entries {
     listed: SharedMap<Id, u64>,
     /// The keys of operators, sellers and watchers, by name.
     keys: SharedMap<Id, Arc<AccessKey>>,
-    /// The last changes of keys.
     key_changes: Changes<()>,
 }
 
@@ -75,7 +73,7 @@ struct Named {
 }
 
 impl Directory {
-    /// An empty one.
+    /// An empty directory.
     pub fn new() -> Directory {
         Directory::from(Entries::default())
     }
@@ -131,12 +129,12 @@ impl Directory {
         }
     }
 
-    /// The version of a venue whose details are listed.
+    /// The version of a venue with its listed details.
     pub(crate) fn listed_version(&self, venue: &Id) -> Option<u64> {
         self.entries.listed.get(venue).copied()
     }
 
-    /// Lists a venue or changes its listing. [`Listing::check`] was asked before, so it cannot fail.
+    /// Lists a venue or changes its listing. [`Listing::check`] was called before, so it cannot fail.
     pub fn put_venue(&mut self, id: &Id, listing: Listing) {
         self.entries.version += 1;
         let (city, name) = (words::fold(&listing.city), words::fold(&listing.name));
@@ -154,7 +152,7 @@ impl Directory {
         }
     }
 
-    /// Adds or changes a title. [`Title::check`] was asked before, so it cannot fail.
+    /// Adds or changes a title. [`Title::check`] was called before, so it cannot fail.
     pub fn put_title(&mut self, id: &Id, title: Title) {
         self.entries.version += 1;
         let name = words::fold(&title.name);

@@ -33,30 +33,20 @@ use crate::{
 /// An event of an entity. Each raises the entity's version by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// Of a venue.
     Venue(VenueEvent),
-    /// Of a session.
     Session(SessionEvent),
-    /// Of a cart.
     Cart(CartEvent),
-    /// Of a product.
     Product(ProductEvent),
-    /// Of a resource.
     Resource(ResourceEvent),
-    /// Of a customer.
     Customer(CustomerEvent),
-    /// Of the directory.
     Directory(DirectoryEvent),
-    /// Of the cluster.
     Cluster(ClusterEvent),
 }
 
 /// An answer that is remembered, so that a repeat of its request gets the same (P9).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// The request.
     pub request: Request,
-    /// Its answer.
     pub answer: Answer,
     /// The versions of the entities that were asked for it, in the order of its lines. The entity's own version is that of this
     /// event.
@@ -75,18 +65,12 @@ impl Remembered {
 pub enum HoldEvent {
     /// The cart keeps the hold for longer.
     Extended {
-        /// Which hold.
         hold: HoldId,
-        /// When the cart is asked again: its deadline and the grace.
+        /// When the cart is asked again, the grace included.
         deadline: Timestamp,
     },
     /// An unknown hold was released. It is remembered, because the ask for it may still be on its way.
-    Remembered {
-        /// Which hold.
-        hold: HoldId,
-        /// Its revision.
-        revision: u64,
-    },
+    Remembered { hold: HoldId, revision: u64 },
     /// The cart is terminal, so its released holds are forgotten.
     Forgotten(CartId),
 }

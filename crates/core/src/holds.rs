@@ -1,7 +1,7 @@
-//! The holds of an inventory: which are live, and which were released, sold and refunded.
+//! The holds of an inventory. They are live, or were released, sold or refunded.
 //!
-//! The inventory counts what is free. This module knows what each hold has, and which of two messages about a hold is newer.
-//! Everything is in shared maps, so a copy of an inventory with many sales is cheap, and so is the next hold after it.
+//! The inventory counts what is free. This module knows the content of each hold, and which of two messages about a hold is
+//! newer. Everything is in shared maps, so a copy of an inventory with many sales is cheap, and so is the next hold after it.
 
 use alloc::vec::Vec;
 use core::ops::Bound::{Excluded, Included, Unbounded};
@@ -22,15 +22,15 @@ use crate::{
     time::Timestamp,
 };
 
-/// Holds and sales. `W` is what one hold has, as the inventory keeps it.
+/// Holds and sales. `W` is the content of one hold, as the inventory keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "W: Deserialize<'de> + Clone"))]
 pub(crate) struct Holds<W> {
     live: SharedMap<HoldId, Hold<W>>,
-    /// Revisions of released holds of which their carts may still speak.
+    /// Revisions of released holds about which their carts may still send messages.
     released: SharedMap<HoldId, u64>,
     sales: SharedMap<HoldId, Sale<W>>,
-    /// Holds whose sale was refunded. They stay, because the message that sold one may come a second time, however late.
+    /// Holds whose sale was refunded. They stay, because the message that sold one may come a second time, at any later time.
     refunded: SharedSet<HoldId>,
     /// Deadlines of the live holds. Follows from the rest.
     #[serde(skip)]
@@ -42,13 +42,12 @@ pub(crate) struct Holds<W> {
 pub(crate) struct Hold<W> {
     /// The highest revision seen.
     pub(crate) revision: u64,
-    /// What it was asked for with, as a hash.
+    /// Hash of the ask.
     pub(crate) want_hash: u64,
     /// When the cart is asked about it.
     pub(crate) deadline: Timestamp,
-    /// The inventory's version when the hold got what it has. A repeat is answered with it.
+    /// The inventory's version when the hold got its content. A repeat is answered with it.
     pub(crate) version: u64,
-    /// What it has.
     pub(crate) what: W,
 }
 
@@ -59,31 +58,27 @@ pub(crate) struct Sale<W> {
     pub(crate) at: Timestamp,
     /// The inventory's version with the sale.
     pub(crate) version: u64,
-    /// What was sold.
     pub(crate) what: W,
 }
 
-/// Everything about a live hold but what it has.
+/// Everything about a live hold but its content.
 pub(crate) struct LiveHold {
     /// The highest revision seen.
     pub(crate) revision: u64,
-    /// Hash of what it was asked for with.
+    /// Hash of the ask.
     pub(crate) want_hash: u64,
     /// When the cart is asked about it.
     pub(crate) deadline: Timestamp,
-    /// The inventory's version when it got what it has.
+    /// The inventory's version when the hold got its content.
     pub(crate) version: u64,
 }
 
-/// A cart asks for something.
+/// A cart's ask for a hold.
 pub(crate) struct HoldAsk<'a> {
-    /// The hold's id.
     pub(crate) hold: HoldId,
-    /// Its revision.
     pub(crate) revision: u64,
-    /// What of the inventory.
     pub(crate) want: &'a Want,
-    /// When the inventory asks the cart about it: the cart's deadline and the grace.
+    /// When the inventory asks the cart about the hold, the grace included.
     pub(crate) deadline: Timestamp,
 }
 
@@ -120,17 +115,16 @@ pub(crate) enum ReleaseCase {
     Live,
 }
 
-/// What a refund took back.
+/// The content that a refund took back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refunded<W> {
-    /// A sale.
     Sale(W),
     /// A hold whose sale had not come yet. The sale will find that it is refunded.
     Hold(W),
 }
 
 impl<W> Refunded<W> {
-    /// The same with another value.
+    /// The same with another content.
     pub(crate) fn map<U>(self, map: impl FnOnce(W) -> U) -> Refunded<U> {
         match self {
             Refunded::Sale(what) => Refunded::Sale(map(what)),
@@ -146,7 +140,7 @@ impl<W> Hold<W> {
     }
 }
 
-/// What does not depend on what is held.
+/// Operations on holds that do not depend on their content.
 pub(crate) trait HoldIndex {
     /// The live hold with this id.
     fn live_hold(&self, hold: HoldId) -> Option<LiveHold>;
@@ -154,7 +148,7 @@ pub(crate) trait HoldIndex {
     /// Classifies an ask for a hold. A higher revision may change a `counted` hold.
     fn classify_hold(&self, ask: &HoldAsk<'_>, want_hash: u64, counted: bool) -> HoldCase;
 
-    /// Classifies a release. `last`: the cart will never speak of the hold again.
+    /// Classifies a release. With `last` the cart will send no more messages about the hold.
     fn classify_release(&self, hold: HoldId, revision: u64, last: bool) -> ReleaseCase;
 
     /// The version with the sale of this hold, if it is sold and was not refunded.
@@ -169,13 +163,13 @@ pub(crate) trait HoldIndex {
     /// The cart is terminal. `None` if none of its released holds is remembered.
     fn decide_forget(&self, cart: CartId) -> Option<HoldEvent>;
 
-    /// How many released holds are remembered, because their carts may still speak of them.
+    /// How many released holds are remembered, because their carts may still send messages about them.
     fn remembered(&self) -> usize;
 
     /// When the first cart is to be asked about its hold.
     fn deadline(&self) -> Option<Timestamp>;
 
-    /// Up to `max` holds whose cart is to be asked, in the order of their deadlines: those after `after`, up to `now`.
+    /// Up to `max` holds whose cart is to be asked, after `after` and up to `now`, in the order of their deadlines.
     fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)>;
 }
 
@@ -192,7 +186,7 @@ impl<W> Default for Holds<W> {
 }
 
 impl<W> Holds<W> {
-    /// Whether there is nothing at all to be kept.
+    /// Whether there is nothing to be kept.
     pub(crate) fn is_blank(&self) -> bool {
         self.live.is_empty() && self.released.is_empty() && self.sales.is_empty() && self.refunded.is_empty()
     }
@@ -202,7 +196,7 @@ impl<W> Holds<W> {
         self.live.get(&hold)
     }
 
-    /// The live hold that a release is of.
+    /// The content of the live hold that a release is about.
     ///
     /// # Panics
     /// If there is none.
@@ -237,10 +231,10 @@ impl<W> Holds<W> {
         taken
     }
 
-    /// The hold that is to be sold; `None` if it is sold already, or was and is refunded.
+    /// The hold that is to be sold, or `None` if it is sold already, or was sold and is refunded.
     ///
     /// # Panics
-    /// If the hold is neither, or has a later revision: a hold covers its line at every instant.
+    /// If the hold is neither, or has a later revision, because a hold covers its line at every instant.
     pub(crate) fn to_sell(&self, hold: HoldId, revision: u64, order: OrderId) -> Option<&Hold<W>> {
         assert_eq!(order.cart(), hold.cart, "{hold:?} is sold to another cart's order");
         let Some(live) = self.live.get(&hold) else {
@@ -269,7 +263,7 @@ impl<W> Holds<W> {
         format_smolstr!("{fate}; of this cart were released{}; are live{}", released.concat(), live.concat())
     }
 
-    /// What a refund of this hold takes back: its sale, or what is held while the sale is on its way.
+    /// The content that a refund of this hold takes back. It is the sale's, or the hold's while the sale is on its way.
     pub(crate) fn to_refund(&self, hold: HoldId) -> Option<&W> {
         let held = || self.live.get(&hold).map(|live| &live.what);
         self.sales.get(&hold).map(|sale| &sale.what).or_else(held)
@@ -352,7 +346,7 @@ impl<W> HoldIndex for Holds<W> {
 }
 
 impl<W: Clone> Holds<W> {
-    /// Writes that a hold has this, and gives what it had before.
+    /// Writes the content of a hold, and returns the content before.
     pub(crate) fn hold(&mut self, id: HoldId, hold: Hold<W>) -> Option<W> {
         let (revision, deadline) = (hold.revision, hold.deadline);
         let before = self.live.insert(id, hold);
@@ -365,7 +359,7 @@ impl<W: Clone> Holds<W> {
         before.map(|before| before.what)
     }
 
-    /// Writes what is left of a hold, and gives what it had before. It is over if nothing is left.
+    /// Writes the rest of a hold, and returns the content before. The hold is over if nothing is left.
     pub(crate) fn release(&mut self, id: HoldId, revision: u64, left: Option<W>, remember: bool) -> W {
         let hold = self.live.get_mut(&id).unwrap_or_else(|| panic!("released without a hold: {id:?}"));
         assert!(revision > hold.revision, "{id:?} is released by an old revision: {revision}");
@@ -381,7 +375,7 @@ impl<W: Clone> Holds<W> {
         hold.what
     }
 
-    /// Writes that everything a hold has is sold, and gives what that is.
+    /// Writes that the whole content of a hold is sold, and returns it.
     pub(crate) fn sell(&mut self, id: HoldId, at: Timestamp, version: u64) -> W {
         let hold = self.live.remove(&id).unwrap_or_else(|| panic!("sold without a hold: {id:?}"));
         self.due.remove(&(hold.deadline, id));
@@ -391,7 +385,7 @@ impl<W: Clone> Holds<W> {
         what
     }
 
-    /// Writes that the sale of a hold is over, and gives what it was of.
+    /// Writes that the sale of a hold is over, and returns its content.
     pub(crate) fn refund(&mut self, id: HoldId) -> Refunded<W> {
         let before = self.refunded.insert(id, ());
         assert!(before.is_none(), "{id:?} is refunded twice");
@@ -403,7 +397,7 @@ impl<W: Clone> Holds<W> {
         Refunded::Hold(hold.what)
     }
 
-    /// Writes an event that does not depend on what is held.
+    /// Writes an event that does not depend on the content of holds.
     pub(crate) fn apply(&mut self, event: &HoldEvent) {
         match event {
             HoldEvent::Extended { hold: id, deadline } => {
@@ -455,7 +449,7 @@ impl<W> Holds<W> {
         self.all_sales().map(view).collect()
     }
 
-    /// Violations in words; empty when every promise holds.
+    /// Violations in words. Empty when every promise holds.
     pub(crate) fn violations(&self) -> Vec<SmolStr> {
         let mut wrong = Vec::new();
         for (hold, live) in self.all_live() {
@@ -477,7 +471,7 @@ impl<W> Holds<W> {
         wrong
     }
 
-    /// Bytes on the heap, without those behind what is held not counted.
+    /// Bytes on the heap, without those that the contents of holds own.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.live.heap_bytes()
             + self.released.heap_bytes()

@@ -153,7 +153,7 @@ impl Reference {
         };
     }
 
-    /// Whether a cart could send this: only of what the hold has, and with a new revision.
+    /// Whether a cart could send this sale. It sells a part of the hold, with a new revision.
     fn may_sell(&self, hold: usize, revision: u64, quantity: u32) -> bool {
         match self.fates[hold] {
             Fate::Live { revision: known, has, .. } => revision > known && quantity <= has,

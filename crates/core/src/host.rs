@@ -32,16 +32,16 @@ use inventory::InventoryHost;
 use speculation::Speculation;
 use venue::VenueHost;
 
-/// How many clients wait for the answer of one request, as many as one connection may have under way. The others are answered that
-/// it is in progress.
+/// How many clients wait for the answer of one request, as many as one connection may have under way. The others are answered
+/// that it is in progress.
 const WAITERS_MAX: usize = 256;
 
-/// An input of an entity. `R` is where an answer goes, which the rules do not look at.
+/// An input of an entity. `R` is the receiver of an answer, which the rules do not look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input<R> {
     /// A client's command.
     Command {
-        /// Where the answer goes.
+        /// The receiver of the answer.
         from: R,
         /// The request, if the command changes something.
         request: Option<Request>,
@@ -54,9 +54,7 @@ pub enum Input<R> {
     Reply { from: Entity, reply: Reply },
     /// The gateway has answered a call.
     Paid {
-        /// Of which attempt.
         key: PaymentKey,
-        /// Which step of it.
         step: PaymentStep,
         /// How it ended, or that the gateway does not know.
         outcome: GatewayOutcome,
@@ -112,7 +110,7 @@ impl<R> Default for Turn<R> {
 }
 
 impl<R> Turn<R> {
-    /// Empties it for the next input, and keeps its memory.
+    /// Empties the turn for the next input, and keeps its memory.
     pub fn clear(&mut self) {
         self.events.clear();
         self.now.clear();
@@ -121,7 +119,7 @@ impl<R> Turn<R> {
         self.wake_at = None;
     }
 
-    /// Answers a client: when the turn's events are committed, or, if there are none, after a read.
+    /// Answers a client when the turn's events are committed. Without events, the answer waits for a read.
     fn answer(&mut self, to: R, outcome: Outcome) {
         let effect = Effect::Answer { to, outcome };
         if !self.events.is_empty() && planted::is("an answer before the commit") {
@@ -130,7 +128,7 @@ impl<R> Turn<R> {
         self.hold_back(effect);
     }
 
-    /// Replies to an entity: when the turn's events are committed, or, if there are none, after a read.
+    /// Replies to an entity when the turn's events are committed. Without events, the reply waits for a read.
     fn reply(&mut self, to: Entity, reply: Reply) {
         self.hold_back(Effect::Reply { to, reply });
     }
@@ -168,7 +166,7 @@ fn refuse_full<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
     }
 }
 
-/// One entity at work: its state with everything that was proposed, and everything under way.
+/// One entity at work, with everything that was proposed for its state, and everything under way.
 pub struct Host<R> {
     entity: Speculation,
     rules: Arc<Rules>,
@@ -209,7 +207,7 @@ impl<R> Host<R> {
         Host { entity: Speculation::new(entity, state), rules, role }
     }
 
-    /// Handles one input at an instant. `turn` must be clear; it is filled.
+    /// Handles one input at an instant. `turn` must be clear, and is filled.
     ///
     /// # Panics
     /// If a promise is broken, or an input is addressed to another kind of entity.

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 /// The longest id, in bytes.
 pub const ID_BYTES_MAX: usize = 64;
 
-/// An id chosen by a client: 1 to 64 of `A-Z a-z 0-9 . _ : -`.
+/// An id chosen by a client. It has 1 to 64 of `A-Z a-z 0-9 . _ : -`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "SmolStr")]
 pub struct Id(SmolStr);
@@ -22,7 +22,7 @@ impl TryFrom<SmolStr> for Id {
 }
 
 impl Id {
-    /// The id with this text; `None` if it is empty, too long or has other characters.
+    /// The id with this text, or `None` if it is empty, too long or has other characters.
     pub fn new(text: &str) -> Option<Id> {
         Id::allows(text).then(|| Id(SmolStr::new(text)))
     }
@@ -55,14 +55,14 @@ impl fmt::Debug for Id {
     }
 }
 
-/// The secret of a cart, which its client draws: 16 bits that place the cart, then 112 random bits. A client that shows it owns
-/// the cart. It is never stored.
+/// The secret of a cart, which its client draws. Its first 16 bits place the cart, and the other 112 bits are random. A client
+/// that shows the token owns the cart. The token is never stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CartToken(pub u128);
 
 impl CartToken {
-    /// The token of a cart that lives in the shard of `entity`, whatever the number of shards: the entity's
-    /// [hash prefix](Entity::hash_prefix), then the low 112 bits of `random`, which must come from a secure generator.
+    /// The token of a cart that lives in the shard of `entity`, for any number of shards. It is the prefix of the
+    /// entity by [`Entity::hash_prefix`], then the low 112 bits of `random`, which must come from a secure generator.
     ///
     /// Such a cart commits its line in the shard that commits the hold. Any other token works as well.
     pub fn beside(entity: &Entity, random: u128) -> CartToken {
@@ -92,7 +92,7 @@ impl fmt::Debug for CartToken {
     }
 }
 
-/// A cart: the first 16 bits of its token, then 112 bits of the token's hash.
+/// The id of a cart. It is the first 16 bits of its token, then 112 bits of the token's hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CartId(pub u128);
@@ -104,14 +104,14 @@ pub struct CartId(pub u128);
 pub struct OrderId(pub u128);
 
 impl CartId {
-    /// The order this cart makes when it is done.
+    /// The order that this cart makes when it is done.
     pub fn order(self) -> OrderId {
         OrderId(self.0)
     }
 }
 
 impl OrderId {
-    /// The cart this order came from.
+    /// The cart that this order came from.
     pub fn cart(self) -> CartId {
         CartId(self.0)
     }
@@ -160,7 +160,7 @@ pub(crate) fn first64(hash: &blake3::Hash) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// The hash that places keys: FNV-1a over the bytes, then the finalizer of MurmurHash3, because FNV alone mixes short keys
+/// The hash that places keys. It is FNV-1a over the bytes, then the finalizer of MurmurHash3, because FNV alone mixes short keys
 /// badly. It never changes, and is short enough to be written again in a client.
 fn key_hash(key: &[u8]) -> u64 {
     let folded = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |folded, byte| {
@@ -171,7 +171,7 @@ fn key_hash(key: &[u8]) -> u64 {
     mixed ^ (mixed >> 33)
 }
 
-/// A request that changes something: its id and a hash of its command (P9).
+/// A request that changes something, by its id and a hash of its command (P9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// The client's request id, hashed.
@@ -180,28 +180,27 @@ pub struct Request {
     pub body: u64,
 }
 
-/// One hold for life: the cart, the request that made it, and which attempt of that request.
+/// The id of one hold for life. It is the cart, the request that made the hold, and which attempt of that request.
 ///
 /// A repeat after a crash asks with the same id and finds the same hold. The attempt counts the holds of this request that the
 /// cart has disowned. A disowned hold can never become a line, so the next try is another hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HoldId {
-    /// The holder.
     pub cart: CartId,
     /// The request that asked for it.
     pub request: RequestHash,
-    /// The line of that request; 0 unless it asked for several.
+    /// The line of that request. 0 unless it asked for several.
     pub part: u16,
     /// How many earlier holds of this request and part the cart has disowned.
     pub attempt: u16,
 }
 
 impl HoldId {
-    /// Behind every hold.
+    /// A position after every hold.
     pub(crate) const LAST: HoldId =
         HoldId { cart: CartId(u128::MAX), request: RequestHash(u64::MAX), part: u16::MAX, attempt: u16::MAX };
 
-    /// Every hold a cart can have.
+    /// Every hold that a cart can have.
     pub(crate) fn all_of(cart: CartId) -> core::ops::RangeInclusive<HoldId> {
         let first = HoldId { cart, request: RequestHash(0), part: 0, attempt: 0 };
         first..=HoldId { cart, ..HoldId::LAST }
@@ -230,8 +229,8 @@ pub enum Entity {
 }
 
 impl Entity {
-    /// The prefix that places the entity: the first 16 bits of the hash of its key, or of a cart's id. The shard depends on the
-    /// number of shards. Entities with equal prefixes always share a shard.
+    /// The prefix that places the entity. It is the first 16 bits of the hash of its key, or of a cart's id. The shard depends on
+    /// the number of shards. Entities with equal prefixes always share a shard.
     pub fn hash_prefix(&self) -> u16 {
         match self {
             Entity::Cart(id) => (id.0 >> SECRET_BITS) as u16,
@@ -245,7 +244,7 @@ impl Entity {
         }
     }
 
-    /// Calls `with` with the bytes of this entity's key: its kind, then its id. They never change.
+    /// Calls `with` with the bytes of this entity's key, which are its kind, then its id. They never change.
     pub fn with_key<T>(&self, with: impl FnOnce(&[u8]) -> T) -> T {
         let mut key = [0u8; ID_BYTES_MAX + 2];
         let (kind, id): (u8, &[u8]) = match self {

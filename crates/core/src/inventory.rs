@@ -1,4 +1,4 @@
-//! Inventories are what holds are of: a session, a product, a resource, a customer's quotas. One set of rules for all of them.
+//! Inventories, which are sessions, products, resources and customers' quotas. Carts hold things of them, by one set of rules.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ use crate::{
 
 /// The side of an entity that carts hold things of. Every method decides on the whole before anything is written.
 pub(crate) trait Inventory {
-    /// Its holds and sales; `None` if it has neither.
+    /// Its holds and sales, or `None` if it has neither.
     fn holds(&self) -> Option<&dyn HoldIndex>;
 
     /// An event of its holds as an event of this kind of entity.
@@ -28,13 +28,13 @@ pub(crate) trait Inventory {
     /// The currency of its prices, and how many one order and one customer may have.
     fn sale_terms(&self) -> (Option<Currency>, Limits);
 
-    /// What a live hold or its line has, with prices; nothing of a quota.
+    /// The content of a live hold or its line, with prices. `None` for a quota.
     fn content(&self, hold: HoldId) -> Option<Content>;
 
-    /// What a live hold has; `None` if there is no such hold.
+    /// The content of a live hold, or `None` if there is no such hold.
     fn held(&self, hold: HoldId) -> Option<Portion>;
 
-    /// What a hold was sold with; `None` if it was not sold, or was refunded.
+    /// The content that a hold was sold with, or `None` if it was not sold, or was refunded.
     fn sold(&self, hold: HoldId) -> Option<Portion>;
 
     /// Whether a higher revision of this hold may ask for more or less. Places, units and quotas are counted, seats and slots are
@@ -45,13 +45,13 @@ pub(crate) trait Inventory {
     #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
     fn decide_new(&self, now: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<Event, Reply>;
 
-    /// Releases everything of a live hold but `left`. `None` if nothing changes.
+    /// Releases everything of a live hold except `left`. `None` if nothing changes.
     fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event>;
 
-    /// Sells this of a hold to its cart; the rest is free. No events if it is sold already.
+    /// Sells this part of a hold to its cart, and frees the rest. No events if it is sold already.
     ///
     /// # Panics
-    /// If the hold is neither live nor sold, or lacks something: a hold covers its line at every instant.
+    /// If the hold is neither live nor sold, or lacks something, because a hold covers its line at every instant.
     fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event>;
 
     /// Refunds the sale of a hold. `None` if it is refunded already.
@@ -62,8 +62,8 @@ pub(crate) trait Inventory {
         Vec::new()
     }
 
-    /// Decides on a hold that a cart asks for, or on more or less of one that it has. The reply comes without an event: a repeat,
-    /// a refusal, or a stale ask.
+    /// Decides on a hold that a cart asks for, or on more or less of one that it has. A repeat, a refusal and a stale ask get a
+    /// reply without an event.
     #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
     fn decide_hold(&self, now: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply> {
         let want_hash = ask.want.hash();
@@ -76,7 +76,7 @@ pub(crate) trait Inventory {
         }
     }
 
-    /// The reply to a hold that is live: what it has now.
+    /// The reply to a hold that is live, with its content now.
     fn granted(&self, hold: HoldId) -> Granted {
         let live = self.live(hold).expect("only live holds are granted");
         self.grant(hold, &live, self.content(hold))
@@ -90,12 +90,13 @@ pub(crate) trait Inventory {
         Granted { hold, revision, want_hash, content, currency, ttl_ms, believed_ms, limits, late, version, position }
     }
 
-    /// Everything about a live hold but what it has.
+    /// Everything about a live hold but its content.
     fn live(&self, hold: HoldId) -> Option<LiveHold> {
         self.holds()?.live_hold(hold)
     }
 
-    /// Releases everything of a hold but `left`. `last`: the cart will never speak of the hold again. `None` if nothing changes.
+    /// Releases everything of a hold except `left`. With `last` the cart will send no more messages about the hold. `None` if
+    /// nothing changes.
     fn decide_release(&self, hold: HoldId, revision: u64, left: Option<&Portion>, last: bool) -> Option<Event> {
         let unknown = if last { ReleaseCase::Noop } else { ReleaseCase::Unknown };
         match self.holds().map_or(unknown, |holds| holds.classify_release(hold, revision, last)) {
@@ -131,7 +132,7 @@ pub(crate) trait Inventory {
         self.holds()?.decide_forget(cart).map(|event| self.hold_event(event))
     }
 
-    /// Up to `max` holds whose cart is to be asked, in the order of their deadlines: those after `after`, up to `now`.
+    /// Up to `max` holds whose cart is to be asked, after `after` and up to `now`, in the order of their deadlines.
     fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
         self.holds().map_or_else(Vec::new, |holds| holds.overdue(after, now, max))
     }
@@ -141,7 +142,7 @@ pub(crate) trait Inventory {
         self.holds()?.deadline()
     }
 
-    /// How many released holds are remembered, because their carts may still speak of them.
+    /// How many released holds are remembered, because their carts may still send messages about them.
     fn remembered_releases(&self) -> usize {
         self.holds().map_or(0, |holds| holds.remembered())
     }

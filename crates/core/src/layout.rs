@@ -1,4 +1,4 @@
-//! Layouts: the seats of a hall with their positions and labels. Rows may have any length, with gaps.
+//! The layouts of halls, with the positions and labels of their seats. Rows may have any length, with gaps.
 
 use alloc::{collections::BTreeSet, sync::Arc, vec, vec::Vec};
 use core::{
@@ -15,7 +15,7 @@ use crate::{id::Id, seat::Seat};
 /// The most seats of one layout.
 pub const LAYOUT_SEATS_MAX: usize = 200_000;
 
-/// The most categories of one layout: their ordinals fit a byte.
+/// The most categories of one layout. Their ordinals fit a byte.
 pub const LAYOUT_CATEGORIES_MAX: usize = 255;
 
 /// The longest label of a row or a seat, in bytes.
@@ -24,10 +24,10 @@ pub const LABEL_BYTES_MAX: usize = 32;
 /// The highest coordinate of a seat, in hundredths of a seat's width. With it sums of distances stay exact.
 pub const POINT_MAX: i32 = 100_000_000;
 
-/// The default focal point: the middle of the edge of the stage.
+/// The default focal point, in the middle of the edge of the stage.
 const FOCAL_DEFAULT: Point = Point { x: 0, y: 0 };
 
-/// A place on the plan, in hundredths of a seat's width; y grows away from the stage.
+/// A place on the plan, in hundredths of a seat's width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// To the right.
@@ -55,13 +55,12 @@ pub enum Labels {
 pub struct Run {
     /// Free seat widths before this run. With 0 its first seat is the neighbour of the last seat before it.
     pub gap: u16,
-    /// How many seats; at least 1.
+    /// At least 1.
     pub count: u16,
-    /// Their labels.
     pub labels: Labels,
     /// The category that prices them.
     pub category: Id,
-    /// Places for wheelchair users: offered by best available only when asked for.
+    /// Whether they are places for wheelchair users. Best available offers them only when asked for.
     pub accessible: bool,
     /// The position of each seat. Empty means a straight row, centred on x = 0 at y = 100 × row.
     pub points: Vec<Point>,
@@ -70,7 +69,6 @@ pub struct Run {
 /// One row of seats.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Row {
-    /// The label of the row.
     pub label: SmolStr,
     /// The part of the house it is in (stalls, balcony), if the house has parts.
     pub section: Option<Id>,
@@ -78,7 +76,7 @@ pub struct Row {
     pub runs: Vec<Run>,
 }
 
-/// The seats of a hall, checked: rows from the stage backwards, each from left to right.
+/// The checked seats of a hall. Rows go from the stage backwards, each from left to right.
 ///
 /// A seat's *index* is its place in that order, from 0, and in seat maps. Only rows and focal point are serialized. Reading
 /// computes the rest.
@@ -108,7 +106,7 @@ pub(crate) struct Spot {
     pub(crate) joined: bool,
 }
 
-/// Why rows are no [`Layout`].
+/// Why rows do not form a [`Layout`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// More than [`LAYOUT_SEATS_MAX`] seats.
@@ -126,7 +124,7 @@ pub enum LayoutError {
         /// Which row, from 0.
         row: usize,
     },
-    /// Labels or points that are not one a seat.
+    /// The labels or points are not one for each seat.
     #[error("row {row} has a run whose labels or points are not one a seat; give each seat one, or none at all")]
     Uneven {
         /// Which row, from 0.
@@ -143,7 +141,6 @@ pub enum LayoutError {
     RowLabelTwice {
         /// Which row, from 0.
         row: usize,
-        /// The label.
         label: SmolStr,
     },
     /// Two seats of a row have the same label.
@@ -151,7 +148,6 @@ pub enum LayoutError {
     SeatLabelTwice {
         /// Which row, from 0.
         row: usize,
-        /// The label.
         label: SmolStr,
     },
     /// More than [`LAYOUT_CATEGORIES_MAX`] categories.
@@ -160,13 +156,14 @@ pub enum LayoutError {
     /// A point beyond [`POINT_MAX`].
     #[error("a point of row {row}, or the focal point, is further out than {POINT_MAX}; move it closer")]
     TooFar {
-        /// Which row, from 0; of the focal point, 0.
+        /// Which row, from 0. It is 0 for the focal point.
         row: usize,
     },
 }
 
 impl Layout {
-    /// The layout of these rows; of none, if the hall has no seats, only places. Best available prefers seats near `focal`; without one, near the middle of the stage's edge.
+    /// The layout of these rows. A hall that has only places has no rows. Best available prefers seats near `focal`, or near the
+    /// middle of the stage's edge without one.
     ///
     /// # Errors
     /// [`LayoutError`] if there are too many seats, a run is empty, labels repeat or are missing, or a point is too far.
@@ -234,7 +231,7 @@ impl Layout {
         self.starts[usize::from(row)]..self.starts[usize::from(row) + 1]
     }
 
-    /// The categories, in the order in which they first appear; their ordinals count from 0.
+    /// The categories, in the order in which they first appear. Their ordinals count from 0.
     pub fn categories(&self) -> &[Id] {
         &self.categories
     }
@@ -416,7 +413,7 @@ impl<'de> Deserialize<'de> for Layout {
     }
 }
 
-/// Checks everything that needs no index; the number of seats.
+/// Checks everything that needs no index. Returns the number of seats.
 fn check_rows(rows: &[Row]) -> Result<usize, LayoutError> {
     let mut names = BTreeSet::new();
     let mut seats = 0;

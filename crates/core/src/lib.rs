@@ -1,9 +1,9 @@
-//! The rules of Boxoffice: what a command does to a venue, a session, a product, a resource, a customer or a cart.
+//! The rules of Boxoffice. They say what a command does to a venue, a session, a product, a resource, a customer or a cart.
 //!
 //! There is no clock, socket, thread or randomness. Time is a parameter, and the same inputs in the same order give the same
 //! state on every machine. `decide` reads and answers. `apply` writes and cannot fail. [`host::Host`] joins the two. It takes
-//! inputs one after the other and returns a [`host::Turn`]: the events to store, and the effects to carry out now, after the
-//! commit, or after a safe read.
+//! inputs one after the other and returns a [`host::Turn`]. A turn has the events to store, and the effects to carry out now,
+//! after the commit, or after a safe read.
 //!
 //! A product with two units. Two carts ask for both:
 //!

@@ -1,4 +1,4 @@
-//! The answers an entity remembers, so that a repeat of a request gets the same (P9).
+//! The answers that an entity remembers, so that a repeat of a request gets the same answer (P9).
 
 use alloc::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     shared_map::SharedMap,
 };
 
-/// How many answers are remembered; the oldest goes first.
+/// How many answers are remembered. The oldest is forgotten first.
 pub(crate) const REMEMBERED_MAX: usize = 256;
 
 /// The newest answers of an entity, by version.
@@ -45,7 +45,7 @@ impl Memory {
         assert!(before.is_none(), "version {version} is of two changes");
     }
 
-    /// Bytes on the heap, without those behind the answers not counted.
+    /// Bytes on the heap, without those that the answers own.
     pub(crate) fn heap_bytes(&self) -> usize {
         let each = 2 * size_of::<usize>() + size_of::<Remembered>();
         self.answers.heap_bytes() + self.answers.len() * each

@@ -1,4 +1,4 @@
-//! Money: whole minor units and a currency, never a float.
+//! Money in whole minor units of a currency, never a float.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ pub const PRICE_MAX: i64 = 1_000_000_000_000;
 /// The highest total of a cart, in minor units. Every JSON number up to it is exact.
 pub const AMOUNT_MAX: i64 = (1 << 53) - 1;
 
-/// An ISO 4217 code: three capital letters.
+/// An ISO 4217 code of three capital letters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "[u8; 3]")]
 pub struct Currency([u8; 3]);
@@ -49,8 +49,6 @@ impl fmt::Debug for Currency {
 /// An amount in minor units (cents) of a currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Money {
-    /// Minor units.
     pub amount: i64,
-    /// Its currency.
     pub currency: Currency,
 }

@@ -1,4 +1,4 @@
-//! Payment: calls to a gateway, its answers, and the records beside an order.
+//! Payments, with calls to a gateway, its answers, and the records beside an order.
 
 use core::{fmt, str::FromStr};
 
@@ -18,7 +18,6 @@ pub const SOURCE_BYTES_MAX: usize = 256;
 /// One attempt of a cart to pay. It is the idempotency key of all its calls to the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PaymentKey {
-    /// The cart.
     pub cart: CartId,
     /// The number of the attempt, from 1.
     pub attempt: u32,
@@ -33,7 +32,7 @@ impl fmt::Display for PaymentKey {
 impl FromStr for PaymentKey {
     type Err = ();
 
-    /// The key with this text: 32 hexadecimal digits, `-`, the attempt.
+    /// The key with this text, which is 32 hexadecimal digits, `-` and the attempt.
     fn from_str(text: &str) -> Result<PaymentKey, ()> {
         let (cart, attempt) = text.split_once('-').ok_or(())?;
         let plain = cart.len() == 32 && cart.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -51,9 +50,7 @@ impl FromStr for PaymentKey {
 pub enum GatewayCall {
     /// Set the amount aside.
     Authorize {
-        /// Which attempt.
         key: PaymentKey,
-        /// How much.
         amount: Money,
         /// The client's token of the gateway.
         source: SmolStr,
@@ -62,29 +59,24 @@ pub enum GatewayCall {
     },
     /// Take the authorized amount, because the order is decided.
     Capture {
-        /// Which attempt.
         key: PaymentKey,
         /// The gateway's name for the authorization.
         reference: SmolStr,
-        /// How much.
         amount: Money,
     },
     /// Give up an authorization that exists or may exist.
     Void {
-        /// Which attempt.
         key: PaymentKey,
         /// The gateway's name for the authorization, if it is known.
         reference: Option<SmolStr>,
     },
     /// Pay back.
     Refund {
-        /// Which attempt.
         key: PaymentKey,
         /// The number of the refund, from 1.
         refund: u32,
         /// The gateway's name for the authorization.
         reference: SmolStr,
-        /// How much.
         amount: Money,
     },
 }
@@ -92,11 +84,8 @@ pub enum GatewayCall {
 /// A step of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PaymentStep {
-    /// The authorization.
     Authorize,
-    /// The capture.
     Capture,
-    /// The void.
     Void,
     /// The refund with this number.
     Refund(u32),
@@ -131,21 +120,20 @@ pub enum GatewayOutcome {
     Authorized {
         /// The gateway's name for it.
         reference: SmolStr,
-        /// How much.
         amount: Money,
     },
-    /// Taken.
+    /// The amount is taken.
     Captured,
-    /// Given up.
+    /// The authorization is given up.
     Voided,
-    /// Paid back.
+    /// The amount is paid back.
     Refunded,
     /// The payer's side said no.
     Declined {
         /// Why, in the gateway's words.
         reason: SmolStr,
     },
-    /// A capture, void or refund that will not succeed however often it is asked for.
+    /// A capture, void or refund that will not succeed, even if it is asked for again.
     Failed {
         /// Why, in the gateway's words.
         reason: SmolStr,
@@ -157,7 +145,7 @@ pub enum GatewayOutcome {
     },
 }
 
-/// What a decline does to the cart.
+/// The effect of a decline on the cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnDecline {
     /// Everything is released at once and the cart is canceled (AE).
@@ -169,14 +157,13 @@ pub enum OnDecline {
 /// Why the payment of a checkout failed. The cart remembers it under the request of the checkout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PaymentFailure {
-    /// It was declined.
     Declined {
         /// Whether an operator said so, and not the gateway.
         by_operator: bool,
         /// Why, in the gateway's words.
         reason: SmolStr,
     },
-    /// The gateway authorized another amount than it was asked for. That is voided.
+    /// The gateway authorized another amount than it was asked for. The authorization is voided.
     AmountMismatch {
         /// Minor units asked for.
         asked: i64,
@@ -202,7 +189,7 @@ pub enum PaymentStatus {
     Recorded,
     /// Authorized. The capture is on its way.
     Authorized,
-    /// Taken.
+    /// The amount is taken.
     Captured,
     /// The capture failed and waits for an operator.
     CaptureFailed {
@@ -220,7 +207,6 @@ pub struct RefundRecord {
     pub at: Timestamp,
     /// Which lines of the order.
     pub lines: alloc::vec::Vec<u32>,
-    /// How much.
     pub amount: Money,
     /// Why, in the operator's words.
     pub reason: SmolStr,
@@ -228,14 +214,14 @@ pub struct RefundRecord {
     pub status: RefundStatus,
 }
 
-/// The state of a refund's money changed.
+/// The state of a refund's money.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RefundStatus {
     /// The order was paid elsewhere, and so is the refund.
     Recorded,
     /// The gateway is asked, or will be.
     Pending,
-    /// Paid back.
+    /// The amount is paid back.
     Refunded,
     /// It failed and waits for an operator.
     Failed {
@@ -244,12 +230,10 @@ pub enum RefundStatus {
     },
 }
 
-/// An attempt whose money is given up or will be. The cart keeps this record whatever its state.
+/// An attempt whose money is given up or will be. The cart keeps this record in every state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoidRecord {
-    /// Which attempt.
     pub attempt: u32,
-    /// Its new state.
     pub status: VoidStatus,
 }
 
@@ -258,7 +242,7 @@ pub struct VoidRecord {
 pub enum VoidStatus {
     /// The gateway is asked, or will be.
     Pending,
-    /// Given up.
+    /// The authorization is given up.
     Voided,
     /// It failed and waits for an operator.
     Failed {
@@ -270,9 +254,7 @@ pub enum VoidStatus {
 /// A step of a payment that is not over, or that failed and waits for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenPayment {
-    /// Which attempt.
     pub key: PaymentKey,
-    /// Which step of it.
     pub step: PaymentStep,
     /// Whether it failed for good. Otherwise its outcome is not known yet.
     pub failed: bool,
@@ -281,9 +263,9 @@ pub struct OpenPayment {
 /// How many steps of payments are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaymentCounts {
-    /// Their outcome is not known yet: authorizations, captures, voids and refunds.
+    /// Authorizations, captures, voids and refunds whose outcome is not known yet.
     pub pending: u64,
-    /// They failed for good and wait for an operator: captures, voids and refunds.
+    /// Captures, voids and refunds that failed for good and wait for an operator.
     pub failed: u64,
 }
 
@@ -293,7 +275,7 @@ impl PaymentCounts {
         if open.failed { self.failed += 1 } else { self.pending += 1 }
     }
 
-    /// Adds others.
+    /// Adds other counts.
     pub fn add(&mut self, more: PaymentCounts) {
         self.pending += more.pending;
         self.failed += more.failed;
@@ -306,7 +288,7 @@ impl PaymentCounts {
     }
 }
 
-/// An operator's report of a step whose outcome the gateway does not tell, or that was done by hand after it had failed.
+/// An operator's report of a step whose outcome the gateway does not give, or that was done by hand after it had failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settlement {
     /// The amount was set aside under this name.
@@ -314,13 +296,13 @@ pub enum Settlement {
         /// The gateway's name for it.
         reference: SmolStr,
     },
-    /// It was not.
+    /// The amount was not set aside.
     Declined,
-    /// It was taken.
+    /// The amount was taken.
     Captured,
-    /// It was given up.
+    /// The authorization was given up.
     Voided,
-    /// It was paid back.
+    /// The amount was paid back.
     Refunded {
         /// The number of the refund, from 1.
         refund: u32,

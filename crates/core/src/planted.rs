@@ -25,7 +25,7 @@ mod switch {
 #[cfg(feature = "planted")]
 pub use switch::{is, plant};
 
-/// Whether this bug is planted: none is.
+/// Whether this bug is planted. Without the feature none is.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
 pub const fn is(_bug: &str) -> bool {

@@ -1,4 +1,4 @@
-//! The content of holds and lines: seats, places, units, a slot or a part of a quota.
+//! The content of holds and lines. It is seats, places, units, a slot or a part of a quota.
 
 use alloc::sync::Arc;
 
@@ -15,9 +15,8 @@ use crate::{
 /// One seat of a line and the price captured when it was held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PricedSeat {
-    /// Which seat.
     pub seat: Seat,
-    /// Minor units of the cart's currency.
+    /// In minor units of the cart's currency.
     pub price: i64,
 }
 
@@ -31,31 +30,24 @@ pub enum Portion {
     Seats(SeatSet),
     /// Places in an area of a session.
     Places {
-        /// Which area.
         area: Id,
-        /// How many; at least 1.
+        /// At least 1.
         quantity: u32,
     },
-    /// Units of a product: how many; at least 1.
+    /// Units of a product, at least 1.
     Units(u32),
-    /// Time of a resource: `[begin, end)`.
-    Slot {
-        /// From.
-        begin: Timestamp,
-        /// Up to, exclusive.
-        end: Timestamp,
-    },
+    /// Time of a resource, `[begin, end)`.
+    Slot { begin: Timestamp, end: Timestamp },
     /// A part of a customer's quota.
     Quota {
-        /// Which quota.
         quota: Id,
-        /// How many; at least 1.
+        /// At least 1.
         count: u32,
     },
 }
 
 impl Portion {
-    /// How many seats, places, units or parts; 1 of a slot.
+    /// The number of seats, places, units or parts. It is 1 for a slot.
     pub fn quantity(&self) -> u32 {
         match self {
             Portion::Seats(seats) => seats.len() as u32,
@@ -91,33 +83,30 @@ pub enum Content {
     Seats(Arc<[PricedSeat]>),
     /// Places in an area.
     Places {
-        /// Which area.
         area: Id,
         quantity: u32,
-        /// Minor units for one.
+        /// The price of one in minor units.
         price: i64,
     },
     /// Units of a product.
     Units {
         quantity: u32,
-        /// Minor units for one.
+        /// The price of one in minor units.
         price: i64,
     },
-    /// Time of a resource: `[begin, end)`.
+    /// Time of a resource, `[begin, end)`.
     Slot {
-        /// From.
         begin: Timestamp,
-        /// Up to, exclusive.
         end: Timestamp,
-        /// Minor units for all of it.
+        /// The price of the whole slot in minor units.
         price: i64,
-        /// Its details when it was held.
+        /// The details when it was held.
         details: SmolStr,
     },
 }
 
 impl Content {
-    /// The same without prices.
+    /// The content without prices.
     pub fn portion(&self) -> Portion {
         match self {
             Content::Seats(seats) => {
@@ -130,7 +119,7 @@ impl Content {
         }
     }
 
-    /// How many seats, places or units; 1 of a slot.
+    /// The number of seats, places or units. It is 1 for a slot.
     pub fn quantity(&self) -> u32 {
         match self {
             Content::Seats(seats) => seats.len() as u32,
@@ -139,7 +128,7 @@ impl Content {
         }
     }
 
-    /// Its seats; none if it has no seats.
+    /// The seats. Empty for any other content.
     pub fn seats(&self) -> &[PricedSeat] {
         match self {
             Content::Seats(seats) => seats,
@@ -147,7 +136,7 @@ impl Content {
         }
     }
 
-    /// Σ of price × quantity, in minor units; exact, whatever the numbers.
+    /// The sum of price × quantity, in minor units. It is exact for all numbers.
     pub fn amount(&self) -> i128 {
         let times = |quantity: u32, price: i64| i128::from(quantity) * i128::from(price);
         match self {
@@ -157,7 +146,7 @@ impl Content {
         }
     }
 
-    /// The same with another quantity; `None` for seats and slots.
+    /// The content with another quantity, or `None` for seats and slots.
     pub(crate) fn with_quantity(&self, quantity: u32) -> Option<Content> {
         match self {
             Content::Places { area, price, .. } => {
@@ -168,7 +157,7 @@ impl Content {
         }
     }
 
-    /// The same without these seats; `None` if nothing is left.
+    /// The content without these seats, or `None` if nothing is left.
     pub(crate) fn without(&self, seats: &[Seat]) -> Option<Content> {
         let left: Arc<[PricedSeat]> =
             self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).copied().collect();
@@ -192,7 +181,7 @@ impl Content {
     }
 }
 
-/// Σ of the contents; `None` if it is more than [`AMOUNT_MAX`].
+/// The sum of the contents, or `None` if it is more than [`AMOUNT_MAX`].
 pub fn total<'a>(contents: impl Iterator<Item = &'a Content>) -> Option<i64> {
     let sum: i128 = contents.map(Content::amount).sum();
     i64::try_from(sum).ok().filter(|sum| *sum <= AMOUNT_MAX)

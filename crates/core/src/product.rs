@@ -1,4 +1,4 @@
-//! A product: a thing sold by quantity, and how many of it each hold has.
+//! A product, which is sold by quantity, and how many units each hold has.
 //!
 //! [`Product::apply`] writes, and `decide` decides.
 
@@ -37,11 +37,12 @@ pub struct Product {
     taken: Taken,
 }
 
-/// What one hold has.
+/// The content of one hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Units {
     quantity: u32,
-    /// Minor units for one, captured when it was held first. Later changes of the product's price do not change it.
+    /// The price of one unit in minor units, captured when it was held first. Later changes of the product's price do not change
+    /// it.
     price: i64,
 }
 
@@ -55,7 +56,7 @@ impl Product {
     /// A product from its first event.
     ///
     /// # Panics
-    /// If that is no put.
+    /// If the event is no put.
     pub fn first(id: Id, event: &ProductEvent) -> Product {
         let ProductEvent::Put { details, request } = event else { panic!("product {id} begins with {event:?}") };
         let details = Arc::new((**details).clone());

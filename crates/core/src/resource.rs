@@ -1,4 +1,4 @@
-//! A resource: a thing booked by time, and its bookings.
+//! A resource, which is booked by time, and its bookings.
 //!
 //! [`Resource::apply`] writes. `hold` decides about the holds of carts, and `booking` about bookings without a cart. `place`
 //! has the terms from the details, and `view` shows the resource. The calendar has names and times only. The details of a
@@ -55,13 +55,12 @@ pub struct Resource {
     series: SharedSet<(Id, Id)>,
 }
 
-/// What one hold has.
+/// The content of one hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Time {
     slot: Slot,
-    /// Minor units for all of it, captured when it was held.
+    /// The price of the whole slot in minor units, captured when it was held.
     price: i64,
-    /// Its details.
     details: SmolStr,
 }
 
@@ -105,7 +104,7 @@ impl Resource {
     /// A resource from its first event.
     ///
     /// # Panics
-    /// If that is no put.
+    /// If the event is no put.
     pub fn first(id: Id, event: &ResourceEvent) -> Resource {
         let ResourceEvent::Put { details, request } = event else { panic!("resource {id} begins with {event:?}") };
         let place = Arc::new(Place::decided(details));

@@ -1,4 +1,4 @@
-//! The terms of a deployment: lifetimes of carts and holds, and timeouts of clients and gateways.
+//! The terms of a deployment, with lifetimes of carts and holds, and timeouts of clients and gateways.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct Rules {
     pub hold_ttl_ms: u64,
     /// The longest time to live a cart may ask for. One day.
     pub hold_ttl_max_ms: u64,
-    /// An active cart ends at this age however often it is touched. One day.
+    /// An active cart ends at this age even if it is touched. One day.
     pub cart_age_max_ms: u64,
     /// The longest time to live of a cart that a guest opens. 15 minutes.
     pub guest_ttl_max_ms: u64,
@@ -19,7 +19,7 @@ pub struct Rules {
     pub guest_age_max_ms: u64,
     /// How long after a hold's deadline its inventory asks the cart about it, the grace of P8. Two seconds.
     pub grace_ms: u64,
-    /// How long after a grant the inventory asks the cart about the hold for the first time, however long it may live. This
+    /// How long after a grant the inventory asks the cart about the hold for the first time, even if it may live longer. This
     /// frees a hold after a crash between the grant and the cart's line. 10 seconds.
     pub confirm_ms: u64,
     /// How long a checkout waits for all inventories to confirm the sale before it answers `settling`. Two seconds.
@@ -28,8 +28,7 @@ pub struct Rules {
     pub ask_again_ms: u64,
     /// How long a checkout waits for the gateway before it answers `payment_pending`. The attempt goes on. 10 seconds.
     pub payment_wait_ms: u64,
-    /// How long until a gateway is asked again with the same key. It doubles with each time, up to 32 times as long. Two
-    /// seconds.
+    /// How long until a gateway is asked again with the same key. It doubles with each time, up to 32 times as long. Two seconds.
     pub payment_again_ms: u64,
     /// What a decline does to a cart, if the checkout does not say.
     pub on_decline: OnDecline,

@@ -7,16 +7,15 @@ use serde::{Deserialize, Serialize};
 /// The most seats one hold may ask for.
 pub const HOLD_SEATS_MAX: usize = 20;
 
-/// A seat by its place in the layout: row and seat in the row, both from 0. The layout has the labels.
+/// A seat by its row in the layout and its place in the row, both from 0. The layout has the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Seat {
-    /// Row, from 0.
     pub row: u16,
-    /// Seat in the row, from 0; gaps are not counted.
+    /// Gaps are not counted.
     pub seat: u16,
 }
 
-/// The seats of a hold: one to twenty, none twice, in ascending order.
+/// The seats of a hold. There are one to twenty, none twice, in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Seat>")]
 pub struct SeatSet(Vec<Seat>);
@@ -29,10 +28,9 @@ impl TryFrom<Vec<Seat>> for SeatSet {
     }
 }
 
-/// Why a list of seats is no [`SeatSet`].
+/// Why a list of seats does not form a [`SeatSet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeatSetError {
-    /// No seat at all.
     Empty,
     /// More than [`HOLD_SEATS_MAX`].
     TooMany,
@@ -64,7 +62,7 @@ impl SeatSet {
         &self.0
     }
 
-    /// How many; never 0.
+    /// How many seats there are, never 0.
     #[expect(clippy::len_without_is_empty, reason = "a seat set is never empty")]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -75,11 +73,9 @@ impl SeatSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum SeatState {
-    /// Free.
     Free = 0,
     /// In a cart.
     Held = 1,
-    /// Bought.
     Sold = 2,
     /// Kept off sale by the box office.
     Blocked = 3,

@@ -12,7 +12,7 @@ pub(crate) struct SeatBits {
 }
 
 impl PartialEq for SeatBits {
-    /// Words; missing ones are empty.
+    /// Compares the words. Missing words are empty.
     fn eq(&self, other: &SeatBits) -> bool {
         let words = self.words.len().max(other.words.len()) as u32;
         (0..words).all(|number| self.word(number) == other.word(number))

@@ -1,4 +1,4 @@
-//! A session: one title at one time in one hall, and which hold has which of its seats and places.
+//! A session, which is one title at one time in one hall, and the seats and places that each hold has.
 //!
 //! [`Session::apply`] writes, with `book`. `hold`, `block` and `areas` decide what may happen. `view` shows the session.
 //! While everything is free and nothing is remembered, a session has only its terms.
@@ -56,7 +56,7 @@ struct Terms {
     ends_at: Timestamp,
     hold_ttl_ms: Option<u64>,
     currency: Currency,
-    /// Minor units, by category ordinal.
+    /// In minor units, by category ordinal.
     prices: Box<[i64]>,
     /// Most sessions have none.
     extras: Option<Box<Extras>>,
@@ -76,7 +76,7 @@ impl Session {
     /// A session that has just been opened.
     ///
     /// # Panics
-    /// If it has not one price for each category of its layout, or nothing to sell. Its venue checks that.
+    /// If it does not have one price for each category of its layout, or has nothing to sell. Its venue checks that.
     pub fn opened(opening: &Opening) -> Session {
         let Opening { venue, session, layout } = opening;
         let named: Vec<&Id> = session.prices.iter().map(|(category, _)| category).collect();

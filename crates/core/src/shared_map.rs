@@ -27,12 +27,12 @@ type Leaf<K, V> = Arc<Vec<(K, V)>>;
 struct Branch<K, V> {
     /// A bound above every key before the branch, and not above any key of it. The first branch of the map has no bound.
     low: K,
-    /// The same for every leaf but the first.
+    /// Such a bound for every leaf but the first.
     lows: Vec<K>,
     leaves: Vec<Leaf<K, V>>,
 }
 
-/// Branch, leaf of the branch, entry of the leaf.
+/// The branch, the leaf of the branch, and the entry of the leaf.
 type Place = (usize, usize, usize);
 
 /// The map. Keys are unique and in order.
@@ -46,7 +46,7 @@ pub struct SharedMap<K, V> {
 pub type SharedSet<K> = SharedMap<K, ()>;
 
 impl<K, V> SharedMap<K, V> {
-    /// An empty one.
+    /// An empty map.
     pub const fn new() -> SharedMap<K, V> {
         SharedMap { branches: Vec::new(), len: 0 }
     }
@@ -86,7 +86,7 @@ impl<K, V> SharedMap<K, V> {
         self.branches.last()?.leaves.last()?.last().map(|(key, value)| (key, value))
     }
 
-    /// Bytes on the heap, without those behind keys and values not counted.
+    /// Bytes on the heap, without those that keys and values own.
     pub fn heap_bytes(&self) -> usize {
         let leaf = |leaf: &Leaf<K, V>| leaf.capacity() * size_of::<(K, V)>() + HEAD_BYTES;
         let branch = |branch: &Arc<Branch<K, V>>| {
@@ -103,7 +103,7 @@ impl<K, V> SharedMap<K, V> {
     }
 }
 
-/// The overhead of a leaf: two counts and a vector.
+/// The overhead of a leaf, which is two counts and a vector.
 const HEAD_BYTES: usize = 5 * size_of::<usize>();
 
 impl<K: Ord, V> SharedMap<K, V> {
@@ -140,7 +140,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         })
     }
 
-    /// The branch and the leaf that have the key, or would have it; zeros in an empty map.
+    /// The branch and the leaf that have the key, or would have it. Both are 0 in an empty map.
     fn leaf_of(&self, key: &K) -> (usize, usize) {
         let others = self.branches.get(1..).unwrap_or(&[]);
         let branch = others.partition_point(|branch| branch.low <= *key);
@@ -156,7 +156,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         }
     }
 
-    /// The place behind the last entry of a range with this end.
+    /// The place after the last entry of a range with this end.
     fn end(&self, bound: Bound<&K>) -> Place {
         match bound {
             Bound::Unbounded => (self.branches.len(), 0, 0),
@@ -296,7 +296,7 @@ impl<K: Clone, V: Clone> Branch<K, V> {
     }
 }
 
-/// What to do with a part after a removal.
+/// The change of a part after a removal.
 enum Shrinking {
     No,
     /// It is empty.

@@ -45,21 +45,13 @@ const COUNT_MAX: u64 = u64::MAX - (1 << 32);
 /// The state of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// A venue.
     Venue(Box<Venue>),
-    /// A session.
     Session(Session),
-    /// A cart.
     Cart(Box<Cart>),
-    /// A product.
     Product(Box<Product>),
-    /// A resource.
     Resource(Box<Resource>),
-    /// A customer.
     Customer(Box<Customer>),
-    /// The directory.
     Directory(Box<Directory>),
-    /// The cluster.
     Cluster(Box<ClusterTable>),
 }
 
@@ -140,7 +132,7 @@ impl State {
         self.version().max(messages) >= COUNT_MAX && !planted::is("a count that goes on for ever")
     }
 
-    /// The side of it that carts hold things of, if it has one.
+    /// The entity as an inventory, if carts hold things of it.
     pub(crate) fn inventory(&self) -> Option<&dyn Inventory> {
         match self {
             State::Session(session) => Some(session),
@@ -151,17 +143,17 @@ impl State {
         }
     }
 
-    /// What a live hold has, as its inventory keeps it.
+    /// The content of a live hold, as its inventory keeps it.
     pub fn held(&self, hold: HoldId) -> Option<Portion> {
         self.inventory()?.held(hold)
     }
 
-    /// What a hold was sold with, as its inventory keeps it; `None` if it was not sold, or was refunded.
+    /// The content that a hold was sold with, as its inventory keeps it, or `None` if it was not sold, or was refunded.
     pub fn sold(&self, hold: HoldId) -> Option<Portion> {
         self.inventory()?.sold(hold)
     }
 
-    /// How many released holds an inventory remembers, because their carts may still speak of them.
+    /// How many released holds an inventory remembers, because their carts may still send messages about them.
     pub fn remembered_releases(&self) -> usize {
         self.inventory().map_or(0, |inventory| inventory.remembered_releases())
     }
@@ -190,8 +182,8 @@ impl State {
         }
     }
 
-    /// Whether a client's request repeats one that was granted, or can do no more than that because its cart is checking out or has
-    /// ended.
+    /// Whether a client's request repeats a granted one, or is for a cart that is checking out or has ended, which grants nothing
+    /// new.
     pub fn knows_request(&self, request: Request) -> bool {
         match self {
             State::Cart(cart) => {
@@ -212,7 +204,7 @@ impl State {
     pub fn unfinished(&self) -> bool {
         match self {
             State::Venue(venue) => venue.unfinished(),
-            // A canceled session wants every hold back and tells its venue.
+            // A canceled session wants every hold back and sends its venue a message.
             State::Session(session) => {
                 session.owes_vacating().is_some()
                     || (session.canceled().is_some() && !session.unwanted(None, 1).is_empty())
@@ -224,23 +216,23 @@ impl State {
     }
 }
 
-/// All entities of one shard that are in memory. Ended ones may be moved to the store: [`StateMap::take_evictable`].
+/// All entities of one shard that are in memory. Ended ones may be moved to the store by [`StateMap::take_evictable`].
 #[derive(Clone, Debug, Default)]
 pub struct StateMap {
     /// The last applied place of the shard's log, set by [`StateMap::advance`].
     index: u64,
-    /// Shared with cuts: making one copies references to leaves only.
+    /// Shared with cuts. Making a cut copies references to leaves only.
     entries: SharedMap<Entity, Entry>,
     /// Steps of payments that are open, of all carts in memory.
     payments: PaymentCounts,
     /// Carts in memory that no client has opened.
     tombstones: u64,
-    /// When each entity is checked for being due: at its deadline, or earlier if the deadline has moved on. Most deadlines move on
-    /// several times, so an entity is not sorted in again at every move.
+    /// When each entity is checked for being due. It is its deadline, or earlier if the deadline has moved on. Most deadlines
+    /// move on several times, so an entity is not sorted in again at every move.
     wakes: BTreeSet<(Timestamp, Entity)>,
     /// How many entities may be evicted.
     evictable: usize,
-    /// Those of them that were not handed out since they changed.
+    /// Evictable entities that were not handed out since they changed.
     eviction_queue: Vec<Entity>,
     layouts: Layouts,
 }
@@ -294,7 +286,7 @@ impl StateMap {
     /// events are its first.
     ///
     /// # Panics
-    /// If a promise is broken: the events were not decided against this state.
+    /// If a promise is broken, because the events were not decided against this state.
     pub fn apply(&mut self, entity: &Entity, events: Vec<Event>) -> u64 {
         let events = match self.apply_in_memory(entity, events) {
             Ok(version) => return version,
@@ -353,8 +345,8 @@ impl StateMap {
     }
 
     /// Names up to `max` entities that want a wake at `now`, longest waiting first. An entity is named again after
-    /// [`DUE_AGAIN_MS`] unless its state changes before. So no entity is named twice in one burst, and an entity that cannot go on
-    /// does not keep others from being named.
+    /// [`DUE_AGAIN_MS`] unless its state changes before. So no entity is named twice in one burst, and an entity that cannot go
+    /// on does not keep others from being named.
     pub fn due(&mut self, now: Timestamp, max: usize, out: &mut Vec<Entity>) {
         // It is later than now even after the end of time.
         let again = Timestamp(now.0.saturating_add(DUE_AGAIN_MS));
@@ -379,8 +371,8 @@ impl StateMap {
         self.wakes.first().map(|(wake_at, _)| *wake_at)
     }
 
-    /// Entities that owe messages. They are woken when the shard gets a leader. It looks at all entities, because it is seldom needed
-    /// and a list would have to be updated at every turn.
+    /// Entities that owe messages. They are woken when the shard gets a leader. This looks at all entities, because it is seldom
+    /// needed and a list would have to be updated at every turn.
     pub fn unfinished(&self) -> impl Iterator<Item = &Entity> {
         self.entities().filter(|(_, state)| state.unfinished()).map(|(entity, _)| entity)
     }

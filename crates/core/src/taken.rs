@@ -9,7 +9,6 @@ use crate::holds::Refunded;
 pub(crate) struct Taken {
     /// In carts.
     pub(crate) held: u64,
-    /// Bought.
     pub(crate) sold: u64,
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn bad<T>(text: SmolStr) -> Result<T, Refusal> {
     Err(Refusal::BadRequest(text))
 }
 
-/// A name.
+/// Checks a name.
 pub(crate) fn check_name(name: &SmolStr) -> Result<(), Refusal> {
     if name.len() > NAME_BYTES_MAX {
         return bad(format_smolstr!("the name is longer than {NAME_BYTES_MAX} bytes"));
@@ -37,7 +37,7 @@ pub(crate) fn check_name(name: &SmolStr) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Properties: unique names, ascending.
+/// Checks properties. Their names are unique and ascend.
 pub(crate) fn check_properties(properties: &[(SmolStr, SmolStr)]) -> Result<(), Refusal> {
     if properties.len() > PROPERTIES_MAX {
         return bad(format_smolstr!("there are more than {PROPERTIES_MAX} properties"));
@@ -51,7 +51,7 @@ pub(crate) fn check_properties(properties: &[(SmolStr, SmolStr)]) -> Result<(), 
     Ok(())
 }
 
-/// A price in minor units.
+/// Checks a price in minor units.
 pub(crate) fn check_price(of: &str, amount: i64) -> Result<(), Refusal> {
     if !(0..=PRICE_MAX).contains(&amount) {
         return bad(format_smolstr!("the price of {of} is not 0 to {PRICE_MAX} minor units"));
@@ -59,7 +59,7 @@ pub(crate) fn check_price(of: &str, amount: i64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How long carts live untouched.
+/// Checks how long carts may live untouched.
 pub(crate) fn check_ttl(rules: &Rules, hold_ttl_ms: Option<u64>) -> Result<(), Refusal> {
     if hold_ttl_ms.is_some_and(|ttl_ms| !(1..=rules.hold_ttl_max_ms).contains(&ttl_ms)) {
         return bad(format_smolstr!("hold_ttl_ms is not 1 to {}", rules.hold_ttl_max_ms));
@@ -67,7 +67,7 @@ pub(crate) fn check_ttl(rules: &Rules, hold_ttl_ms: Option<u64>) -> Result<(), R
     Ok(())
 }
 
-/// The limits of one order and one customer.
+/// Checks the limits of one order and one customer.
 pub(crate) fn check_limits(limits: &Limits) -> Result<(), Refusal> {
     let customer = limits.per_customer.as_ref().map(|limit| limit.max);
     if limits.per_order == Some(0) || customer == Some(0) {
@@ -76,7 +76,7 @@ pub(crate) fn check_limits(limits: &Limits) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Comments of a hall or a session.
+/// Checks the comments of a hall or a session.
 pub(crate) fn check_comments(comments: &str) -> Result<(), Refusal> {
     if comments.len() > COMMENTS_BYTES_MAX {
         return bad(format_smolstr!("the comments are longer than {COMMENTS_BYTES_MAX} bytes"));
@@ -84,7 +84,7 @@ pub(crate) fn check_comments(comments: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Details of a booking.
+/// Checks the details of a booking.
 pub(crate) fn check_details(details: &str) -> Result<(), Refusal> {
     if details.len() > DETAILS_BYTES_MAX {
         return bad(format_smolstr!("the details are longer than {DETAILS_BYTES_MAX} bytes"));
@@ -92,7 +92,7 @@ pub(crate) fn check_details(details: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The quantity of places, units or parts of a quota.
+/// Checks the quantity of places, units or parts of a quota.
 pub(crate) fn check_quantity(quantity: u32) -> Result<(), Refusal> {
     if !(1..=LINE_QUANTITY_MAX).contains(&quantity) {
         return Err(Refusal::BadQuantity(format_smolstr!("{quantity} is not 1 to {LINE_QUANTITY_MAX}")));

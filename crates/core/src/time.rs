@@ -12,7 +12,7 @@ pub struct Timestamp(pub u64);
 pub const TIMESTAMP_MAX: Timestamp = Timestamp(253_402_300_799_999);
 
 impl Timestamp {
-    /// This instant, `span_ms` later; the end of time if there is no such instant.
+    /// This instant, `span_ms` later, or the end of time if there is no such instant.
     pub fn after(self, span_ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(span_ms).min(TIMESTAMP_MAX.0))
     }
@@ -28,7 +28,7 @@ impl Timestamp {
 pub struct Moment {
     /// Running time, which orders everything and carries deadlines.
     pub at: Timestamp,
-    /// True time less running time, in milliseconds.
+    /// True time minus running time, in milliseconds.
     pub distance_ms: i64,
 }
 

@@ -30,7 +30,7 @@ impl Answer {
 }
 
 impl Event {
-    /// Converts running time to true time, which is `distance_ms` ahead. Histories show events so.
+    /// Converts running time to true time, which is `distance_ms` ahead. Histories show events in true time.
     pub fn convert_to_true_time(&mut self, distance_ms: i64) {
         let deadline = match self {
             Event::Session(

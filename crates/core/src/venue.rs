@@ -1,7 +1,7 @@
-//! A venue: its details, its halls with their bookings, and the index of its sessions.
+//! A venue with its details, its halls with their bookings, and the index of its sessions.
 //!
-//! The venue books a hall in its own turn, so two sessions never overlap in it (P13). A booked session is owed its opening
-//! until it acknowledges that.
+//! The venue books a hall in its own turn, so two sessions never overlap in it (P13). It owes a booked session its opening until
+//! the session acknowledges that.
 
 mod decide;
 
@@ -56,7 +56,7 @@ struct Hall {
     comments: SmolStr,
     #[serde(skip, default = "Layout::unset")]
     layout: Arc<Layout>,
-    /// By start: the end, and the session. They never overlap.
+    /// The end and the session, by start. They never overlap.
     bookings: BTreeMap<Timestamp, (Timestamp, Id)>,
     puts: Changes<()>,
 }
@@ -67,9 +67,9 @@ struct Booked {
     session: NewSession,
     #[serde(skip, default = "Layout::unset")]
     layout: Arc<Layout>,
-    /// The venue's version when the session acknowledged its opening; `None` before.
+    /// The venue's version when the session acknowledged its opening, or `None` before.
     opened: Option<u64>,
-    /// It is canceled and has no part of its hall.
+    /// Whether it is canceled and has no part of its hall.
     canceled: bool,
 }
 
@@ -113,7 +113,7 @@ impl Venue {
         self.puts.answered(request).map(|known| known.map(|known| known.version))
     }
 
-    /// The same of a hall.
+    /// As [`Venue::answered`], for a put of a hall.
     pub(crate) fn hall_answered(&self, hall: &Id, request: Request) -> Option<Result<u64, Refusal>> {
         let known = self.halls.get(hall)?.puts.answered(request)?;
         Some(known.map(|known| known.version))
@@ -262,7 +262,7 @@ impl Venue {
         self.sessions.values_mut().for_each(|booked| booked.layout = next());
     }
 
-    /// Violations in words; empty when every promise holds.
+    /// Violations in words. Empty when every promise holds.
     pub(crate) fn violations(&self) -> Vec<SmolStr> {
         let mut wrong = Vec::new();
         for (id, hall) in &self.halls {

@@ -15,7 +15,7 @@ const VIOLATIONS_MAX: usize = 100;
 const NAMED_MAX: usize = 8;
 
 impl Calendar {
-    /// Violations in words; at most 100.
+    /// Violations in words, at most 100.
     ///
     /// Bookings are written only where they fit. So too many at once are a fault, unless the capacity became smaller or the
     /// buffers longer since.
@@ -48,7 +48,7 @@ impl Calendar {
         found
     }
 
-    /// Where the pieces by day differ from the bookings.
+    /// The differences between the pieces by day and the bookings.
     fn lost_pieces(&self) -> Vec<SmolStr> {
         let mut days = Days::default();
         self.bookings.iter().for_each(|(key, slot)| days.insert(key, *slot));

@@ -10,17 +10,17 @@ use super::date::{Date, number};
 /// Milliseconds of a day of 24 hours.
 const DAY_MS: i64 = super::slot::DAY_MS as i64;
 
-/// A local date and time of day, to the millisecond. Serialized as it is written: `2026-03-29T02:30`.
+/// A local date and time of day, to the millisecond. It is serialized as `2026-03-29T02:30`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "SmolStr", into = "SmolStr")]
 pub struct Civil {
     date: Date,
-    /// Since midnight by the clock; less than 24 hours.
+    /// Since midnight by the clock, less than 24 hours.
     time_ms: u32,
 }
 
 impl Civil {
-    /// This time of this day, in milliseconds by the clock since midnight; `None` if it is 24 hours or more.
+    /// This time of this day, in milliseconds by the clock since midnight, or `None` if it is 24 hours or more.
     pub fn new(date: Date, time_ms: u32) -> Option<Civil> {
         (i64::from(time_ms) < DAY_MS).then_some(Civil { date, time_ms })
     }

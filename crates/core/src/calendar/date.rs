@@ -21,8 +21,8 @@ pub struct Date {
 }
 
 impl Date {
-    /// This day; `None` if it does not exist. Years are 1970 to 9999. The last day of 9999 is excluded, because its end is
-    /// behind the end of time.
+    /// This day, or `None` if it does not exist. Years are 1970 to 9999. The last day of 9999 is excluded, because its end is
+    /// after the end of time.
     pub fn new(year: u16, month: u8, day: u8) -> Option<Date> {
         let date = civil::Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()?;
         let midnight = Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()?;
@@ -65,7 +65,7 @@ impl Date {
     }
 }
 
-/// The number these digits write.
+/// The number that these digits write.
 pub(super) fn number(digits: &[u8]) -> Option<u16> {
     let add = |sum: u16, digit: &u8| digit.is_ascii_digit().then(|| sum * 10 + u16::from(digit - b'0'));
     digits.iter().try_fold(0, add)
@@ -98,7 +98,7 @@ impl TryFrom<SmolStr> for Date {
     }
 }
 
-/// A day of the week; weeks begin on Monday (ISO 8601).
+/// A day of the week. Weeks begin on Monday (ISO 8601).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weekday {
@@ -134,16 +134,16 @@ impl Weekday {
     }
 }
 
-/// Some days of the week, one at least.
+/// One or more days of the week.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Weekdays {
-    /// A bit for each, Monday's is the lowest.
+    /// One bit a day. Monday has the lowest.
     bits: u8,
 }
 
 impl Weekdays {
-    /// These days; `None` if there is none.
+    /// These days, or `None` if there is none.
     pub fn new(days: impl IntoIterator<Item = Weekday>) -> Option<Weekdays> {
         let bits = days.into_iter().fold(0, |bits, day| bits | 1 << day.number());
         (bits != 0).then_some(Weekdays { bits })

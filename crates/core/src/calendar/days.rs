@@ -13,7 +13,7 @@ use crate::{id::HoldId, shared_map::SharedMap, time::Timestamp};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Days(SharedMap<Piece, Slot>);
 
-/// A booking's piece on a day; within a day they are in the order of the bookings' beginnings.
+/// A booking's piece on a day. Within a day they are in the order of the bookings' beginnings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     day: u32,
@@ -22,7 +22,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// Behind every piece of that day whose booking begins up to that instant.
+    /// A bound after every piece of that day whose booking begins up to that instant.
     fn behind(day: u32, begin: Timestamp) -> Piece {
         Piece { day, begin, key: BookingKey::Hold(HoldId::LAST) }
     }
@@ -68,7 +68,7 @@ impl Days {
         })
     }
 
-    /// Bytes on the heap, without those behind long ids not counted.
+    /// Bytes on the heap, without those of long ids.
     pub(super) fn heap_bytes(&self) -> usize {
         self.0.heap_bytes()
     }

@@ -1,9 +1,9 @@
-//! The search for free slots: the earliest that fit, one after the other.
+//! The search for free slots. It finds the earliest that fit, one after the other.
 //!
-//! Within a stretch that is open and free the first slot begins as early as it can: at the beginning of the window, when
-//! it opens, or when a booking and the buffers after it are over. The next begins where the one before and its buffers
-//! end. So the slots found do not disturb each other: all of them could be booked. With a step, each begins at the next
-//! multiple of it since midnight by the clocks of the hours' zone (UTC without hours) instead.
+//! Within a stretch that is open and free, the first slot begins as early as it can. That is at the beginning of the window, at
+//! the opening, or at the end of a booking and the buffers after it. The next slot begins where the one before and its buffers
+//! end, so all slots found could be booked together. With a step, each slot begins instead at the next multiple of the step since
+//! midnight, by the clocks of the hours' zone (UTC without hours).
 
 use alloc::vec::Vec;
 
@@ -27,15 +27,15 @@ pub const FREE_SLOTS_MAX: usize = 1_000;
 /// The terms of a search. A search looks once at each booking and at each open time of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreeSearch {
-    /// No slot begins before.
+    /// No slot begins before this.
     pub from: Timestamp,
-    /// No slot ends after; at most 366 days after `from`.
+    /// No slot ends after this. At most 366 days after `from`.
     pub to: Timestamp,
-    /// How long each slot is, in milliseconds.
+    /// The length of each slot, in milliseconds.
     pub length_ms: u64,
     /// How many are enough, at most [`FREE_SLOTS_MAX`].
     pub count: usize,
-    /// Slots begin at multiples of this since local midnight, in milliseconds; anywhere if not set. A day at most.
+    /// Slots begin at multiples of this since local midnight, in milliseconds. At most a day. Without it, they begin anywhere.
     pub step_ms: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Calendar {
         // Time that has passed is never offered.
         let from = if planted::is("a slot in the past") { now.min(search.from) } else { now };
         let from = search.from.max(from.after(terms.notice_ms));
-        // The horizon is for beginnings, the window's end for ends.
+        // The horizon limits beginnings. The window's end limits ends.
         let latest = terms.latest(now).map_or(TIMESTAMP_MAX, |latest| latest.after(search.length_ms));
         let to = search.to.min(latest);
         let Some(window) = Slot::new(from, to) else { return Ok(Vec::new()) };
@@ -133,7 +133,7 @@ impl Calendar {
 /// The first instant from `at` on at which the clocks show a multiple of the step.
 fn aligned(at: Timestamp, step_ms: Option<u64>, zone: &Zone) -> Timestamp {
     let Some(step_ms) = step_ms else { return at };
-    // Two days are longer than any step; where the clocks change on the way, it is counted anew from there.
+    // Two days are longer than any step. Where the clocks change on the way, the count starts anew.
     for stretch in zone.stretches(at, Timestamp(at.0 + 2 * DAY_MS)) {
         let local = (stretch.begin.0 as i64 + stretch.offset_ms).rem_euclid(DAY_MS as i64) as u64;
         let next = local.next_multiple_of(step_ms).min(DAY_MS);

@@ -1,7 +1,7 @@
-//! Opening hours: when in a week a resource may be booked, by the clocks of its place, and the days that differ.
+//! Opening hours of a resource by the clocks of its place, for each weekday and for single days that differ.
 //!
-//! An instant is open exactly if the clocks of the zone show then a time that is open on the day they show. So an hour
-//! that the clocks skip is not open, and one that they show twice is open twice.
+//! An instant is open exactly if its local time, in the zone, lies in the open times of its local day. So an hour that the clocks
+//! skip is not open, and one that they show twice is open twice.
 
 use alloc::vec::Vec;
 
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{shared_map::SharedMap, time::Timestamp};
 
-/// Open times of one day.
+/// The most open times of one day.
 pub const OPEN_TIMES_MAX: usize = 24;
 
-/// Days with hours of their own: public holidays of many years.
+/// The most days with hours of their own. They are enough for the public holidays of many years.
 pub const EXCEPTIONS_MAX: usize = 1_000;
 
 /// Minutes of a day by the clock.
@@ -63,7 +63,7 @@ impl TryFrom<Unchecked> for Hours {
 }
 
 impl Hours {
-    /// Hours of each weekday from Monday on, and of days that differ; a day without times is closed.
+    /// Hours of each weekday from Monday on, and of days that differ. A day without times is closed.
     ///
     /// # Errors
     /// A text that says what is wrong: a time that ends before it begins or after 24:00, times of a day that overlap, a day
@@ -116,7 +116,7 @@ impl Hours {
         covered >= slot.end()
     }
 
-    /// The open stretches of a window, cut to it, in order. Each is as long as it can be: none touches the next.
+    /// The open stretches of a window, cut to it, in order. Each is as long as it can be, so none touches the next.
     pub fn open(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let mut parts = self.zone.stretches(from, to).flat_map(|stretch| self.parts(stretch)).peekable();
         core::iter::from_fn(move || {
@@ -128,7 +128,7 @@ impl Hours {
         })
     }
 
-    /// The open times of a stretch without a clock change: the times of each local day, cut to the stretch.
+    /// The open times of each local day of a stretch without a clock change, cut to the stretch.
     fn parts(&self, stretch: Stretch) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let day_ms = DAY_MS as i64;
         let (from, to) = (stretch.begin.0 as i64 + stretch.offset_ms, stretch.end.0 as i64 + stretch.offset_ms);
@@ -152,7 +152,7 @@ impl Hours {
     }
 }
 
-/// Sorts the times of a day, if they are good.
+/// Sorts the times of a day, if they are valid.
 fn put_in_order(times: &mut [OpenTime]) -> Result<(), SmolStr> {
     if times.len() > OPEN_TIMES_MAX {
         return Err(format_smolstr!("at most {OPEN_TIMES_MAX} times a day"));

@@ -1,4 +1,4 @@
-//! How many intervals there are at each instant: one sweep over intervals in the order of their beginnings.
+//! The number of intervals at each instant, in one sweep over intervals in the order of their beginnings.
 
 use alloc::collections::BinaryHeap;
 use core::{cmp::Reverse, iter::Peekable};
@@ -11,7 +11,7 @@ pub(super) struct Level {
     pub(super) count: usize,
 }
 
-/// The levels, in order and without overlap; stretches with no interval are left out.
+/// The levels, in order and without overlap. Stretches with no interval are left out.
 pub(super) struct Profile<I: Iterator<Item = (u64, u64)>> {
     intervals: Peekable<I>,
     /// The ends of the intervals that are under way.
@@ -20,7 +20,7 @@ pub(super) struct Profile<I: Iterator<Item = (u64, u64)>> {
 }
 
 impl<I: Iterator<Item = (u64, u64)>> Profile<I> {
-    /// Of half-open intervals, none of them empty, in the order of their beginnings.
+    /// The profile of half-open intervals. They are not empty, and come in the order of their beginnings.
     pub(super) fn new(intervals: I) -> Profile<I> {
         Profile { intervals: intervals.peekable(), ends: BinaryHeap::new(), at: 0 }
     }

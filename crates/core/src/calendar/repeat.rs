@@ -1,7 +1,7 @@
-//! Recurring bookings: a local begin and end that come again by day, week or month.
+//! Recurring bookings, whose local begin and end come again by day, week or month.
 //!
-//! The local time recurs. A booking from 22:00 to 06:00 lasts eight hours, seven in the night the clocks go forward and nine in
-//! the night they go back.
+//! The local time recurs. A booking from 22:00 to 06:00 lasts eight hours, but seven in the night in which the clocks go forward
+//! and nine in the night in which they go back.
 
 use alloc::vec::Vec;
 
@@ -29,11 +29,11 @@ pub enum Frequency {
     Daily,
     /// On these days of the week. The first occurrence is on one of them.
     Weekly { weekdays: Weekdays },
-    /// On the day of the month of the first occurrence; months without that day are skipped.
+    /// On the day of the month of the first occurrence. Months without that day are skipped.
     Monthly,
 }
 
-/// When it ends.
+/// The end of a recurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
@@ -46,15 +46,13 @@ pub enum Until {
 /// How a booking recurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// Days, weeks or months.
     pub frequency: Frequency,
-    /// The step in days, weeks (from Monday) or months; 1 takes each of them.
+    /// The step in days, weeks (from Monday) or months. 1 takes each of them.
     pub interval: u16,
-    /// When it ends.
     pub until: Until,
 }
 
-/// An occurrence that cannot be: its begin or its end is not an instant.
+/// An occurrence without a slot. Its begin or its end is not an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{begin} to {end}: {local}: {error}")]
 pub struct Missed {
@@ -62,18 +60,17 @@ pub struct Missed {
     pub begin: Civil,
     /// When it ends by the clock.
     pub end: Civil,
-    /// Which of the two it is about.
+    /// Which of the two the error is about.
     pub local: Civil,
-    /// What is wrong with it.
     pub error: CivilError,
 }
 
-/// All occurrences in order: the slot of each, or what is wrong with its local time.
+/// All occurrences in order. Each is a slot, or the error of its local time.
 ///
 /// # Errors
-/// A text that says what is out of bounds: the end is not after the begin by the clock, the slot is longer than 366 days, the
-/// first begin is not on a wanted day of the week, there are no occurrences or more than [`OCCURRENCES_MAX`], the interval is
-/// not 1 to [`INTERVAL_MAX`], or the recurrence goes on behind the year 9999.
+/// A text that says what is out of bounds. The end is not after the begin by the clock, the slot is longer than 366 days, the
+/// first begin is not on a wanted day of the week, there are no occurrences or more than [`OCCURRENCES_MAX`], the interval is not
+/// 1 to [`INTERVAL_MAX`], or the recurrence goes on after the year 9999.
 pub fn occurrences(
     zone: &Zone,
     first_begin: Civil,
@@ -98,11 +95,11 @@ pub fn occurrences(
 fn slot(zone: &Zone, begin: Civil, end: Civil) -> Result<Slot, Missed> {
     let instant = |local: Civil| zone.instant(local).map_err(|error| Missed { begin, end, local, error });
     let (from, to) = (instant(begin)?, instant(end)?);
-    // The clocks show each of the two once, so they show them in order; only the end of time is left to go wrong.
+    // The clocks show each of the two once, so they show them in order. Only the end of time can still make this fail.
     Slot::new(from, to).ok_or(Missed { begin, end, local: end, error: CivilError::OutOfRange })
 }
 
-/// The days on which it begins.
+/// The days on which the booking begins.
 fn dates(first: Date, repeat: &Repeat) -> Result<Vec<Date>, SmolStr> {
     let Repeat { frequency, interval, until } = *repeat;
     if !(1..=INTERVAL_MAX).contains(&interval) {
@@ -116,7 +113,7 @@ fn dates(first: Date, repeat: &Repeat) -> Result<Vec<Date>, SmolStr> {
                 return Err(format_smolstr!("{first} is a {:?}, which is not one of {weekdays:?}", first.weekday()));
             }
             let weekday = first.weekday().number() as u32;
-            // Days after the first's Monday; of the first week those before the first are left out.
+            // Days after the Monday of the first week. Of that week, days before the first occurrence are left out.
             let days = (0..).flat_map(|week| weekdays.iter().map(move |day| week * 7 * interval + day.number() as u32));
             let days = days.skip_while(|day| *day < weekday);
             collect(days.map(|day| first.days_later(day - weekday).map(Some)), until)
@@ -125,7 +122,7 @@ fn dates(first: Date, repeat: &Repeat) -> Result<Vec<Date>, SmolStr> {
             let (year, month, day) = first.year_month_day();
             let months = (0..).map(|number| u32::from(year) * 12 + u32::from(month) - 1 + number * interval);
             let date = |months: u32| {
-                // Behind the last year there is no month at all; in a month there may be no such day.
+                // After the last year there is no month at all. A month may lack this day.
                 let year = u16::try_from(months / 12).ok().filter(|year| *year <= 9999)?;
                 Some(Date::new(year, (months % 12) as u8 + 1, day))
             };
@@ -134,7 +131,7 @@ fn dates(first: Date, repeat: &Repeat) -> Result<Vec<Date>, SmolStr> {
     }
 }
 
-/// Dates up to the end: the outer `None` is the end of time, the inner one a month without the day.
+/// Dates up to the end. The outer `None` is the end of time, the inner one a month without the day.
 fn collect(dates: impl Iterator<Item = Option<Option<Date>>>, until: Until) -> Result<Vec<Date>, SmolStr> {
     let mut found = Vec::new();
     let wanted = match until {

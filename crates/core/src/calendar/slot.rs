@@ -1,4 +1,4 @@
-//! A slot: a half-open interval of time of a resource, and the buffers between neighbours.
+//! A half-open interval of time of a resource, and the buffers between neighbours.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::{TIMESTAMP_MAX, Timestamp};
 
-/// The longest slot, in milliseconds: 366 days. It bounds the days a booking has pieces on.
+/// The longest slot, in milliseconds. It is 366 days, and bounds the days on which a booking has pieces.
 pub const SLOT_SPAN_MAX_MS: u64 = 366 * DAY_MS;
 
 /// A UTC day, in milliseconds.
@@ -37,13 +37,12 @@ impl TryFrom<Bounds> for Slot {
 }
 
 impl Slot {
-    /// The slot from `begin` up to, not including, `end`; `None` if it is empty, inverted or ends after
-    /// [`TIMESTAMP_MAX`].
+    /// The slot from `begin` up to, not including, `end`, or `None` if it is empty, inverted or ends after [`TIMESTAMP_MAX`].
     pub fn new(begin: Timestamp, end: Timestamp) -> Option<Slot> {
         (begin < end && end <= TIMESTAMP_MAX).then_some(Slot { begin, end })
     }
 
-    /// The slot of this length from `begin`, in milliseconds; `None` where [`Slot::new`] gives none.
+    /// The slot of this length from `begin`, in milliseconds, or `None` where [`Slot::new`] gives none.
     pub fn of_length(begin: Timestamp, length_ms: u64) -> Option<Slot> {
         Slot::new(begin, Timestamp(begin.0.checked_add(length_ms)?))
     }
@@ -58,17 +57,17 @@ impl Slot {
         self.end
     }
 
-    /// How long it is, in milliseconds.
+    /// Its length, in milliseconds.
     pub fn length_ms(self) -> u64 {
         self.end.0 - self.begin.0
     }
 
-    /// Whether the two have an instant in common; slots that touch have none.
+    /// Whether the two have an instant in common. Slots that touch have none.
     pub fn overlaps(self, other: Slot) -> bool {
         self.begin < other.end && other.begin < self.end
     }
 
-    /// The UTC days it has an instant on, as days since 1970-01-01.
+    /// The UTC days on which it has an instant, as days since 1970-01-01.
     pub fn days(self) -> core::ops::RangeInclusive<u32> {
         day_of(self.begin)..=day_of(Timestamp(self.end.0 - 1))
     }
@@ -89,9 +88,7 @@ pub(super) fn day_of(instant: Timestamp) -> u32 {
 /// `before_ms + after_ms` apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buffers {
-    /// Before each booking.
     pub before_ms: u64,
-    /// After each booking.
     pub after_ms: u64,
 }
 
@@ -99,7 +96,7 @@ impl Buffers {
     /// No time is needed.
     pub const NONE: Buffers = Buffers { before_ms: 0, after_ms: 0 };
 
-    /// How far two neighbours stay apart, in milliseconds.
+    /// The least distance between two neighbours, in milliseconds.
     pub fn gap_ms(self) -> u64 {
         self.before_ms.saturating_add(self.after_ms)
     }

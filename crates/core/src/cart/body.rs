@@ -1,4 +1,4 @@
-//! What an opened cart has: the writes of its lines and its deadline.
+//! The state of an opened cart, and the writes of its lines and its deadline.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -18,14 +18,14 @@ use crate::{
     time::Timestamp,
 };
 
-/// What an opened cart has.
+/// The state of an opened cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Body {
     pub(super) state: CartState,
     pub(super) opened_at: Timestamp,
     pub(super) customer: Option<Id>,
     pub(super) ttl_ms: u64,
-    /// When it ends however often it is touched.
+    /// When the cart ends even if it is touched.
     pub(super) age_ends_at: Timestamp,
     pub(super) deadline: Timestamp,
     /// Why it ended, if it did without an order.
@@ -34,14 +34,14 @@ pub(crate) struct Body {
     pub(super) next_line: u32,
     /// The version with which lines, quantities or prices changed last.
     pub(super) lines_version: u64,
-    /// Ascending by number. Of a terminal cart: those it ended with.
+    /// Ascending by number. A terminal cart keeps those that it ended with.
     pub(super) lines: Vec<Line>,
     /// Lines that were taken away from the owner, oldest first.
     pub(super) taken: Vec<TakenLine>,
     pub(super) remembered: Vec<Memory>,
-    /// Of carts that have begun to pay.
+    /// `None` until the cart begins to pay.
     pub(super) attempts: Option<Box<PaymentAttempts>>,
-    /// Of a done cart.
+    /// `None` unless the cart is done.
     pub(super) order: Option<Box<OrderRecord>>,
 }
 
@@ -112,7 +112,7 @@ impl Body {
         line.believed_until = line.believed_until.max(grown.believed_until);
     }
 
-    /// Sets the deadline. Every inventory may be told it from now on.
+    /// Sets the deadline. From now on any inventory may know it.
     pub(super) fn live_until(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         self.lines.iter_mut().for_each(|line| line.believed_until = line.believed_until.max(deadline));

@@ -1,4 +1,4 @@
-//! What a cart decides about a checkout: the attempt, its end, and the order.
+//! Decisions of a cart about a checkout, its attempt, its end, and the order.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -60,7 +60,7 @@ impl Cart {
             // A hold that cannot be set aside is disowned, and that is remembered.
             self.may_remember()?;
         }
-        // So is the outcome of the payment. There must be room for it before the gateway is asked.
+        // The outcome of the payment is remembered too. There must be room for it before the gateway is asked.
         if !planted::is("outcomes of payments without a bound") {
             self.may_remember_outcome()?;
         }
@@ -79,7 +79,7 @@ impl Cart {
         Ok((attempt, if begun == 0 { body.touched(at) } else { body.deadline }))
     }
 
-    /// Checks that the cart is what its buyer believes to buy. Lines may have been taken away since the buyer saw it.
+    /// Checks that the cart has what its buyer expects to buy. Lines may have been taken away since the buyer saw it.
     pub(crate) fn check_expected(&self, expect: &Expect) -> Result<(), Refusal> {
         if planted::is("an expectation not looked at") {
             return Ok(());
@@ -111,21 +111,21 @@ impl Cart {
         Order { id: self.id.order(), customer, at, lines, total, payment, shipping }
     }
 
-    /// Lines that are set aside only at the checkout: number, entity and content.
+    /// Lines that are set aside only at the checkout, each with number, entity and content.
     pub(crate) fn late_lines(&self) -> impl Iterator<Item = (u32, &Entity, &Content)> {
         let lines: &[Line] = self.body.as_ref().map_or(&[], |body| &body.lines);
         let late = lines.iter().filter(|line| line.hold.is_none());
         late.map(|line| (line.number, &line.entity, &line.content))
     }
 
-    /// The hold that a checkout asks for, for such a line. Refused after too many attempts.
+    /// The hold that a checkout asks for, for a line that is set aside only now. Refused after too many attempts.
     pub(crate) fn late_hold(&self, request: RequestHash, line: u32) -> Result<HoldId, Refusal> {
-        // Numbers of lines are fewer than requests times lines of a request.
+        // A cart has fewer line numbers than requests times lines of a request.
         let part = u16::try_from(line).map_err(|_| Refusal::BadRequest("the cart has had too many lines".into()))?;
         self.next_hold(request, part)
     }
 
-    /// The call to the gateway for the checkout under way; `None` if the gateway is not asked.
+    /// The call to the gateway for the checkout under way, or `None` if the gateway is not asked.
     pub(crate) fn authorization(&self) -> Option<GatewayCall> {
         let checkout = self.checkout().filter(|checkout| checkout.asks_gateway())?;
         match &checkout.payment {
@@ -138,8 +138,8 @@ impl Cart {
         }
     }
 
-    /// Gives up money that was set aside for an attempt that is not under way. `None` if the attempt paid the order, or is given up
-    /// already.
+    /// Gives up money that was set aside for an attempt that is not under way. `None` if the attempt paid the order, or is given
+    /// up already.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] if there never was such an attempt.

@@ -1,4 +1,4 @@
-//! What a cart decides about its lines, apart from adding them.
+//! Decisions of a cart about its lines, apart from adding them.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ use crate::{
 
 /// The holds of a line.
 pub(crate) struct HoldsOfLine<'a> {
-    /// The hold with its revision; `None` while it is to be validated at the checkout.
+    /// The hold with its revision. `None` while it is to be validated at the checkout.
     pub(crate) hold: Option<(HoldId, u64)>,
     /// The hold on the customer's quota, if there is a limit.
     pub(crate) quota: Option<&'a QuotaClaim>,
@@ -85,7 +85,7 @@ impl Cart {
         }
     }
 
-    /// Whose the cart is, as the client said.
+    /// The owner of the cart, as the client said.
     pub(crate) fn customer(&self) -> Option<&Id> {
         self.body.as_ref()?.customer.as_ref()
     }
@@ -105,7 +105,7 @@ impl Cart {
         HoldId { cart: self.id, request, part: u16::MAX, attempt: u16::MAX }
     }
 
-    /// The line that has more of the same interchangeable things: number and what it has.
+    /// The line with the same kind of units or places, by its number and content.
     pub(crate) fn same_item(&self, entity: &Entity, want: &Want) -> Option<(u32, &Content)> {
         let same = |line: &&Line| {
             line.entity == *entity
@@ -126,13 +126,13 @@ impl Cart {
         Some(HoldsOfLine { hold, quota: line.quota.as_deref() })
     }
 
-    /// A line's entity and what it has.
+    /// A line's entity and content.
     pub(crate) fn line(&self, number: u32) -> Result<(&Entity, &Content), Refusal> {
         let line = self.body.as_ref().and_then(|body| body.line(number));
         line.map(|line| (&line.entity, &line.content)).ok_or(Refusal::NoSuchLine(number))
     }
 
-    /// The deadline the cart would have if it were touched now; `None` if it is not open.
+    /// The deadline that the cart would have if it were touched now, or `None` if it is not open.
     pub(crate) fn touched(&self, at: Timestamp) -> Option<Timestamp> {
         self.body.as_ref().map(|body| body.touched(at))
     }
@@ -161,7 +161,7 @@ impl Cart {
         Ok(self.reduced(at, number, left, Some(request)))
     }
 
-    /// Reduces the quantity of a line; 0 ends it.
+    /// Reduces the quantity of a line. 0 ends it.
     pub(crate) fn decide_less(
         &self,
         at: Timestamp,
@@ -236,14 +236,14 @@ impl Cart {
         CartEvent::LineReduced { line: number, left, revision, quota_revision, deadline, taken, remembered }
     }
 
-    /// Σ of lines of this cart (P7); `None` of no lines.
+    /// The sum of lines of this cart (P7), or `None` without lines.
     pub(super) fn total_of(&self, lines: &[LineView]) -> Option<Money> {
         let currency = self.body.as_ref()?.currency?;
         let amount = total(lines.iter().map(|line| &line.content)).expect("checked whenever a line was added");
         (!lines.is_empty()).then_some(Money { amount, currency })
     }
 
-    /// Σ of the lines that it has (P7); `None` if it has none.
+    /// The sum of its lines (P7), or `None` without lines.
     pub(super) fn total(&self) -> Option<Money> {
         let body = self.body.as_ref()?;
         let amount = total(body.lines.iter().map(|line| &line.content)).expect("checked whenever a line was added");
@@ -275,8 +275,8 @@ impl Cart {
         CartEvent::Disowned { holds: holds.into_iter().map(later).collect() }
     }
 
-    /// Undoes growth that was granted and is not wanted: line, granted revision, granted revision of the quota (0: none). `None`
-    /// if there is nothing to undo.
+    /// Undoes growth that was granted and is not wanted. Each entry is a line, its granted revision, and the granted revision of
+    /// its quota (0 if none). `None` if there is nothing to undo.
     pub(crate) fn decide_undo(&self, grown: &[(u32, u64, u64)]) -> Option<CartEvent> {
         let later = |revision: u64| if revision == 0 { 0 } else { committed_after(revision) };
         let kept = grown.iter().filter(|(line, main, quota)| (*main > 0 || *quota > 0) && self.line(*line).is_ok());
@@ -284,7 +284,7 @@ impl Cart {
         (!lines.is_empty()).then_some(CartEvent::GrowthUndone { lines })
     }
 
-    /// Whether a line that is held or sold rests on a hold. The inventory matters too: after a crash, a request id that is used
+    /// Whether a line that is held or sold rests on a hold. The inventory matters too. After a crash, a request id that is used
     /// again with another body gives the same hold id in another inventory.
     pub(crate) fn owns(&self, entity: &Entity, hold: HoldId) -> bool {
         self.line_on(entity, hold).is_some()
@@ -308,7 +308,7 @@ impl Cart {
         self.terminal() || hold.attempt < count || self.remembers(hold.request)
     }
 
-    /// Whether the cart takes changes; its body if it is open.
+    /// Checks that the cart takes changes. Returns its body if it is open.
     pub(crate) fn may_change(&self) -> Result<Option<&Body>, Refusal> {
         let Some(body) = &self.body else { return Ok(None) };
         match body.state {

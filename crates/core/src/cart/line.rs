@@ -1,4 +1,4 @@
-//! A line of a cart, and the hold it rests on.
+//! A line of a cart, and its hold.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -12,7 +12,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// A line as kept.
+/// A line as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
     pub(super) number: u32,
@@ -27,7 +27,7 @@ pub(super) struct Line {
     pub(super) believed_until: Timestamp,
 }
 
-/// The hold a line rests on, without its cart.
+/// The hold of a line, without its cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LineHold {
     pub(super) request: RequestHash,
@@ -46,7 +46,7 @@ pub(super) struct LineClaim<'a> {
 }
 
 impl LineClaim<'_> {
-    /// What the line needs of it.
+    /// The part of the hold that the line needs.
     pub(super) fn portion(&self) -> Portion {
         match self.quota {
             Some(quota) => quota.portion(self.content.quantity()),
@@ -56,7 +56,7 @@ impl LineClaim<'_> {
 }
 
 impl Line {
-    /// Its holds, of its inventory and of the quota.
+    /// The line's holds, of its inventory and of the quota.
     pub(super) fn claims(&self, cart: CartId, customer: Option<&Id>) -> impl Iterator<Item = LineClaim<'_>> {
         let content = &self.content;
         let own = self.hold.map(|hold| LineClaim {
@@ -76,7 +76,7 @@ impl Line {
         own.into_iter().chain(quota)
     }
 
-    /// Whether this is one of its holds.
+    /// Whether this is one of the line's holds.
     pub(super) fn rests_on(&self, cart: CartId, customer: Option<&Id>, entity: &Entity, hold: HoldId) -> bool {
         if let Entity::Customer(id) = entity {
             return customer == Some(id) && self.quota.as_ref().is_some_and(|quota| quota.hold == hold);
@@ -84,8 +84,8 @@ impl Line {
         self.entity == *entity && self.hold.is_some_and(|own| own.id(cart) == hold)
     }
 
-    /// Raises the revisions of its holds, and releases what the line does not have. A hold without a new revision stays as it is.
-    /// Nothing is left of the holds of a line that ends.
+    /// Raises the revisions of the line's holds, and releases what the line does not have. A hold without a new revision stays as
+    /// it is. The holds of a line that ends are released completely.
     pub(super) fn release(
         &mut self,
         cart: CartId,

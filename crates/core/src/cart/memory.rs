@@ -16,19 +16,19 @@ use crate::{
     refusal::Refusal,
 };
 
-/// Bytes that most outcomes fit into.
+/// Enough bytes for most outcomes.
 const PACKED_BYTES: usize = 128;
 
-/// A request that has an outcome. The outcome is packed: most are never asked for again.
+/// A request that has an outcome. The outcome is packed, because most are never asked for again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
     request: Request,
-    /// A [`Packed`]; `None` for the checkout: its answer is the order.
+    /// A [`Packed`]. `None` for the checkout, whose answer is the order.
     #[serde(with = "serde_bytes")]
     answer: Option<Box<[u8]>>,
 }
 
-/// An outcome: the cart's version with it, the versions of the inventories that were asked, and the answer or the failure of the
+/// An outcome, with the cart's version, the versions of the inventories that were asked, and the answer or the failure of the
 /// payment.
 type Packed = (u64, Vec<At>, Result<Answer, PaymentFailure>);
 
@@ -38,7 +38,7 @@ pub(crate) enum Recalled {
     Answer(Box<Answered>),
     /// It was the checkout that made the order.
     Order,
-    /// It was a checkout whose payment came to nothing.
+    /// It was a checkout whose payment failed.
     Failed(PaymentFailure),
 }
 

@@ -1,4 +1,4 @@
-//! The order that a cart became: how its money stands, and which sales were acknowledged.
+//! The order that a cart became, with the state of its money and the acknowledged sales.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -17,7 +17,7 @@ pub(super) struct OrderRecord {
     pub(super) order: Arc<Order>,
     /// The version with the order.
     pub(super) decided: u64,
-    /// The attempt that paid; 0 if no gateway was asked.
+    /// The attempt that paid. 0 if no gateway was asked.
     pub(super) attempt: u32,
     /// The gateway's name for the authorization.
     pub(super) reference: Option<SmolStr>,

@@ -1,4 +1,4 @@
-//! The outbox: the messages that a cart owes until they are acknowledged.
+//! The outbox of a cart, with the messages that it owes until they are acknowledged.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use crate::{
     push_exact::push_exact,
 };
 
-/// Messages owed, each with a number; numbers rise and are never used again.
+/// Messages owed, each with a number. Numbers rise and are never used again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outbox {
     next: u64,
@@ -53,7 +53,7 @@ impl Outbox {
         self.entries[..place].iter().any(|(_, earlier)| waits(&self.entries[place].1, earlier))
     }
 
-    /// The message a reply of `from` acknowledges.
+    /// The message that a reply of `from` acknowledges.
     pub(crate) fn acknowledged_by(&self, from: &Entity, reply: &Reply) -> Option<u64> {
         let fits = |ask: &Ask| match (ask, reply) {
             (Ask::Release { hold, revision, .. }, Reply::Released { hold: replied_hold, revision: replied }) => {
@@ -90,7 +90,7 @@ impl Outbox {
         self.entries.iter().any(|(_, owed)| owed.to.as_ref() == Some(to) && sells(&owed.ask))
     }
 
-    /// The releases of a hold that are owed: revision, and whether it is the last word.
+    /// The owed releases of a hold, each with its revision and whether it is the last message about the hold.
     pub(crate) fn releases(&self, to: &Entity, of: HoldId) -> impl Iterator<Item = (u64, bool)> {
         let to_entity = self.entries.iter().filter(move |(_, owed)| owed.to.as_ref() == Some(to));
         to_entity.filter_map(move |(_, owed)| match &owed.ask {
@@ -99,7 +99,7 @@ impl Outbox {
         })
     }
 
-    /// Adds a message; to the gateway if `to` is absent.
+    /// Adds a message. Without `to` it goes to the gateway.
     pub(super) fn owe(&mut self, to: Option<Entity>, ask: Ask) {
         assert_eq!(to.is_none(), matches!(ask, Ask::Pay(_)), "only payments are asked of the gateway: {ask:?}");
         let dropped = match ask {
@@ -115,7 +115,7 @@ impl Outbox {
         self.next += 1;
     }
 
-    /// Takes acknowledged messages out.
+    /// Removes acknowledged messages.
     pub(super) fn deliver(&mut self, numbers: &[u64]) {
         let before = self.entries.len();
         self.entries.retain(|(number, _)| !numbers.contains(number));

@@ -1,4 +1,4 @@
-//! What a cart decides about its order after the sale, and about money that it gave up.
+//! Decisions of a cart about its order after the sale, and about money that it gave up.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! The writes of a checkout: its end without an order, the sale, and refunds.
+//! The writes of a checkout's end without an order, of the sale, and of refunds.
 
 use alloc::{boxed::Box, sync::Arc};
 
@@ -32,7 +32,7 @@ impl Cart {
         if let Some(failure) = failure {
             body.remember_failure(version, request, failure);
         }
-        // During the payment, inventories were put off for longer than the cart may have left.
+        // During the payment, inventories may have extended holds beyond the deadline of the cart.
         body.lines.iter_mut().for_each(|line| line.believed_until = TIMESTAMP_MAX);
         if *release {
             let failure = failure.clone().expect("only a payment that came to nothing ends a cart");
@@ -40,7 +40,7 @@ impl Cart {
         }
     }
 
-    /// The cart becomes an order. Every inventory is owed the sale, the gateway the capture, the customer the purchase.
+    /// The cart becomes an order. It owes every inventory the sale, the gateway the capture, and the customer the purchase.
     pub(super) fn check_out(
         &mut self,
         event: &CartEvent,
@@ -90,7 +90,7 @@ impl Cart {
         }
     }
 
-    /// Lines of the order are paid back. Their inventories are owed the refund, and so is the gateway.
+    /// Lines of the order are paid back. The cart owes the refund to their inventories and to the gateway.
     pub(super) fn refund(&mut self, event: &CartEvent, refund: &RefundRecord) {
         let Cart { id, body, outbox, .. } = self;
         let body = body.as_mut().expect("only opened carts become orders");

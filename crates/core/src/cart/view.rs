@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Cart {
-    /// The cart as its owner sees it; `None` if no client opened it.
+    /// The cart as its owner sees it, or `None` if no client opened it.
     pub fn view(&self) -> Option<CartView> {
         let body = self.body.as_ref()?;
         let lines = self.lines();
@@ -50,22 +50,22 @@ impl Cart {
         view
     }
 
-    /// The order as it was decided. Its checkout and each repeat get this answer, and a read gets the order as it is now. `None` if
-    /// the cart is not done.
+    /// The order as it was decided. Its checkout and each repeat get this answer, and a read gets the order as it is now. `None`
+    /// if the cart is not done.
     pub(crate) fn checkout_answer(&self, settling: bool) -> Option<Answer> {
         let done = self.record()?;
         let payment = if done.reference.is_some() { PaymentStatus::Authorized } else { PaymentStatus::Recorded };
         Some(Answer::Order { order: done.order.clone(), settling, payment, refunds: Vec::new() })
     }
 
-    /// The order with the state of its money; `None` if the cart is not done.
+    /// The order with the state of its money, or `None` if the cart is not done.
     pub(crate) fn order_answer(&self, settling: bool) -> Option<Answer> {
         let done = self.record()?;
         let (payment, refunds) = (done.payment.clone(), done.refunds.clone());
         Some(Answer::Order { order: done.order.clone(), settling, payment, refunds })
     }
 
-    /// The state of the money of its order, and the refunds; `None` if the cart is not done.
+    /// The state of the money of its order, and the refunds, or `None` if the cart is not done.
     pub fn money(&self) -> Option<(&PaymentStatus, &[RefundRecord])> {
         let done = self.record()?;
         Some((&done.payment, &done.refunds))
@@ -112,14 +112,14 @@ impl Cart {
         asked.into_iter().chain(voids).chain(captured).chain(refunds)
     }
 
-    /// How many of them there are.
+    /// How many of those steps there are, by state.
     pub fn payments(&self) -> PaymentCounts {
         let mut counts = PaymentCounts::default();
         self.open_payments().for_each(|open| counts.count(&open));
         counts
     }
 
-    /// The holds its lines rest on.
+    /// The holds of its lines.
     pub fn claims(&self) -> Vec<Claim> {
         let Some(body) = &self.body else { return Vec::new() };
         let mut claims = Vec::with_capacity(body.lines.len());
@@ -136,14 +136,14 @@ impl Cart {
         claims
     }
 
-    /// How many seats its lines hold or have bought, those that were refunded not counted.
+    /// How many seats its lines hold or have bought, without those that were refunded.
     pub fn seats(&self) -> u64 {
         let lines = self.body.iter().flat_map(|body| &body.lines);
         let there = lines.filter(|line| line.hold.is_some() && !self.is_refunded(line.number));
         there.map(|line| line.content.seats().len() as u64).sum()
     }
 
-    /// Everything about it; `None` if no client opened it.
+    /// Everything about it, or `None` if no client opened it.
     pub fn audit(&self) -> Option<CartAudit> {
         let cart = self.view()?;
         let mut violations = Vec::new();

@@ -14,8 +14,8 @@ use crate::{
     terms::check_details,
 };
 
-/// Checks what a hold asks for as far as it can be without any state, and puts lines of the same units or places together:
-/// they are counted as one.
+/// Checks a request for holds as far as possible without any state. Merges lines of the same units or places, because they count
+/// as one.
 pub(crate) fn check_wanted(wanted: Vec<WantedLine>) -> Result<Vec<WantedLine>, Refusal> {
     if wanted.is_empty() || wanted.len() > CART_LINES_MAX {
         return Err(Refusal::BadRequest(format_smolstr!("a hold asks for 1 to {CART_LINES_MAX} lines")));
@@ -63,7 +63,7 @@ fn bad_wish() -> Refusal {
     Refusal::BadRequest(text)
 }
 
-/// Lines of the same units or places as one.
+/// Merges lines of the same units or places.
 fn summed(wanted: Vec<WantedLine>) -> Result<Vec<WantedLine>, Refusal> {
     let mut places: BTreeMap<(Entity, Option<Id>), usize> = BTreeMap::new();
     let mut lines: Vec<WantedLine> = Vec::with_capacity(wanted.len());

@@ -5,18 +5,17 @@ use smol_str::SmolStr;
 
 use crate::{command::Machine, time::Timestamp};
 
-/// A member as kept.
+/// A member as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// The name of its data directory; none while a lost disk is being replaced.
+    /// The name of its data directory. `None` while a lost disk is being replaced.
     pub disk: Option<u128>,
-    /// Its address for other members: host and port.
+    /// Host and port of its address for other members.
     pub peer: SmolStr,
-    /// Its address for clients: host and port.
+    /// Host and port of its address for clients.
     pub client: SmolStr,
     /// The version of its program when it last started.
     pub program: SmolStr,
-    /// Its state.
     pub state: MemberState,
     /// Its replicas with a lower generation were on a disk that was lost.
     pub first_generation: u64,
@@ -38,7 +37,7 @@ pub enum MemberState {
 }
 
 impl MemberState {
-    /// Its name for life.
+    /// Its stable name.
     pub fn name(self) -> &'static str {
         match self {
             MemberState::Joining => "joining",

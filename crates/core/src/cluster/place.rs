@@ -15,9 +15,8 @@ pub(crate) const GENERATIONS: u64 = 1 << GENERATION_BITS;
 /// earlier one never counts for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Replica {
-    /// Its node.
     pub node: u64,
-    /// The number of the replica in the cluster; below 2^40.
+    /// The number of the replica in the cluster, below 2^40.
     pub generation: u64,
 }
 
@@ -48,9 +47,7 @@ impl fmt::Debug for Replica {
 /// The replicas of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
-    /// Those that vote.
     pub voters: Vec<Replica>,
-    /// Those that do not.
     pub learners: Vec<Replica>,
 }
 
@@ -60,7 +57,7 @@ impl Copies {
         self.voters.iter().chain(&self.learners).copied()
     }
 
-    /// Whether a node has one of them.
+    /// Whether a node has one of the replicas.
     pub fn has(&self, node: u64) -> bool {
         self.all().any(|replica| replica.node == node)
     }
@@ -69,17 +66,17 @@ impl Copies {
 /// The target of a shard, and the last target that it reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// How many aims the shard has had.
+    /// How many targets the shard has had.
     pub version: u64,
-    /// The replicas it should have.
+    /// The replicas that it should have.
     pub aim: Copies,
     /// The voter that should lead.
     pub leader: Replica,
     /// The version that its leader last reported as reached.
     pub reached: u64,
-    /// The replicas it had then.
+    /// The replicas that it had then.
     pub settled: Copies,
-    /// Targets since then that it was not seen to reach. It may have been there, or be on its way there.
+    /// Targets since then that the shard was not seen to reach. It may have been there, or be on its way there.
     pub given_up: Vec<Copies>,
 }
 
@@ -106,7 +103,7 @@ impl Place {
         Place { version, aim, leader, reached, settled: self.settled.clone(), given_up }
     }
 
-    /// Every set of replicas that it may have now. While it moves there are several.
+    /// Every set of replicas that the shard may have now. While it moves there are several.
     pub(crate) fn possible(&self) -> impl Iterator<Item = &Copies> {
         let on_its_way = self.given_up.iter().chain(self.moving().then_some(&self.aim));
         [&self.settled].into_iter().chain(on_its_way)

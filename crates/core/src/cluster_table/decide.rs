@@ -1,4 +1,4 @@
-//! What the cluster's table decides.
+//! Decisions of the cluster's table.
 
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
@@ -18,7 +18,7 @@ use crate::{
 /// The fewest voters that tolerate the loss of one.
 const VOTERS_SAFE: usize = 3;
 
-/// The event to write; none if nothing changes.
+/// The event to write, or `None` if nothing changes.
 type Decided = Result<Option<ClusterEvent>, Refusal>;
 
 /// Founds the cluster with its first node, which may repeat it.
@@ -129,7 +129,7 @@ impl ClusterTable {
     pub(crate) fn replace(&self, at: Timestamp, node: u64, request: Request) -> Decided {
         let member = self.present(node)?;
         self.check_quorums_without(node)?;
-        // A member that still waits for its new disk has got no replica since.
+        // A member that still waits for its new disk has had no new replica since.
         let first_generation = if member.disk.is_none() { member.first_generation } else { self.next_generation };
         let waiting = Member { disk: None, first_generation, ..member.turned(MemberState::Joining, at) };
         Ok(put(node, waiting, Some(request)))
@@ -189,12 +189,12 @@ impl ClusterTable {
         Ok(news.then_some(ClusterEvent::Reached { shard, version }))
     }
 
-    /// The replica of a node in a shard: the one it has, or a new one.
+    /// The replica of a node in a shard. It is the one that it has, or a new one.
     fn replica(&self, before: &Place, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
         let member = self.members.get(&node).ok_or(Refusal::NoSuchNode { node })?;
         let known = before.aim.all().find(|replica| replica.node == node);
         let stays = |replica: &Replica| match member.state {
-            // It is not made again, or not before there is a disk for it. Its vote counts as missing.
+            // The replica is not made again, or not before there is a disk for it. Its vote counts as missing.
             MemberState::Joining | MemberState::Draining | MemberState::Gone => true,
             MemberState::Serving => replica.generation >= member.first_generation,
         };

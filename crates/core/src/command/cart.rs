@@ -28,74 +28,55 @@ pub enum CartCommand {
     },
     /// `cart.get`.
     Get,
-    /// `cart.hold_…` (one line) and `cart.hold_all` (several, all or none). Opens the cart if need be.
+    /// `cart.hold_…` of one line and `cart.hold_all` of several, all or none. Opens the cart if need be.
     Hold {
-        /// The wanted lines.
         lines: Vec<WantedLine>,
         /// The customer, if the cart has none yet.
         customer: Option<Id>,
         /// Whether a guest asks. If that opens the cart, the bounds of guests' carts apply.
         guest: bool,
     },
-    /// `cart.set_quantity`: of a line of units or places; 0 ends it.
+    /// `cart.set_quantity` of a line of units or places. 0 ends it.
     SetQuantity {
-        /// Which line.
         line: u32,
         /// How many altogether.
         quantity: u32,
     },
-    /// `cart.release`: the whole line, or these seats of it.
+    /// `cart.release` of a whole line, or of these seats of it.
     Release {
-        /// Which line.
         line: u32,
-        /// The seats to release; all if absent.
+        /// The seats to release. All if absent.
         seats: Option<SeatSet>,
     },
-    /// `cart.cancel`: releases everything and ends the cart.
+    /// `cart.cancel` releases everything and ends the cart.
     Cancel,
-    /// `cart.checkout`: writes the order and turns holds into sales.
+    /// `cart.checkout` writes the order and turns holds into sales.
     Checkout {
-        /// The payment.
         payment: Payment,
         /// The buyer, if the cart has none yet.
         customer: Option<Id>,
-        /// Its address.
         shipping: Option<Shipping>,
-        /// What the buyer expects to buy.
         expect: Expect,
     },
-    /// `order.refund`: puts lines of the order back on sale and pays their price back.
+    /// `order.refund` puts lines of the order back on sale and pays their price back.
     Refund {
-        /// The lines; all that are left if absent.
+        /// The lines to refund. All that are left if absent.
         lines: Option<Vec<u32>>,
         reason: SmolStr,
     },
-    /// `admin.release`: an operator releases a line of a cart.
+    /// `admin.release`. An operator releases a line of a cart.
     Revoke {
-        /// Which line.
         line: u32,
         /// Why, in the operator's words.
         reason: SmolStr,
     },
-    /// `admin.settle`: an operator reports how an attempt to pay ended.
-    Settle {
-        /// Which attempt.
-        attempt: u32,
-        /// The end.
-        outcome: Settlement,
-    },
-    /// A webhook of the gateway: how a step of an attempt ended.
-    Paid {
-        /// Which attempt.
-        key: PaymentKey,
-        /// Which step of it.
-        step: PaymentStep,
-        /// How it ended.
-        outcome: GatewayOutcome,
-    },
-    /// `order.get`: the order of the cart. It needs the order's id and no token.
+    /// `admin.settle`. An operator reports how an attempt to pay ended.
+    Settle { attempt: u32, outcome: Settlement },
+    /// A webhook of the gateway reports how a step of an attempt ended.
+    Paid { key: PaymentKey, step: PaymentStep, outcome: GatewayOutcome },
+    /// `order.get` of the order of the cart. It needs the order's id and no token.
     Order,
-    /// `admin.audit`: state, lines, holds and owed messages.
+    /// `admin.audit` of state, lines, holds and owed messages.
     Audit,
 }
 
@@ -120,11 +101,11 @@ pub enum Payment {
         /// The payer's reference.
         transaction_id: SmolStr,
     },
-    /// Through the node's gateway: authorized before the decision, captured after it.
+    /// Through the node's gateway. It is authorized before the decision and captured after it.
     Gateway {
         /// The client's opaque token of the gateway.
         source: SmolStr,
-        /// What a decline does to the cart; as the rules say if absent.
+        /// What a decline does to the cart. By default, as the rules say.
         on_decline: Option<OnDecline>,
     },
 }
@@ -142,11 +123,8 @@ impl Payment {
 /// The shipping of an order (SC).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shipping {
-    /// The recipient.
     pub recipient: SmolStr,
-    /// The address.
     pub address: SmolStr,
-    /// The end.
     pub method: SmolStr,
 }
 

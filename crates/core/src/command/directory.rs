@@ -10,20 +10,20 @@ use crate::{access::NewKey, id::Id};
 /// Commands to the directory. Venues send their own details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DirectoryCommand {
-    /// Create or change a title: `title.put`. The title remembers its last puts.
+    /// `title.put` creates or changes a title. The title remembers its last puts.
     PutTitle(Id, Title),
     /// `title.get`.
     GetTitle(Id),
-    /// `title.search`: by name, then id.
+    /// `title.search` by name, then id.
     SearchTitles {
         /// Only titles with this in their name.
         name: Option<SmolStr>,
-        /// The most entries; 1 to 1 000.
+        /// The most entries, 1 to 1 000.
         limit: u32,
-        /// Continue after this title: name and id of the last one of the page before.
+        /// Continue after this name and id, which the last title of the page before has.
         after: Option<(SmolStr, Id)>,
     },
-    /// `venue.search`: by name, then id; by distance if near a point.
+    /// `venue.search` by name, then id, or by distance if near a point.
     SearchVenues {
         /// Only in this city.
         city: Option<SmolStr>,
@@ -31,40 +31,32 @@ pub enum DirectoryCommand {
         name: Option<SmolStr>,
         /// Nearest first to this longitude and latitude, in millionths of a degree.
         near: Option<(i32, i32)>,
-        /// The most entries; 1 to 1 000.
+        /// The most entries, 1 to 1 000.
         limit: u32,
         /// Continue after the page before, with its cursor.
         after: Option<SmolStr>,
     },
     /// Every venue of a city, by id, for a search of sessions in a city.
     VenuesOfCity(SmolStr),
-    /// `admin.key_create`: an operator makes a key.
+    /// `admin.key_create`. An operator makes a key.
     CreateKey {
         /// Its name, which histories show.
         name: Id,
-        /// Its terms.
         terms: Box<NewKey>,
     },
-    /// `admin.key_revoke`: the key is invalid from now on.
-    RevokeKey {
-        /// Its name.
-        name: Id,
-    },
-    /// `admin.keys`: every key.
+    /// `admin.key_revoke`. The key is invalid from now on.
+    RevokeKey { name: Id },
+    /// `admin.keys` lists every key.
     Keys,
 }
 
-/// A film, a play, a match.
+/// A film, a play or a match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Title {
-    /// Its name.
     pub name: SmolStr,
-    /// Its directors.
     pub director: SmolStr,
-    /// Its cast.
     pub cast: Vec<SmolStr>,
     /// Free text.
     pub comments: SmolStr,
-    /// Its length, in milliseconds.
     pub duration_ms: Option<u64>,
 }

@@ -18,11 +18,11 @@ use serde::{
 use super::Command;
 use crate::id::{first64, hash64};
 
-/// Bytes that most commands fit into; those of operators may have megabytes.
+/// Enough bytes for most commands. Those of operators may have megabytes.
 const BLOCK_BYTES: usize = 512;
 
 impl Command {
-    /// The hash of the whole command: equal for equal commands, and stable for ever.
+    /// The hash of the whole command. It is equal for equal commands, and stable for ever.
     pub fn hash64(&self) -> u64 {
         let mut encoder = Encoder::new();
         self.serialize(&mut encoder).expect("a command consists of what the encoder can write");
@@ -66,9 +66,9 @@ impl Encoder {
         self.hasher.get_or_insert_with(Hasher::new).update(bytes);
     }
 
-    // Names of variants and lengths of structs are known to the compiler, if it looks into these.
+    // The compiler knows names of variants and lengths of structs, if it inlines these.
 
-    /// Fewer bytes than a block has.
+    /// Writes fewer bytes than a block has.
     #[inline(always)]
     fn put<const LENGTH: usize>(&mut self, bytes: [u8; LENGTH]) {
         if self.filled > BLOCK_BYTES - LENGTH {
@@ -106,14 +106,14 @@ impl Encoder {
         }
     }
 
-    /// The name of a variant with content: a map of one entry.
+    /// Writes a map of one entry up to its key, which is the name of a variant with content.
     #[inline(always)]
     fn put_variant(&mut self, variant: &str) {
         self.put([0x81]);
         self.put_text(variant);
     }
 
-    /// A length of one, two or four bytes behind its marker.
+    /// Writes a length of one, two or four bytes after its marker.
     #[inline(never)]
     fn put_length(&mut self, length: usize, markers: [Option<u8>; 3]) {
         let length = u32::try_from(length).expect("a frame has fewer bytes");
@@ -358,7 +358,7 @@ impl Serializer for &mut Encoder {
     }
 
     fn collect_str<T: fmt::Display + ?Sized>(self, _value: &T) -> Written {
-        // It would have to be written into memory first.
+        // The text would have to be written into memory first.
         Err(fmt::Error)
     }
 }

@@ -11,7 +11,7 @@ use crate::money::Money;
 /// Commands to a product.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProductCommand {
-    /// Create or change it: `product.put`. It remembers its last puts.
+    /// `product.put` creates or changes the product, which remembers its last puts.
     Put(Box<ProductDetails>),
     /// `product.get`.
     Get,
@@ -22,7 +22,6 @@ pub enum ProductCommand {
 /// The details of a product.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductDetails {
-    /// Its name.
     pub name: SmolStr,
     /// Other properties by name. Names are unique and ascend.
     pub properties: Vec<(SmolStr, SmolStr)>,
@@ -32,11 +31,9 @@ pub struct ProductDetails {
     pub price: Money,
     /// Units free, held and sold together.
     pub stock: u64,
-    /// When units are set aside for a cart.
     pub hold: HoldPolicy,
-    /// How long carts with units of it live untouched; as the rules say if absent.
+    /// How long carts with units of it live untouched. By default, as the rules say.
     pub hold_ttl_ms: Option<u64>,
-    /// The limits of one order and one customer.
     pub limits: Limits,
 }
 
@@ -46,6 +43,6 @@ pub enum HoldPolicy {
     /// When they are put into the cart.
     #[default]
     AtAdd,
-    /// Not before the checkout: for hot products (SC).
+    /// Not before the checkout, for hot products (SC).
     AtCheckout,
 }

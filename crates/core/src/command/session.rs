@@ -11,20 +11,20 @@ use crate::{id::Id, money::Money, seat::Seat, time::Timestamp};
 /// Commands to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionCommand {
-    /// `session.get`: what, where, when, prices, counts, layout.
+    /// `session.get` of title, place, times, prices, counts and layout.
     Get,
-    /// `session.map`: the state of every seat, with the version.
+    /// `session.map` of the state of every seat, with the version.
     Map,
-    /// `session.block`: keeps free seats off sale, all or none. Seats blocked already stay so.
+    /// `session.block` keeps free seats off sale, all or none. Blocked seats stay blocked.
     Block(Vec<Seat>),
-    /// `session.unblock`: puts blocked seats back on sale, all or none. Free seats stay free.
+    /// `session.unblock` puts blocked seats back on sale, all or none. Free seats stay free.
     Unblock(Vec<Seat>),
-    /// `session.cancel`: it will not take place. Its carts release holds and refund orders.
+    /// `session.cancel`. The session will not take place. Its carts release holds and refund orders.
     Cancel {
         /// Why, for everyone to read.
         reason: SmolStr,
     },
-    /// `admin.audit`: counts, holds and sales, counted anew from the seats.
+    /// `admin.audit` of counts, holds and sales, counted anew from the seats.
     Audit,
 }
 
@@ -33,21 +33,17 @@ pub enum SessionCommand {
 pub struct NewSession {
     /// Its id, chosen by the client.
     pub id: Id,
-    /// The hall of the venue.
     pub hall: Id,
-    /// Its title.
     pub title: Id,
-    /// When it starts; the hall is booked for `[starts_at, ends_at)`.
+    /// The hall is booked for `[starts_at, ends_at)`.
     pub starts_at: Timestamp,
-    /// When it ends.
     pub ends_at: Timestamp,
-    /// A price for every category of the hall's layout; all in one currency.
+    /// A price for every category of the hall's layout, all in one currency.
     pub prices: Vec<(Id, Money)>,
     /// Places without seats.
     pub areas: Vec<Area>,
-    /// How long carts with seats of this session live untouched; as the rules say if absent.
+    /// How long carts with seats of this session live untouched. By default, as the rules say.
     pub hold_ttl_ms: Option<u64>,
-    /// The limits of one order and one customer.
     pub limits: Limits,
     /// Free text.
     pub comments: SmolStr,
@@ -58,9 +54,7 @@ pub struct NewSession {
 pub struct Area {
     /// Its id, unique in the session.
     pub id: Id,
-    /// Its name.
     pub name: SmolStr,
-    /// How many places.
     pub capacity: u32,
     /// The price of one place, in the currency of the session.
     pub price: Money,

@@ -11,29 +11,23 @@ use crate::{id::Id, layout::Layout, time::Timestamp};
 /// Commands to a venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VenueCommand {
-    /// Create or change it: `venue.put`. It remembers its last puts.
+    /// `venue.put` creates or changes the venue, which remembers its last puts.
     Put(VenueDetails),
-    /// `venue.get`: its details, and its halls by name and size.
+    /// `venue.get` of its details, and its halls by name and size.
     Get,
-    /// Create or change a hall: `hall.put`. Existing sessions keep their layout.
+    /// `hall.put` creates or changes a hall. Existing sessions keep their layout.
     PutHall {
-        /// Which hall.
         hall: Id,
-        /// Its name.
         name: SmolStr,
         /// Free text.
         comments: SmolStr,
-        /// Its seats.
         layout: Arc<Layout>,
     },
-    /// `hall.get`: name, comments and layout.
-    GetHall {
-        /// Which hall.
-        hall: Id,
-    },
-    /// `session.create`: books the hall for the time (P13 for halls), then opens the session. Idempotent by id.
+    /// `hall.get` of name, comments and layout.
+    GetHall { hall: Id },
+    /// `session.create` books the hall for the time (P13 for halls), then opens the session. Idempotent by id.
     CreateSession(NewSession),
-    /// `session.search`: sessions of this venue that start in `[from, to)`, by start, then id.
+    /// `session.search` of sessions of this venue that start in `[from, to)`, by start, then id.
     SearchSessions {
         /// Only in this hall.
         hall: Option<Id>,
@@ -43,7 +37,7 @@ pub enum VenueCommand {
         from: Timestamp,
         /// Starting before.
         to: Timestamp,
-        /// The most entries; 1 to 1 000.
+        /// The most entries, 1 to 1 000.
         limit: u32,
         /// Continue after this session, the last one of the page before.
         after: Option<(Timestamp, Id)>,
@@ -53,9 +47,7 @@ pub enum VenueCommand {
 /// The details of a venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VenueDetails {
-    /// Its name.
     pub name: SmolStr,
-    /// Its city.
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
     pub position: Option<(i32, i32)>,

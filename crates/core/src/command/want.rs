@@ -14,11 +14,10 @@ use crate::{
 pub struct WantedLine {
     /// The session, product or resource.
     pub entity: Entity,
-    /// The wish.
     pub want: Want,
 }
 
-/// What a hold asks for.
+/// The things that a hold asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Want {
     /// These seats, or with `best_effort` those of them that are free, at least one.
@@ -27,32 +26,25 @@ pub enum Want {
         /// Take the free seats and leave the others.
         best_effort: bool,
     },
-    /// The best seats there are, by the rule of best available.
+    /// The best available seats.
     Best(BestWish),
     /// Places in an area. The quantity is the total of the hold.
-    Places {
-        /// Which area.
-        area: Id,
-        quantity: u32,
-    },
+    Places { area: Id, quantity: u32 },
     /// Units of a product. The quantity is the total of the hold.
     Units {
         quantity: u32,
         /// Set them aside even if the product does that only at the checkout.
         now: bool,
     },
-    /// Time of a resource: `[begin, end)`.
+    /// Time of a resource, `[begin, end)`.
     Slot {
-        /// From.
         begin: Timestamp,
-        /// Up to, exclusive.
         end: Timestamp,
         /// Free text of the booking.
         details: SmolStr,
     },
     /// A part of a customer's quota.
     Quota {
-        /// Which quota.
         quota: Id,
         /// How many altogether.
         count: u32,
@@ -91,7 +83,7 @@ impl Want {
     }
 }
 
-/// Folds one word into a hash: the finalizer of SplitMix64.
+/// Folds one word into a hash with the finalizer of SplitMix64.
 fn mix(hash: u64, word: u64) -> u64 {
     let mut mixed = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -102,13 +94,13 @@ fn mix(hash: u64, word: u64) -> u64 {
 /// A wish for the best seats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BestWish {
-    /// How many; 1 to 20.
+    /// 1 to 20.
     pub count: u16,
     /// Only of this category.
     pub category: Option<Id>,
     /// Only in this section.
     pub section: Option<Id>,
-    /// How many of them are accessible, exactly.
+    /// Exactly how many of them are accessible.
     pub accessible: u16,
     /// If no run is long enough, take several.
     pub split: bool,

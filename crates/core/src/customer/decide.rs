@@ -1,4 +1,4 @@
-//! What a customer entity decides.
+//! Decisions of a customer.
 
 use alloc::{vec, vec::Vec};
 
@@ -26,7 +26,7 @@ impl Customer {
         unknown.then(|| CustomerEvent::Posted(Purchase { cursor: self.newest() + 1, ..purchase.clone() }))
     }
 
-    /// A total of `count` parts of a quota for a hold.
+    /// Decides a total of `count` parts of a quota for a hold.
     fn decide_quota(
         &self,
         ask: &HoldAsk<'_>,

@@ -8,9 +8,8 @@ use super::{NAME_BYTES_MAX, check_position};
 /// A listed venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// Its name.
     pub name: SmolStr,
-    /// Its city; may be empty.
+    /// May be empty.
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
     pub position: Option<(i32, i32)>,

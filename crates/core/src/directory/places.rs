@@ -18,7 +18,7 @@ use crate::{id::Id, shared_map::SharedMap};
 /// How many changes are always allowed beside the tree.
 const RECENT_MIN: usize = 64;
 
-/// Beyond that, one change for this number of venues in the tree. Each search near a point looks at every change.
+/// Beyond that, one change is allowed for this number of venues in the tree. Each search near a point looks at every change.
 const SETTLED_PER_RECENT: usize = 8;
 
 /// Distances are rounded, so the next entry of the tree may be nearer by this much than the one before.
@@ -26,16 +26,16 @@ const ROUNDING_MM: u64 = 1;
 
 type Spot = GeomWithData<Vector, Id>;
 
-/// The index.
+/// The index of venues by position.
 #[derive(Clone)]
 pub(super) struct Places {
     settled: Arc<RTree<Spot>>,
-    /// Positions that differ from the tree; `None` if the venue has no position any more.
+    /// Positions that differ from the tree. `None` if the venue has no position any more.
     recent: SharedMap<Id, Option<Vector>>,
 }
 
 impl Places {
-    /// The positions of venues.
+    /// The index of these venues.
     pub(super) fn of(venues: impl Iterator<Item = (Id, (i32, i32))>) -> Places {
         let spots = venues.map(|(id, position)| Spot::new(vector(position), id)).collect();
         Places { settled: Arc::new(RTree::bulk_load(spots)), recent: SharedMap::new() }
@@ -79,7 +79,7 @@ fn step(place: Vector, to: Vector, id: &Id) -> Reverse<(u64, &Id)> {
     Reverse((distance_mm(place.distance_2(&to)), id))
 }
 
-/// Venues and how far they are, in millimetres: nearest first, then by id.
+/// Venues with their distances in millimetres, nearest first, then by id.
 pub(super) struct Nearest<'a> {
     /// Venues that come next unless the tree has a nearer one.
     waiting: BinaryHeap<Reverse<(u64, &'a Id)>>,
@@ -88,7 +88,7 @@ pub(super) struct Nearest<'a> {
 }
 
 impl<'a> Nearest<'a> {
-    /// Only these.
+    /// Only these venues.
     pub(super) fn among(venues: impl Iterator<Item = (&'a Id, (i32, i32))>, to: (i32, i32)) -> Nearest<'a> {
         let to = vector(to);
         let waiting = venues.map(|(id, position)| step(vector(position), to, id)).collect();

@@ -1,5 +1,5 @@
-//! A position on the earth, taken as a sphere, as a unit vector. The nearer two points are along a great circle, the nearer
-//! they are along the chord, also across the antimeridian and over a pole.
+//! A position on the earth as a unit vector. The earth is taken as a sphere. The nearer two points are along a great circle, the
+//! nearer they are along the chord, also across the antimeridian and over a pole.
 //!
 //! The sphere errs by up to 0.6 % against the ellipsoid. Sine, cosine and arc sine come from `libm` in software, so that
 //! every machine gets the same bits.
@@ -36,7 +36,7 @@ pub fn check_position((longitude, latitude): (i32, i32)) -> Result<(), SmolStr> 
 
 /// The point of the sphere with this longitude and latitude.
 pub(super) fn vector((longitude, latitude): (i32, i32)) -> Vector {
-    // A pole has every longitude, and the antimeridian two; a sine of π would make them different points.
+    // A pole has every longitude, and the antimeridian two. A sine of π would make them different points.
     if latitude.abs() == LATITUDE_MAX {
         return [0.0, 0.0, f64::from(latitude.signum())];
     }

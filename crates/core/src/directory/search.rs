@@ -30,16 +30,10 @@ pub enum VenueCursor {
     Name {
         /// Its name in lower case.
         name: SmolStr,
-        /// Its id.
         id: Id,
     },
     /// In the order of distances.
-    Near {
-        /// The distance, in millimetres.
-        distance_mm: u64,
-        /// Its id.
-        id: Id,
-    },
+    Near { distance_mm: u64, id: Id },
 }
 
 /// A page of titles.
@@ -47,12 +41,12 @@ pub enum VenueCursor {
 pub struct TitlePage {
     /// The entries, in order.
     pub titles: Vec<TitleView>,
-    /// The cursor of the next page, name and id of the last title; absent on the last page.
+    /// The name and id of the last title, as the cursor of the next page. Absent on the last page.
     pub next: Option<(SmolStr, Id)>,
 }
 
 impl Directory {
-    /// Venues by name, then id; if near a point, those that have a position by distance, then id.
+    /// Venues by name, then id. Near a point, those that have a position, by distance, then id.
     ///
     /// A city matches as a whole. A name matches if each word of `name` is somewhere in the venue's name. Case is ignored. Both
     /// narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs as much as all pages before it,
@@ -91,15 +85,15 @@ impl Directory {
         }
     }
 
-    /// The venues of a city, whatever its case, by id.
+    /// The venues of a city, by id. Case is ignored.
     pub fn venues_of_city(&self, city: &str) -> Vec<Id> {
         let mut venues: Vec<Id> = self.fitting(Some(fold(city)), None, None).map(|(_, id)| id.clone()).collect();
         venues.sort_unstable();
         venues
     }
 
-    /// Titles by name, then id. Each word of `name` is somewhere in the title's name, in whatever case. `after` is the name
-    /// and the id of the last title of the page before. The limit is 1 to [`PAGE_MAX`].
+    /// Titles by name, then id. Each word of `name` is somewhere in the title's name, in any case. `after` is the name and the id
+    /// of the last title of the page before. The limit is 1 to [`PAGE_MAX`].
     ///
     /// # Errors
     /// The reason if the limit is out of bounds, or the name has no word in it or is too long.
@@ -162,7 +156,7 @@ impl Directory {
         VenuesPage { venues, next: last.filter(|_| more).map(|cursor| cursor.to_smolstr()) }
     }
 
-    /// Folded name and id of the venues of a city, or of all, that have these words in their name; by name, then id.
+    /// Folded name and id of the venues of a city, or of all, that have these words in their name. They are by name, then id.
     fn fitting<'a>(
         &'a self,
         city: Option<SmolStr>,
@@ -212,7 +206,7 @@ fn page<K, T>(limit: u32, mut keys: impl Iterator<Item = K>, entry: impl FnMut(K
 }
 
 impl VenueCursor {
-    /// The cursor that this is the text of.
+    /// The cursor with this text.
     ///
     /// # Errors
     /// The reason if it is not one.

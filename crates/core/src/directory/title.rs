@@ -11,7 +11,7 @@ pub const CAST_MAX: usize = 100;
 /// The longest comments, in bytes.
 pub const COMMENTS_BYTES_MAX: usize = 4_096;
 
-/// The longest title: as long as the longest session, 31 days, in milliseconds.
+/// The longest title, in milliseconds. It is 31 days, like the longest session.
 pub const DURATION_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1000;
 
 impl Title {

@@ -1,4 +1,4 @@
-//! Comparison of names: folded to lower case, word by word.
+//! Comparison of names that are folded to lower case, word by word.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::NAME_BYTES_MAX;
 
-/// A name without case: each character in Unicode lower case, and one sigma for both. Accents count, and composed characters
+/// A name without case. Each character is in Unicode lower case, with one sigma for both. Accents count, and composed characters
 /// differ from their parts.
 pub(super) fn fold(name: &str) -> SmolStr {
     name.chars().flat_map(char::to_lowercase).map(|letter| if letter == 'ς' { 'σ' } else { letter }).collect()
@@ -25,7 +25,7 @@ impl Words {
         if words.is_empty() { Err("the name looked for is empty".into()) } else { Ok(Words(words)) }
     }
 
-    /// Whether each of them is in this folded name: a word of the name, or a part of one.
+    /// Whether each of them is in this folded name, as a word or a part of one.
     pub(super) fn are_in(&self, folded: &str) -> bool {
         self.0.iter().all(|word| folded.contains(word.as_str()))
     }

@@ -20,23 +20,22 @@ use crate::{
 /// Events of carts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CartEvent {
-    /// It was opened.
     Opened {
         at: Timestamp,
         /// Its customer, as the client said.
         customer: Option<Id>,
         /// How long it lives untouched, in milliseconds.
         ttl_ms: u64,
-        /// Its end, however often it is touched.
+        /// When it ends even if it is touched.
         age_ends_at: Timestamp,
         /// Its deadline if it is not touched.
         deadline: Timestamp,
         /// The remembered request, unless a hold opened it.
         remembered: Option<Remembered>,
-        /// It was a tombstone: it has disowned holds, and may have been evicted since.
+        /// Whether it was a tombstone, which has disowned holds and may have been evicted since.
         known: bool,
     },
-    /// Lines were added, or grew; the cart was touched.
+    /// Lines were added, or grew. The cart was touched.
     LinesAdded {
         /// The new lines, in order.
         lines: Vec<NewLine>,
@@ -44,46 +43,40 @@ pub enum CartEvent {
         grown: Vec<GrownLine>,
         /// The customer, if the cart had none.
         customer: Option<Id>,
-        /// Their currency; the same for every line of the cart.
+        /// The same for every line of the cart.
         currency: Currency,
         /// The new deadline of the cart.
         deadline: Timestamp,
-        /// The request.
         remembered: Remembered,
     },
-    /// A line has less, or ended. Its inventory is owed the release.
+    /// A line has less, or ended. The cart owes its inventory the release.
     LineReduced {
-        /// Which line.
         line: u32,
-        /// Its new content; none if it ended.
+        /// Its new content. `None` if it ended.
         left: Option<Content>,
         /// The hold's new revision.
         revision: u64,
-        /// The new revision of the hold on the customer's quota; 0 if there is none.
+        /// The new revision of the hold on the customer's quota. 0 if there is none.
         quota_revision: u64,
         /// The new deadline of the cart.
         deadline: Timestamp,
         /// Why it was taken away, if its owner did not release it.
         taken: Option<TakenAway>,
-        /// The request; none if a canceled session took it.
+        /// The request. `None` if a canceled session took the line.
         remembered: Option<Remembered>,
     },
-    /// Growth of holds is undone. The holds get what the lines have, and their inventories are owed releases.
+    /// Growth of holds is undone. The holds get what the lines have, and the cart owes their inventories releases.
     GrowthUndone {
-        /// Line, new revision of its hold, new revision of the hold on the customer's quota (0: untouched).
+        /// Line, new revision of its hold, new revision of the hold on the customer's quota (0 if untouched).
         lines: Vec<(u32, u64, u64)>,
     },
-    /// These holds can never become lines. Their inventories are owed releases.
+    /// These holds can never become lines. The cart owes their inventories releases.
     Disowned {
         /// Inventory and hold, and the revision of the release.
         holds: Vec<(Entity, HoldId, u64)>,
     },
-    /// Its owner canceled it. Every inventory is owed a release.
-    Canceled {
-        at: Timestamp,
-        /// The request.
-        remembered: Remembered,
-    },
+    /// Its owner canceled it. It owes every inventory a release.
+    Canceled { at: Timestamp, remembered: Remembered },
     /// Its deadline passed.
     Expired {
         at: Timestamp,
@@ -95,17 +88,13 @@ pub enum CartEvent {
         /// The number of the attempt, from 1.
         attempt: u32,
         at: Timestamp,
-        /// The payment.
         payment: Box<Payment>,
-        /// The buyer.
         customer: Option<Id>,
-        /// Its address.
         shipping: Option<Box<Shipping>>,
         /// The total.
         amount: Money,
         /// The cart's deadline if it is active again.
         deadline: Timestamp,
-        /// The request.
         request: Request,
     },
     /// The checkout under way ended without an order. The event before disowned the holds that were only for it.
@@ -122,47 +111,38 @@ pub enum CartEvent {
         /// The gateway's name for the authorization, if it is known.
         reference: Option<SmolStr>,
     },
-    /// The cart is done, with this order. Every inventory is owed the sale, the gateway the capture, the customer the purchase.
+    /// The cart is done, with this order. It owes every inventory the sale, the gateway the capture, and the customer the
+    /// purchase.
     CheckedOut {
-        /// The content of the sale.
         order: Arc<Order>,
         /// Holds of lines that were validated at the checkout.
         reserved: Vec<Reserved>,
         /// The gateway's name for the authorization.
         reference: Option<SmolStr>,
-        /// The request.
         request: Request,
     },
     /// The state of the order's money changed.
     PaymentChanged(PaymentStatus),
-    /// Lines of the order are paid back. Their inventories are owed the refund, and so is the gateway.
+    /// Lines of the order are paid back. The cart owes the refund to their inventories and to the gateway.
     Refunded {
-        /// The refund.
         refund: RefundRecord,
-        /// The request; none if a session was canceled.
+        /// The request. `None` if a session was canceled.
         remembered: Option<Remembered>,
     },
     /// The state of a refund's money changed.
     RefundChanged {
         /// Its number in the order.
         number: u32,
-        /// Its new state.
         status: RefundStatus,
     },
     /// An attempt that was given up had set money aside. The gateway is owed a void.
     StrayAuthorized {
-        /// Which attempt.
         attempt: u32,
         /// The gateway's name for it.
         reference: SmolStr,
     },
     /// The state of an attempt's void changed.
-    VoidChanged {
-        /// Which attempt.
-        attempt: u32,
-        /// Its new state.
-        status: VoidStatus,
-    },
+    VoidChanged { attempt: u32, status: VoidStatus },
     /// Owed messages were acknowledged.
     Delivered {
         /// Their numbers in the outbox.
@@ -179,7 +159,7 @@ pub enum CartEvent {
 pub struct NewLine {
     /// The session, product or resource.
     pub entity: Entity,
-    /// Its hold and revision; `None` for a line that is validated at the checkout.
+    /// Its hold and revision. `None` for a line that is validated at the checkout.
     pub hold: Option<(HoldId, u64)>,
     /// The hold on the customer's quota, if there is a limit.
     pub quota: Option<QuotaClaim>,
@@ -194,11 +174,10 @@ pub struct NewLine {
 /// A line with more than before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrownLine {
-    /// Which line.
     pub line: u32,
-    /// The hold's revision; 0 for a line that is validated at the checkout.
+    /// The hold's revision. 0 for a line that is validated at the checkout.
     pub revision: u64,
-    /// The revision of the hold on the customer's quota; 0 if there is none.
+    /// The revision of the hold on the customer's quota. 0 if there is none.
     pub quota_revision: u64,
     /// Its new content.
     pub content: Content,
@@ -211,9 +190,7 @@ pub struct GrownLine {
 pub struct QuotaClaim {
     /// The hold of the customer.
     pub hold: HoldId,
-    /// Its revision.
     pub revision: u64,
-    /// Which quota.
     pub quota: Id,
     /// How many of it the customer may have.
     pub max: u32,
@@ -222,22 +199,18 @@ pub struct QuotaClaim {
 /// A hold that the checkout set aside for a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserved {
-    /// Which line.
     pub line: u32,
-    /// The hold of the line.
     pub hold: HoldId,
-    /// The hold's revision.
     pub revision: u64,
     /// The hold on the customer's quota, if there is a limit.
     pub quota: Option<QuotaClaim>,
 }
 
-/// An entry of the outbox: a message that is owed until it is acknowledged.
+/// An entry of the outbox. It is a message that is owed until it is acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owed {
-    /// The receiver; `None` is the gateway.
+    /// The receiver, or `None` for the gateway.
     pub to: Option<Entity>,
-    /// The message.
     pub ask: Ask,
 }
 

@@ -15,9 +15,8 @@ pub enum ClusterEvent {
     /// The first node founded it, with every shard.
     Founded {
         node: u64,
-        /// The member.
         member: Box<Member>,
-        /// How many data shards there are, besides the directory's.
+        /// The number of data shards, besides the directory.
         shards: u16,
         /// How many copies each data shard is to have.
         replicas: u8,
@@ -25,21 +24,18 @@ pub enum ClusterEvent {
     /// A member was added or changed, or put without a change.
     MemberPut {
         node: u64,
-        /// The new content.
         member: Box<Member>,
         /// The request, if an operator or a joiner asked for it.
         request: Option<Request>,
     },
     /// Shards got new targets.
     Placed {
-        /// The shards and their new places.
         places: Vec<(u16, Place)>,
         /// The generation of the next replica.
         next_generation: u64,
     },
     /// A shard has reached its target.
     Reached {
-        /// Which shard.
         shard: u16,
         /// The version of its place.
         version: u64,

@@ -14,26 +14,21 @@ use crate::{
 pub enum CustomerEvent {
     /// A hold got a part of a quota, or more of it.
     QuotaHeld {
-        /// The hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
         /// Hash of the ask.
         want_hash: u64,
-        /// Which quota.
         quota: Id,
         /// How many it has altogether.
         count: u32,
-        /// When the cart is asked about it: the cart's deadline and the grace.
+        /// When the cart is asked about it, the grace included.
         deadline: Timestamp,
     },
     /// A part of a hold, or all of it, may be used again.
     QuotaReleased {
-        /// Which hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
-        /// How many are left; 0 ends the hold.
+        /// How many are left. 0 ends the hold.
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
@@ -42,7 +37,6 @@ pub enum CustomerEvent {
     },
     /// The rest of the hold is sold.
     QuotaSold {
-        /// Which hold.
         hold: HoldId,
         count: u32,
         /// When the order was decided.
@@ -50,10 +44,8 @@ pub enum CustomerEvent {
     },
     /// The sale of this hold is refunded. Its part may be used again.
     QuotaRefunded {
-        /// Which hold.
         hold: HoldId,
     },
-    /// An event of a hold.
     Hold(HoldEvent),
     /// An order was added to the purchases, under the next cursor.
     Posted(Purchase),

@@ -14,17 +14,9 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DirectoryEvent {
     /// A title was created or changed, or put without a change.
-    TitlePut {
-        /// Which title.
-        id: Id,
-        /// The new content.
-        title: Title,
-        /// The request.
-        request: Request,
-    },
+    TitlePut { id: Id, title: Title, request: Request },
     /// A venue sent its details.
     VenueListed {
-        /// Which venue.
         venue: Id,
         /// Name, city and position.
         details: VenueDetails,
@@ -32,19 +24,7 @@ pub enum DirectoryEvent {
         version: u64,
     },
     /// An operator made a key.
-    KeyCreated {
-        /// Its name.
-        name: Id,
-        /// Its terms.
-        key: Box<AccessKey>,
-        /// The request.
-        request: Request,
-    },
+    KeyCreated { name: Id, key: Box<AccessKey>, request: Request },
     /// An operator revoked a key.
-    KeyRevoked {
-        /// Its name.
-        name: Id,
-        /// The request.
-        request: Request,
-    },
+    KeyRevoked { name: Id, request: Request },
 }

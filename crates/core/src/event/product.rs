@@ -16,33 +16,27 @@ use crate::{
 pub enum ProductEvent {
     /// It was created or changed, or put without a change.
     Put {
-        /// The new content.
         details: Box<ProductDetails>,
-        /// The request.
         request: Request,
     },
     /// A hold got units, or more of them.
     UnitsHeld {
-        /// The hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
         /// Hash of the ask.
         want_hash: u64,
         /// How many it has altogether.
         quantity: u32,
-        /// Minor units for one, captured when it was held first.
+        /// The price of one unit in minor units, captured when it was held first.
         price: i64,
-        /// When the cart is asked about them: the cart's deadline and the grace.
+        /// When the cart is asked about them, the grace included.
         deadline: Timestamp,
     },
     /// Units of a hold are free again.
     UnitsReleased {
-        /// Which hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
-        /// How many are left; 0 ends the hold.
+        /// How many are left. 0 ends the hold.
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
@@ -51,7 +45,6 @@ pub enum ProductEvent {
     },
     /// All units of the hold are sold, and it ends. The event before released the others.
     UnitsSold {
-        /// Which hold.
         hold: HoldId,
         quantity: u32,
         /// When the order was decided.
@@ -59,9 +52,7 @@ pub enum ProductEvent {
     },
     /// The sale of this hold is refunded. Its units are free again.
     UnitsRefunded {
-        /// Which hold.
         hold: HoldId,
     },
-    /// An event of a hold.
     Hold(HoldEvent),
 }

@@ -17,35 +17,27 @@ use crate::{
 pub enum ResourceEvent {
     /// It was created or changed, or put without a change.
     Put {
-        /// The new content.
         details: Box<ResourceDetails>,
-        /// The request.
         request: Request,
     },
     /// A hold got a slot.
     SlotHeld {
-        /// The hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
         /// Hash of the ask.
         want_hash: u64,
-        /// From.
         begin: Timestamp,
         /// Up to, exclusive.
         end: Timestamp,
-        /// Minor units.
+        /// In minor units.
         price: i64,
-        /// Its details.
         details: SmolStr,
-        /// When the cart is asked about it: the cart's deadline and the grace.
+        /// When the cart is asked about it, the grace included.
         deadline: Timestamp,
     },
     /// The time of a hold is free again.
     SlotReleased {
-        /// Which hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
         /// Whether the revision is remembered.
         remember: bool,
@@ -54,43 +46,35 @@ pub enum ResourceEvent {
     },
     /// The hold is sold.
     SlotSold {
-        /// Which hold.
         hold: HoldId,
         /// When the order was decided.
         at: Timestamp,
     },
     /// The sale of this hold is refunded. Its time is free again.
     SlotRefunded {
-        /// Which hold.
         hold: HoldId,
     },
-    /// Booked without a cart.
+    /// Time was booked without a cart.
     Reserved {
-        /// Id, begin and end of every booking, by begin.
+        /// Every booking with id, begin and end, by begin.
         bookings: Vec<(Id, Timestamp, Timestamp)>,
         /// The id of the series, if it is one.
         series: Option<Id>,
-        /// Their details.
         details: SmolStr,
-        /// The request.
         remembered: Remembered,
     },
     /// Bookings were canceled. Their time is free again.
     BookingsCanceled {
         bookings: Vec<Id>,
-        /// The request.
         remembered: Remembered,
     },
     /// A booking moved to another time.
     BookingMoved {
         booking: Id,
-        /// From.
         begin: Timestamp,
         /// Up to, exclusive.
         end: Timestamp,
-        /// The request.
         remembered: Remembered,
     },
-    /// An event of a hold.
     Hold(HoldEvent),
 }

@@ -20,24 +20,19 @@ pub enum SessionEvent {
     Opened(Opening),
     /// A hold got free seats.
     SeatsHeld {
-        /// The hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
         /// Hash of the ask.
         want_hash: u64,
-        /// Which seats, ascending.
+        /// Ascending.
         seats: Vec<Seat>,
-        /// When the cart is asked about them: the cart's deadline and the grace.
+        /// When the cart is asked about them, the grace included.
         deadline: Timestamp,
     },
     /// Seats of a hold are free again.
     SeatsReleased {
-        /// Which hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
-        /// Which seats.
         seats: Vec<Seat>,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
@@ -46,44 +41,36 @@ pub enum SessionEvent {
     },
     /// All seats of the hold are sold, and it ends. The event before released the others.
     SeatsSold {
-        /// Which hold.
         hold: HoldId,
-        /// Which seats, ascending.
+        /// Ascending.
         seats: Vec<Seat>,
-        /// The order that bought them.
         order: OrderId,
         /// When the order was decided.
         at: Timestamp,
     },
     /// The sale of this hold is refunded. Its seats or places are free again.
     SaleRefunded {
-        /// Which hold.
         hold: HoldId,
         /// Its seats, if it had seats.
         seats: Vec<Seat>,
     },
     /// A hold got places, or more of them.
     PlacesHeld {
-        /// The hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
         /// Hash of the ask.
         want_hash: u64,
-        /// In which area.
         area: Id,
         /// How many it has altogether.
         quantity: u32,
-        /// When the cart is asked about them: the cart's deadline and the grace.
+        /// When the cart is asked about them, the grace included.
         deadline: Timestamp,
     },
     /// Places of a hold are free again.
     PlacesReleased {
-        /// Which hold.
         hold: HoldId,
-        /// The hold's revision.
         revision: u64,
-        /// How many are left; 0 ends the hold.
+        /// How many are left. 0 ends the hold.
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
@@ -92,34 +79,29 @@ pub enum SessionEvent {
     },
     /// All places of the hold are sold, and it ends. The event before released the others.
     PlacesSold {
-        /// Which hold.
         hold: HoldId,
         quantity: u32,
         /// When the order was decided.
         at: Timestamp,
     },
-    /// An event of a hold.
     Hold(HoldEvent),
-    /// It is canceled. Nothing more is held, and every cart is asked to release what it has.
+    /// The session is canceled. Nothing more is held, and every cart is asked to release its holds.
     Canceled {
         reason: SmolStr,
-        /// The request.
         request: Request,
     },
     /// The venue of the canceled session has freed its hall.
     Vacated,
     /// The box office keeps these seats off sale.
     SeatsBlocked {
-        /// Which, all of them free before.
+        /// All of them were free before.
         seats: Vec<Seat>,
-        /// The request.
         request: Request,
     },
     /// These seats are on sale again.
     SeatsUnblocked {
-        /// Which, all of them blocked before.
+        /// All of them were blocked before.
         seats: Vec<Seat>,
-        /// The request.
         request: Request,
     },
 }

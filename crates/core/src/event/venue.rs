@@ -16,32 +16,25 @@ use crate::{
 pub enum VenueEvent {
     /// It was created or changed, or put without a change.
     Put {
-        /// The new content.
         details: VenueDetails,
-        /// The request.
         request: Request,
     },
     /// A hall was created or changed, or put without a change.
     HallPut {
-        /// Which hall.
         hall: Id,
-        /// Its name.
         name: SmolStr,
-        /// Its comments.
         comments: SmolStr,
-        /// Its seats; absent if they did not change.
+        /// Its seats. `None` if they did not change.
         layout: Option<Arc<Layout>>,
-        /// The request.
         request: Request,
     },
-    /// The hall is booked for the session and the session is owed its opening.
+    /// The hall is booked for the session, and the venue owes the session its opening.
     SessionBooked {
         /// The session as the client asked for it.
         session: NewSession,
         /// The hall's layout at that moment.
         layout: Arc<Layout>,
     },
-    /// The session is open.
     SessionOpened(Id),
     /// The session could not be opened under this id. The hall's time is free again.
     SessionRefused(Id),

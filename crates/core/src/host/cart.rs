@@ -1,4 +1,4 @@
-//! The host of a cart. It coordinates: it asks inventories for holds, writes lines, pays, and sends its decisions.
+//! The host of a cart. It asks inventories for holds, writes lines, pays, and sends its decisions.
 //!
 //! It never waits inside a turn. Asks without a reply are pending here, and are lost in a crash. Inventories then ask about holds
 //! that the cart does not know, and a checkout begins again from the committed state. Messages that are owed after a decision are
@@ -186,7 +186,7 @@ impl<R> CartHost<R> {
         } else {
             waiting.push(from);
             if let Some(paying) = self.paying.as_mut().filter(|paying| paying.waiting.len() == 1) {
-                // The first to wait again after a bound, or after a restart.
+                // The first client to wait again after a bound, or after a restart.
                 paying.until = paying.until.max(stage.at.after(stage.rules.payment_wait_ms));
             }
         }
@@ -289,7 +289,7 @@ impl<R> CartHost<R> {
         match decided {
             Err(refusal) => adding::answer_all(stage, waiting, Err(refusal)),
             Ok(event) => {
-                // What is still under way did not make it in time.
+                // Changes that are still under way are too late.
                 let begun = matches!(event, CartEvent::CheckoutBegun { .. });
                 let state = if begun { CartState::CheckingOut } else { CartState::Done };
                 self.drop_pending(stage, &Refusal::CartNotActive(state.as_str().into()));
@@ -323,8 +323,8 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// All sales being acknowledged does not prove that they are ours: a paused ex-leader may receive acknowledgements for its
-    /// successor's order. Until the own decision is known to be committed, the answer waits for a commit or a read.
+    /// All sales being acknowledged does not prove that they are ours. A paused ex-leader may receive acknowledgements for its
+    /// successor's order. Until its own decision is known to be committed, the answer waits for a commit or a read.
     fn answer_settled(&mut self, stage: &mut Stage<'_, R>) {
         let Some(settling) = &self.settling else { return };
         let sold = self.mail.sold(stage.entity);
@@ -342,7 +342,8 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// What is acknowledged but not written yet counts: an order is not settling again after a checkout said that it is sold.
+    /// Sales that are acknowledged but not written yet count. An order is not settling again after a checkout said that it is
+    /// sold.
     fn read(&self, entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
         let unknown = || entity.not_found();
         let cart = entity.cart();
@@ -412,7 +413,7 @@ impl<R> CartHost<R> {
         Reply::NotMine { hold }
     }
 
-    /// A canceled session wants a hold or its sale back: the line ends, or is refunded.
+    /// A canceled session wants a hold or its sale back. The line ends, or is refunded.
     fn revoked(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, reason: &SmolStr) -> Option<Reply> {
         let line = stage.entity.cart().and_then(|cart| cart.line_on(from, hold));
         let Some(line) = line else { return Some(self.overdue(stage, from, hold)) };
@@ -448,7 +449,7 @@ impl<R> CartHost<R> {
             Reply::Forgotten | Reply::Refunded { .. } | Reply::Posted { .. } | Reply::Sold { .. } => {
                 _ = self.mail.acknowledge(stage.entity, &from, &reply);
             }
-            // Not for carts.
+            // These replies are not for carts.
             Reply::MineFor { .. }
             | Reply::NotMine { .. }
             | Reply::Opened
@@ -504,7 +505,7 @@ impl<R> Stage<'_, R> {
         }
     }
 
-    /// The cart this is about.
+    /// The id of the cart.
     fn cart_id(&self) -> CartId {
         let Entity::Cart(id) = *self.entity.entity() else { panic!("{} is no cart", self.entity.entity()) };
         id

@@ -1,5 +1,5 @@
-//! The host of an inventory: a session, a product, a resource or a customer. Carts ask it for holds. It asks carts about overdue
-//! holds, and a canceled one asks for everything back.
+//! The host of an inventory, which is a session, a product, a resource or a customer. Carts ask it for holds. It asks carts about
+//! overdue holds, and a canceled one asks for everything back.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -30,10 +30,10 @@ use crate::{
 /// with the number of holds.
 const ASKED_BATCH: usize = 256;
 
-/// How long the next batch waits, in milliseconds: the carts have other things to do.
+/// How long the next batch waits, in milliseconds, because the carts have other things to do.
 const BATCH_PAUSE_MS: u64 = 5;
 
-/// Before every hold.
+/// A position before every hold.
 const FIRST: (Timestamp, HoldId) =
     (Timestamp(0), HoldId { cart: CartId(0), request: RequestHash(0), part: 0, attempt: 0 });
 
@@ -108,7 +108,7 @@ impl<R> InventoryHost<R> {
             if let Some(State::Session(session)) = entity.state()
                 && let Some(venue) = session.owes_vacating()
             {
-                // Only after a read: the cancellation may not be committed yet.
+                // Only after a read, because the cancellation may not be committed yet.
                 turn.read.push(Effect::Ask { to: Entity::Venue(venue.clone()), ask: Ask::Vacate });
             }
         }
@@ -124,7 +124,7 @@ impl<R> InventoryHost<R> {
         for hold in unwanted {
             self.revoked = Some(hold);
             let reason = SmolStr::new(reason.expect("only a canceled session wants holds back"));
-            // Only after a read: the cancellation may not be committed yet.
+            // Only after a read, because the cancellation may not be committed yet.
             turn.read.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Revoke { hold, reason } });
         }
         if full {
@@ -336,8 +336,8 @@ fn answer_ask<R>(
         {
             return;
         }
-        // A partial release of an unknown hold needs no event. A deposed leader must not remember the hold as released, because it
-        // may be asked to sell the rest. Its acknowledgement waits for a read in vain.
+        // A partial release of an unknown hold needs no event. A deposed leader must not remember the hold as released, because
+        // it may be asked to sell the rest. Its acknowledgement waits for a read that never succeeds.
         Ask::Release { hold, revision, left: Some(_), .. } if !knows(entity, hold) => {
             Reply::Released { hold, revision }
         }
@@ -392,7 +392,7 @@ fn answer_ask<R>(
     turn.reply(from, reply);
 }
 
-/// Decides on a hold, and replies with its grant or why there is none.
+/// Decides on a hold, and replies with its grant or the refusal.
 fn answer_hold<R>(
     entity: &mut Speculation,
     rules: &Rules,

@@ -1,4 +1,4 @@
-//! Delivery of a cart's outbox: which messages were sent and acknowledged, and when the others are sent again.
+//! Delivery of a cart's outbox. It knows which messages were sent and acknowledged, and when the others are sent again.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -42,7 +42,7 @@ impl Mail {
         self.rearm(stage.rules, stage.at);
     }
 
-    /// Notes what a reply of `from` acknowledges, and returns the number of the message.
+    /// Notes the message that a reply of `from` acknowledges, and returns its number.
     pub(super) fn acknowledge(&mut self, entity: &Speculation, from: &Entity, reply: &Reply) -> Option<u64> {
         let number = entity.cart()?.outbox().acknowledged_by(from, reply)?;
         // A message that this host never sent was sent by the one before it.
@@ -141,7 +141,7 @@ impl Mail {
         }
     }
 
-    /// Whether a message is to be sent again. One to the gateway is, after an unknown outcome.
+    /// Whether a message is to be sent again. A message to the gateway is, after an unknown outcome.
     fn is_due(&mut self, number: u64, owed: &Owed, at: Timestamp, late: bool) -> bool {
         match &owed.to {
             Some(_) => late,

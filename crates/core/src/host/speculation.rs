@@ -28,7 +28,7 @@ pub(super) struct Speculation {
     state: Option<Arc<State>>,
 }
 
-/// Methods that give the state as what its kind of entity is.
+/// Methods that return the state of one kind of entity.
 macro_rules! state_as {
     ($($name:ident: $kind:ident,)*) => {
         impl Speculation {
@@ -70,7 +70,7 @@ impl Speculation {
         &self.entity
     }
 
-    /// Its state; `None` before the first event.
+    /// Its state, or `None` before the first event.
     pub(super) fn state(&self) -> Option<&State> {
         self.state.as_deref()
     }
@@ -87,7 +87,7 @@ impl Speculation {
         self.customer().map_or_else(|| Cow::Owned(Customer::unknown(id.clone())), Cow::Borrowed)
     }
 
-    /// The side of it that carts hold things of.
+    /// The entity as an inventory that carts hold things of.
     pub(super) fn inventory(&self) -> Option<&dyn Inventory> {
         Some(self.state()?.inventory().unwrap_or_else(|| panic!("{} is no inventory", self.entity)))
     }

@@ -21,7 +21,7 @@ use crate::{
 
 /// A venue's openings and listings under way.
 pub(super) struct VenueHost<R> {
-    /// Whether sessions that were owed their opening at the start were asked.
+    /// Whether the sessions that the venue owed their opening at the start were asked.
     resumed: bool,
     /// Clients that wait for their session to open.
     waiting: BTreeMap<Id, Vec<R>>,
@@ -212,7 +212,7 @@ impl<R> VenueHost<R> {
     }
 }
 
-/// Everything but the details and the creation of sessions.
+/// Decides every command but those of the details and the creation of sessions.
 fn command_outcome<R>(
     entity: &mut Speculation,
     id: &Id,

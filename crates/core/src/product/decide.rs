@@ -1,4 +1,4 @@
-//! What a product decides.
+//! Decisions of a product.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -55,7 +55,7 @@ impl Product {
         Granted { late: true, ..self.grant(hold, &asked, Some(content)) }
     }
 
-    /// A total of `quantity` units for a hold that has `has`.
+    /// Decides a total of `quantity` units for a hold that has `has`.
     fn decide_units(
         &self,
         ask: &HoldAsk<'_>,

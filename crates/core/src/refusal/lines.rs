@@ -15,13 +15,13 @@ use super::{LineRefusal, Refusal};
 /// The name of the only refusal that has others in it.
 const SEVERAL: &str = "Lines";
 
-/// Some lines.
+/// At least one refusal of a line.
 pub(super) fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<LineRefusal>, D::Error> {
     let lines = Vec::<LineRefusal>::deserialize(deserializer)?;
     if lines.is_empty() { Err(D::Error::custom("a refusal of no lines")) } else { Ok(lines) }
 }
 
-/// The refusal of one line. Its kind is checked before it is read, because lines in lines could be as deep as the bytes last.
+/// The refusal of one line. Its kind is checked before it is read, because lines in lines could be as deep as there are bytes.
 pub(super) fn one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Refusal, D::Error> {
     Refusal::deserialize(One(deserializer))
 }
@@ -65,7 +65,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for One<D> {
     }
 }
 
-/// The enum: passes the name of its variant to the check.
+/// Passes the name of the enum's variant to the check.
 impl<'de, V: Visitor<'de>> Visitor<'de> for Named<V> {
     type Value = V::Value;
 

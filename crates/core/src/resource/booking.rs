@@ -1,4 +1,4 @@
-//! What a resource decides about itself and about bookings without a cart.
+//! Decisions of a resource about itself and about bookings without a cart.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -107,7 +107,7 @@ impl Resource {
         })
     }
 
-    /// The conflicts of a time; none if it is available. Time that has passed is not available.
+    /// The conflicts of a time, or none if it is available. Time that has passed is not available.
     pub(crate) fn is_available(&self, at: Timestamp, when: &When) -> Result<Vec<Conflict>, Refusal> {
         let slot = self.place.asked(when)?;
         let may = self.place.check(at, slot).and_then(|()| self.place.check_begin(at, slot));

@@ -1,4 +1,4 @@
-//! What a resource decides about the holds of carts.
+//! Decisions of a resource about the holds of carts.
 
 use alloc::{vec, vec::Vec};
 
@@ -18,7 +18,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Conflicts that one refusal names.
+/// The most conflicts that one refusal names.
 pub(super) const CONFLICTS_MAX: usize = 100;
 
 impl Resource {

@@ -1,4 +1,4 @@
-//! The terms from a resource's details: those of its calendar, its zone, and the price of time.
+//! The terms from a resource's details, for its calendar, its zone and the price of time.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::array;
@@ -22,7 +22,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place from details, or what is wrong with them.
+    /// The place from details, or a text that says what is wrong with them.
     pub(super) fn new(details: &ResourceDetails) -> Result<Place, SmolStr> {
         let zone = Zone::new(&details.zone);
         let zone = zone.ok_or_else(|| format_smolstr!("{} is no zone of the IANA database", details.zone))?;
@@ -95,7 +95,7 @@ impl Place {
         self.zone.civil(instant).map_or_else(|| format_smolstr!("{} ms", instant.0), |local| format_smolstr!("{local}"))
     }
 
-    /// The nearest instant of a local time: the first of two, or the first later one if the clocks skip it.
+    /// The nearest instant of a local time. It is the first of two, or the first later one if the clocks skip it.
     pub(super) fn nearest(&self, local: Civil) -> Timestamp {
         // Clocks go forward by less than 26 hours.
         let mut later = local;
@@ -138,7 +138,7 @@ pub(super) fn local(text: &SmolStr) -> Result<Civil, Refusal> {
     Civil::parse(text).ok_or_else(bad)
 }
 
-/// The price of a slot: the amount for every begun span, or for the whole.
+/// The price of a slot. The amount is for every begun span, or for the whole slot.
 pub(super) fn price(rate: &Rate, slot: Slot) -> Result<i64, Refusal> {
     let spans = rate.per_ms.map_or(1, |per_ms| slot.length_ms().div_ceil(per_ms));
     let price = i128::from(rate.amount) * i128::from(spans);

@@ -1,4 +1,4 @@
-//! Tests of a resource: against a reference, and example by example.
+//! Tests of a resource against a reference, and example by example.
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 

@@ -24,7 +24,7 @@ impl Resource {
         Arc::new(ResourceView { id: self.id.clone(), details: (*self.details).clone(), bookings: self.booked() })
     }
 
-    /// The bookings that overlap `[from, to)`, by begin, then id: up to `limit` of those after `after`.
+    /// The bookings that overlap `[from, to)`, by begin, then id. There are up to `limit` of those after `after`.
     ///
     /// # Errors
     /// [`Refusal::BadInterval`] if the window is empty, [`Refusal::BadRequest`] if the limit is not 1 to 1 000 or `after` names

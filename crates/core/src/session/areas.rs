@@ -1,4 +1,4 @@
-//! Places without seats: the bounds of areas, and what a session decides about them.
+//! Places without seats, with the bounds of areas, and the decisions of a session about them.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
@@ -21,7 +21,8 @@ pub(crate) const AREAS_MAX: usize = 1_000;
 /// The most places of one area. A stadium and its meadows fit, and no sum of all areas is too big.
 pub(crate) const AREA_PLACES_MAX: u32 = 1_000_000;
 
-/// Checks the areas and limits of a new session: distinct names, places, prices in the currency of its seats.
+/// Checks the areas and limits of a new session. Ids are distinct, counts and prices are in bounds, and all prices are in one
+/// currency.
 ///
 /// # Errors
 /// [`Refusal::BadRequest`] with what is wrong.
@@ -63,7 +64,7 @@ impl Session {
         self.areas().iter().enumerate().map(counts).collect()
     }
 
-    /// A total of `quantity` places of an area for a hold.
+    /// Decides a total of `quantity` places of an area for a hold.
     pub(super) fn decide_places(
         &self,
         ask: &HoldAsk<'_>,

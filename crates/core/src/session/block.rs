@@ -1,4 +1,4 @@
-//! What a session decides for the box office: blocked seats, and its cancellation.
+//! Decisions of a session for the box office about blocked seats, and its cancellation.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ use crate::{
 const REASON_BYTES_MAX: usize = 256;
 
 impl Session {
-    /// Cancels it.
+    /// Cancels the session.
     pub(crate) fn decide_cancel(&self, reason: &SmolStr, request: Request) -> Result<SessionEvent, Refusal> {
         if reason.len() > REASON_BYTES_MAX {
             let text = format_smolstr!("the reason is longer than {REASON_BYTES_MAX} bytes");
@@ -28,7 +28,7 @@ impl Session {
         Ok(SessionEvent::Canceled { reason: reason.clone(), request })
     }
 
-    /// Keeps seats off sale, all or none. Seats blocked already stay so.
+    /// Keeps seats off sale, all or none. Blocked seats stay blocked.
     pub(crate) fn decide_block(&self, seats: &[Seat], request: Request) -> Result<SessionEvent, Refusal> {
         let seats = self.in_state(seats, SeatState::Free, SeatState::Blocked)?;
         Ok(SessionEvent::SeatsBlocked { seats, request })

@@ -1,4 +1,4 @@
-//! Seats and places of a session by hold: the writes, each with what must be true beside it.
+//! Seats and places of a session by hold. Each write asserts what must be true.
 
 use alloc::{boxed::Box, sync::Arc, vec};
 
@@ -16,8 +16,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// How many changes of an operator a session remembers: blocks, unblocks and the cancellation. A theatre is set up with many at a
-/// time.
+/// How many blocks, unblocks and cancellations a session remembers. A theatre is set up with many at a time.
 const SESSION_CHANGES_MAX: usize = 256;
 
 /// Holds, blocked seats and changes. Held and sold bits and counters follow from them.
@@ -28,7 +27,7 @@ pub(super) struct Book {
     pub(super) changes: Changes<(), SESSION_CHANGES_MAX>,
     /// Why the session will not take place.
     pub(super) canceled: Option<SmolStr>,
-    /// The venue knows of it.
+    /// Whether the venue knows of the cancellation.
     pub(super) vacated: bool,
     #[serde(skip)]
     held: SeatBits,
@@ -41,7 +40,7 @@ pub(super) struct Book {
     places: Box<[Taken]>,
 }
 
-/// What one hold has.
+/// The content of one hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Share {
     /// Indexes, ascending. Shared, so that copies of a book copy no seats.

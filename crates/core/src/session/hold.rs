@@ -1,4 +1,4 @@
-//! What a session decides about holds.
+//! Decisions of a session about holds.
 
 use alloc::vec::Vec;
 
@@ -132,12 +132,12 @@ impl Inventory for Session {
 }
 
 impl Session {
-    /// What a live hold has.
+    /// The content of a live hold.
     pub(super) fn live_share(&self, hold: HoldId) -> Option<&Share> {
         self.book.as_deref()?.holds.live(hold).map(|live| &live.what)
     }
 
-    /// A hold that is new, or another number of places for one that is live.
+    /// Decides on a new hold, or on another number of places for a live one.
     fn decide_share(&self, at: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<SessionEvent, Refusal> {
         if let Some(reason) = self.canceled() {
             return Err(Refusal::SessionClosed(format_smolstr!("it is canceled: {reason}")));

@@ -1,4 +1,4 @@
-//! Tests of a session's seats and areas: against a reference, and example by example.
+//! Tests of a session's seats and areas against a reference, and example by example.
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
@@ -369,7 +369,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     list(step, 1..25)
 }
 
-/// The seats of a mask: two rows of four.
+/// The seats of a mask of two rows of four.
 fn named(mask: u8) -> Vec<Seat> {
     (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit| Seat { row: bit / 4, seat: bit % 4 }).collect()
 }

@@ -1,4 +1,4 @@
-//! The audit of a shard: everything is counted anew.
+//! The audit of a shard, which counts everything anew.
 
 use alloc::vec::Vec;
 
@@ -15,31 +15,26 @@ use crate::{
     session::Session,
 };
 
-/// How many violations are described; the rest is only counted.
+/// How many violations are described. The rest is only counted.
 const VIOLATIONS_TOLD: usize = 100;
 
 /// Sums over a shard, counted anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardAudit {
-    /// Venues.
     pub venues: u64,
-    /// Sessions.
     pub sessions: u64,
-    /// Carts by state: active, checking out, done, canceled, expired.
+    /// Carts that are active, checking out, done, canceled and expired.
     pub carts: [u64; 5],
     /// Carts that no client opened. They remember a hold that they disowned.
     pub tombstones: u64,
-    /// Products.
     pub products: u64,
-    /// Resources.
     pub resources: u64,
-    /// Customers.
     pub customers: u64,
     /// Seats of all sessions, by state.
     pub seats: SeatTotals,
-    /// Places of all areas, by state; none of them is blocked.
+    /// Places of all areas, by state. None of them is blocked.
     pub places: SeatTotals,
-    /// Units of all products, by state; none of them is blocked.
+    /// Units of all products, by state. None of them is blocked.
     pub units: SeatTotals,
     /// Bookings of all resources.
     pub bookings: u64,
@@ -49,9 +44,8 @@ pub struct ShardAudit {
     pub refunds: u64,
     /// Holds that are live.
     pub holds: u64,
-    /// Orders.
     pub orders: u64,
-    /// Σ of the orders, by currency.
+    /// The sum of the orders, by currency.
     pub revenue: Vec<Money>,
     /// Messages owed to others.
     pub owed: u64,
@@ -59,18 +53,16 @@ pub struct ShardAudit {
     pub payments: PaymentCounts,
     /// How many promises are broken.
     pub broken: u64,
-    /// What is wrong, in words; the first hundred. Empty when every promise holds.
+    /// The first hundred violations, in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
 /// Seats by state, over many sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatTotals {
-    /// Free seats.
     pub free: u64,
     /// Seats in carts.
     pub held: u64,
-    /// Bought seats.
     pub sold: u64,
     /// Seats kept off sale.
     pub blocked: u64,
@@ -138,7 +130,7 @@ impl StateMap {
                 (Some(CartState::Done), Some(portion)) => {
                     sold.as_ref() == Some(portion) || held.as_ref().is_some_and(|held| held.covers(portion))
                 }
-                // A refund may be on its way still.
+                // A refund may still be on its way.
                 (_, None) => true,
                 (Some(CartState::Canceled | CartState::Expired) | None, Some(_)) => sold.is_none(),
             };

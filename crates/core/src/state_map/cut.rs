@@ -21,7 +21,7 @@ use crate::{
     planted, product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
 };
 
-/// A copy of a shard's entities at one moment; making it copies references to the leaves they are kept in.
+/// A copy of a shard's entities at one moment. Making it copies references to the leaves that they are kept in.
 #[derive(Clone, Debug)]
 pub struct Cut {
     index: u64,
@@ -29,7 +29,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// A cut of one entity, to keep it elsewhere: with every event up to the place `index` of its shard's log.
+    /// A cut of one entity, to keep it elsewhere. It has every event up to the place `index` of its shard's log.
     pub fn one(entity: Entity, state: Arc<State>, index: u64) -> Cut {
         let mut cut = Cut { index, entries: SharedMap::new() };
         cut.add(entity, state);
@@ -41,7 +41,7 @@ impl Cut {
         self.entries.insert(entity, Entry::new(state));
     }
 
-    /// The place in the shard's log up to which it tells.
+    /// The place in the shard's log up to which it has every event.
     pub fn index(&self) -> u64 {
         self.index
     }
@@ -63,12 +63,12 @@ impl Cut {
 }
 
 impl StateMap {
-    /// A copy of everything as it is now; cheap.
+    /// A copy of everything as it is now. It is cheap.
     pub fn cut(&self) -> Cut {
         Cut { index: self.index, entries: self.entries.clone() }
     }
 
-    /// A copy of these entities as they are now; `None` if one of them is not in memory.
+    /// A copy of these entities as they are now, or `None` if one of them is not in memory.
     pub fn cut_of(&self, entities: &BTreeSet<Entity>) -> Option<Cut> {
         let mut cut = Cut { index: self.index, entries: SharedMap::new() };
         for entity in entities {
@@ -117,7 +117,7 @@ impl super::Layouts {
     }
 }
 
-/// A state as it is written: its layouts are numbers.
+/// A state as it is written, with numbers for its layouts.
 #[derive(Serialize)]
 enum Written<'a> {
     Venue(&'a Venue, Vec<u32>),

@@ -1,4 +1,4 @@
-//! Eviction: entities that have ended are handed out, written to the store, and then removed from memory.
+//! Eviction of entities that have ended. They are handed out, written to the store, and then removed from memory.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -13,9 +13,7 @@ use crate::{
 /// An entity that may be evicted, as it was when it was handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvictionCandidate {
-    /// Its key.
     pub entity: Entity,
-    /// Its state.
     pub state: Arc<State>,
     /// A place in the shard's log. The state has every event of the entity up to there.
     pub index: u64,
@@ -32,15 +30,15 @@ impl State {
             State::Directory(_) | State::Cluster(_) => false,
             // Without live holds, a customer has only purchases and used quotas, which are history.
             State::Customer(customer) => customer.is_unused(),
-            // A payment that waits for an operator stays, so that it is counted and found without a search of the store. A tombstone
-            // is archived too, because its cart may come back, and a hold that it disowned can never become a line.
+            // A payment that waits for an operator stays, so that it is counted and found without a search of the store. A
+            // tombstone is archived too, because its cart may come back, and a hold that it disowned can never become a line.
             State::Cart(cart) => {
                 (cart.terminal() || cart.is_tombstone()) && !cart.unfinished() && cart.open_payments().next().is_none()
             }
         }
     }
 
-    /// Whether the store may have a record of the entity: it had ended, or was a tombstone.
+    /// Whether the store may have a record of the entity, because it had ended or was a tombstone.
     pub fn may_be_archived(&self) -> bool {
         match self {
             State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) => false,
@@ -50,8 +48,8 @@ impl State {
         }
     }
 
-    /// Whether the store can have no record of an entity that is not in memory and has these events next. Either the events are its
-    /// first, or entities of its kind are never evicted.
+    /// Whether the store can have no record of an entity that is not in memory and has these events next. Either the events are
+    /// its first, or entities of its kind are never evicted.
     pub fn never_archived(events: &[Event]) -> bool {
         match events.first() {
             Some(Event::Customer(_)) => false,
@@ -80,7 +78,7 @@ impl StateMap {
         taken.collect()
     }
 
-    /// Removes an entity that the store has as it was at `index`. Returns `false` if the entity has changed since; it stays then.
+    /// Removes an entity that the store has as it was at `index`. If the entity has changed since, it stays, and this is `false`.
     pub fn evict(&mut self, entity: &Entity, index: u64) -> bool {
         if self.entries.get(entity).and_then(|entry| entry.evictable_at) != Some(index) {
             return false;
@@ -105,7 +103,7 @@ impl StateMap {
         self.insert(entity, state, None);
     }
 
-    /// How many tombstones are in memory. They are carts that no client has opened and that released the holds of a refused guest.
+    /// How many tombstones are in memory. They are carts that no client has opened, with released holds of a refused guest.
     pub fn tombstones(&self) -> u64 {
         self.tombstones
     }

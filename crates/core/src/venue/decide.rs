@@ -1,4 +1,4 @@
-//! What a venue decides.
+//! Decisions of a venue.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -19,21 +19,21 @@ use crate::{
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
-/// The longest session: 31 days.
+/// The longest session, in milliseconds. It is 31 days.
 const SESSION_SPAN_MAX_MS: u64 = 31 * 24 * 60 * 60 * 1000;
 
 /// The most sessions of one search.
 const SEARCH_MAX: u32 = 1_000;
 
-/// The result of the wish for a session.
+/// The decision about a wanted session.
 pub(crate) enum Creation {
     /// It will be booked.
     New(VenueEvent),
-    /// It is booked with the same content; it may not be open yet.
+    /// It is booked with the same content, but may not be open yet.
     Known,
 }
 
-/// Which sessions are looked for.
+/// The sessions to look for.
 pub(crate) struct Search<'a> {
     pub(crate) hall: Option<&'a Id>,
     pub(crate) title: Option<&'a Id>,

@@ -1,4 +1,4 @@
-//! The best available seats: stories, and a comparison with an exhaustive search.
+//! The best available seats, in stories and in a comparison with an exhaustive search.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Bad input and limits: each gets its named refusal and changes nothing.
+//! Bad input and limits. Each gets its named refusal and changes nothing.
 
 use boxoffice_core::{
     answer::{Answer, Outcome},

@@ -1,4 +1,4 @@
-//! The calendar: stories, traps, local time, and random commands against a plain list of intervals.
+//! The calendar, with stories, traps, local time, and random commands against a plain list of intervals.
 
 mod script;
 mod words;

@@ -41,7 +41,7 @@ fn a_checkout_waits_for_lines_under_way() {
                 #6 order of line 1 s 0.0, line 2 t 0.0, total 20.00
         "#]],
     );
-    // But not for ever.
+    // It does not wait for ever.
     check(
         "hall aaaa
          session s

@@ -1,4 +1,4 @@
-//! The cluster's table: members, places of shards, and refusals.
+//! The cluster's table, with members, places of shards, and refusals.
 
 mod moves;
 mod repeats;

@@ -1,4 +1,4 @@
-//! The directory: stories, and random searches against a linear search.
+//! The directory, with stories, and random searches against a linear search.
 
 mod reference;
 mod stories;

@@ -57,7 +57,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
             "of the product and of the quota; received: {received}, by the owner: {owner}"
         );
     }
-    // The inventory was told 3 s, and the product's lifetime is shorter since. So the cart owes the release.
+    // The inventory believes in 3 s, and the product's lifetime is shorter since. So the cart owes the release.
     let mut fixture = ExpiryRun::new(1).fixture;
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
@@ -113,7 +113,7 @@ struct ExpiryRun {
     carts: [u128; 3],
 }
 
-/// The reference: when each cart has ended.
+/// The reference, with the end of each cart.
 #[derive(Default)]
 struct Ends(BTreeMap<CartId, Timestamp>);
 

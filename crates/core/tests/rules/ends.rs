@@ -1,4 +1,4 @@
-//! Numbers near their maximum: counters, revisions, attempts, versions, amounts and times, for every kind of entity.
+//! Counters, revisions, attempts, versions, amounts and times near their maximum, for every kind of entity.
 //!
 //! There are two nets. In the first, random runs have prices, stocks, times and clocks near their maximum, and their counters are
 //! raised in the middle. Every promise is checked after every commit, and the run ends with nothing held or owed. In the second,
@@ -201,7 +201,7 @@ fn near(states: &StateMap) -> Vec<u64> {
     near
 }
 
-/// Numbers that never fall: versions, and revisions of holds.
+/// Versions, and revisions of holds. They never fall.
 #[derive(Default)]
 struct Rising {
     versions: BTreeMap<Entity, u64>,
@@ -607,7 +607,7 @@ pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
     }
     let before = fixture.states.get(&Entity::Cluster).expect("the cluster exists");
     let State::Cluster(cluster) = &*before else { panic!("not a cluster") };
-    // One is left.
+    // One generation is left.
     let generations = (1 << 40) - 1 - cluster.next_generation();
     let raised = RaisedNumbers { generations, ..RaisedNumbers::default() }.raise(&fixture.states.cut());
     fixture.restart_from(raised, 0, 0);

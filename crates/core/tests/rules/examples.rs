@@ -1,4 +1,4 @@
-//! The worked examples: seats, products, places, time and payments.
+//! The worked examples of seats, products, places, time and payments.
 
 use expect_test::expect;
 

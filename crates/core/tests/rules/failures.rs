@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The first ask was granted, but the grant is lost. The decision on the second one fails. The cart does not know of the grant,
-/// and releases it all the same.
+/// but releases it nevertheless.
 #[test]
 fn a_hold_that_may_have_been_granted_before_a_failure_is_released() {
     let mut fixture = Fixture::new(Rules::default());

@@ -1,7 +1,7 @@
-//! A fixture for tests of the rules: hosts of several entities, their committed states, and the messages between them.
+//! A fixture for tests of the rules, with hosts of several entities, their committed states, and the messages between them.
 //!
-//! The test controls every step: it delivers a message, commits a proposal, crashes a host, lets time pass. Every commit checks
-//! all promises.
+//! The test controls every step. It delivers a message, commits a proposal, crashes a host, or lets time pass. Every commit
+//! checks all promises.
 
 mod answers;
 
@@ -29,7 +29,7 @@ use crate::{hold_lifetimes::HoldLifetimes, test_gateway::TestGateway, watch::Wat
 /// Identifies the answer to a client.
 pub(crate) type Ticket = u32;
 
-/// A requested change: its entity, and the request's id and body.
+/// A requested change, by its entity, and the request's id and body.
 type AskedChange = (Entity, RequestHash, u64);
 
 /// A message to an entity.
@@ -63,7 +63,7 @@ struct DeposedHost {
 pub(crate) struct Fixture {
     /// Running time.
     pub(crate) now: Timestamp,
-    /// True time less running time.
+    /// True time minus running time.
     pub(crate) distance_ms: i64,
     pub(crate) states: StateMap,
     /// Evicted tombstones.
@@ -95,7 +95,7 @@ pub(crate) struct Fixture {
     failed: BTreeMap<AskedChange, Refusal>,
     /// The expectations of buyers.
     expected: BTreeMap<Ticket, Expect>,
-    /// Orders that the present host has told to be sold.
+    /// Orders that the present host has reported as sold.
     sold: BTreeSet<OrderId>,
     watchers: Watchers,
     lifetimes: HoldLifetimes,
@@ -349,7 +349,7 @@ impl Fixture {
         }
     }
 
-    /// Replaces all hosts and states. The new states differ only by numbers: versions and attempts to pay are higher by this
+    /// Replaces all hosts and states. The new states differ only by numbers. Versions and attempts to pay are higher by this
     /// much.
     pub(crate) fn restart_from(&mut self, states: StateMap, versions: u64, attempts: u32) {
         let busy: Vec<Entity> = self.actors.keys().cloned().collect();
@@ -469,7 +469,7 @@ impl Fixture {
         }
     }
 
-    /// P11: every charge has an order that shows it, and every refund and void has a record.
+    /// Every charge has an order that shows it, and every refund and void has a record (P11).
     fn check_charged(&self) {
         for (key, account) in &self.gateway.accounts {
             if account.captured.is_none() {
@@ -482,7 +482,7 @@ impl Fixture {
         }
     }
 
-    /// P11 at the end: every authorization was captured for an order, voided, or is recorded as failed.
+    /// At the end every authorization was captured for an order, voided, or is recorded as failed (P11).
     pub(crate) fn check_money(&self) {
         let mut orders = 0;
         for (key, account) in &self.gateway.accounts {

@@ -105,7 +105,7 @@ fn everything_is_released_after_the_grace_if_messages_of_the_cart_are_lost() {
     );
 }
 
-/// The cart crashes with the grants before it was opened, and everything is released all the same.
+/// The cart crashes with the grants before it was opened, and everything is released nevertheless.
 #[test]
 fn everything_is_released_by_a_cart_that_was_never_opened() {
     let script = "freeze a

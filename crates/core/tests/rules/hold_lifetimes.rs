@@ -134,7 +134,7 @@ impl HoldLifetimes {
                 Some(State::Cart(cart)) => cart.owes_release(inventory, hold),
                 _ => false,
             };
-            // During a checkout the cart tells an inventory to ask again later, whatever the deadline.
+            // During a checkout the cart tells an inventory to ask again later, regardless of the deadline.
             let key = (inventory.clone(), hold);
             let late_ms = self.late_ms.get(&key).copied().unwrap_or_default();
             let asks = ended.after(rules.ask_again_ms + rules.grace_ms + late_ms);

@@ -1,4 +1,4 @@
-//! Lines of a cart: units, places, slots and seats, all or nothing.
+//! Lines of a cart with units, places, slots and seats, all or nothing.
 
 use expect_test::expect;
 

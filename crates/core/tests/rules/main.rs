@@ -1,5 +1,5 @@
-//! Tests of the rules: stories, interleavings, random commands against references, sizes. The calendar, the cluster's table, the
-//! directory and the encoding of commands have their own.
+//! Tests of the rules by stories, interleavings, random commands against references, and sizes. The calendar, the cluster's
+//! table, the directory and the encoding of commands have their own.
 
 mod fixture;
 mod hold_lifetimes;

@@ -1,5 +1,5 @@
-//! Random commands against a reference that is simple enough to be obviously right: a map of seats, a map of carts, one command
-//! at a time.
+//! Random commands against a reference that is simple enough to be obviously right. It has a map of seats and a map of carts, and
+//! takes one command at a time.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ const RULES: Rules = Rules {
 const GUEST: usize = 1;
 /// The lifetime of carts with seats of the second session.
 const SHORT_TTL_MS: u64 = 700;
-/// Seats of the two rows; the second row costs twice as much.
+/// Seats of the two rows. The second row costs twice as much.
 const ROWS: [u16; 2] = [4, 3];
 
 #[derive(Clone, Debug)]

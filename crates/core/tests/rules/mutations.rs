@@ -62,7 +62,7 @@ pub(crate) fn a_repeated_partial_release_does_not_undo_a_later_growth() {
     );
 }
 
-/// The decision is proposed and never committed. No inventory may sell because of it, however long the cart waits.
+/// The decision is proposed and never committed. No inventory may sell because of it, even if the cart waits long.
 #[test]
 pub(crate) fn messages_of_uncommitted_events_are_not_sent_again() {
     check(

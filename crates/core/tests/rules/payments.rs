@@ -1,4 +1,4 @@
-//! The table of payments: every course of an attempt, with and without late lines, for both policies. Each runs again with a
+//! The table of payments, with every course of an attempt, with and without late lines, for both policies. Each runs again with a
 //! crash of the cart's host at every step.
 
 use std::cell::Cell;
@@ -88,7 +88,7 @@ const PATHS: &[Path] = &[
     Path { name: "refund before the capture", plan: &[("capture", &[CallLost, Succeeds])], then: &[Then::Refund] },
 ];
 
-/// A crash of the cart's host: before which step, how many proposals survive, whether the gateway's answers are lost.
+/// A crash of the cart's host before a step. `survive` proposals survive. With `lose` the gateway's answers are lost.
 #[derive(Clone, Copy, Debug)]
 struct Crash {
     step: u32,

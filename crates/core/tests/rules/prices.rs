@@ -1,4 +1,4 @@
-//! An order pays the price that its hold captured, whatever is put later (P7).
+//! An order pays the price that its hold captured, regardless of later puts (P7).
 
 use expect_test::expect;
 
@@ -91,7 +91,7 @@ fn a_room_that_becomes_dearer() {
     );
 }
 
-/// Nothing is reserved for a late line, but its product keeps its currency all the same.
+/// Nothing is reserved for a late line, but its product keeps its currency.
 #[test]
 fn a_late_product_that_would_change_its_currency() {
     check(

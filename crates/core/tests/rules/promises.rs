@@ -424,7 +424,7 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
     );
 }
 
-/// P14: a snapshot at any version and the changes after it give the state at the end.
+/// A snapshot at any version and the changes after it give the state at the end (P14).
 #[test]
 fn p14_a_snapshot_and_what_came_after_are_the_state() {
     let changes: usize = (0..20).map(|seed| check_snapshots(random_runs::after_run(seed))).sum();

@@ -1,4 +1,4 @@
-//! Races: many carts for the last unit, and messages of one line in every order.
+//! Races of many carts for the last unit, and messages of one line in every order.
 
 use boxoffice_core::{
     answer::CartState,

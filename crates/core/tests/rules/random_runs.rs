@@ -113,7 +113,7 @@ impl FaultRates {
     };
 }
 
-/// Numbers from a seed: SplitMix64.
+/// Numbers from a seed by SplitMix64.
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
@@ -202,8 +202,8 @@ pub(crate) fn after_run(seed: u64) -> Fixture {
     random_run(seed, FaultRates::ROUGH)
 }
 
-/// Two sessions in a hall of seven seats, one of them with a short lifetime and with places; two products, one of them checked at
-/// the checkout and limited per customer, like the places; and a room.
+/// Two sessions in a hall of seven seats, one of them with a short lifetime and with places. There are two products, one of them
+/// checked at the checkout and limited per customer, like the places, and a room.
 fn fixture(rules: Rules) -> Fixture {
     let mut fixture = Fixture::new(rules);
     fixture.quota_max = Some(u64::from(QUOTA_MAX));
@@ -362,8 +362,8 @@ impl RandomRun {
         }
     }
 
-    /// Commands that make holds of a deposed leader and of its successor differ: the best seats, some of which are released
-    /// before the rest is bought.
+    /// Commands that make holds of a deposed leader and of its successor differ. They ask for the best seats, some of which are
+    /// released before the rest is bought.
     fn selective_command(&mut self) -> Command {
         let cart = buyer(self.rng.below(4));
         let view = match self.fixture.states.get(&Entity::Cart(cart)).as_deref() {
@@ -570,7 +570,7 @@ impl RandomRun {
         }
     }
 
-    /// Ends the faults: delivers and commits everything, and lets time pass until no entity wants anything.
+    /// Ends the faults. It delivers and commits everything, and lets time pass until no entity wants anything.
     pub(crate) fn run_until_idle(&mut self) {
         self.fixture.gateway.rng = None;
         while self.fixture.deposed() > 0 {

@@ -1,5 +1,5 @@
-//! Random commands over units, places and time against a simple reference: lists of lines that are counted anew for every
-//! command, one at a time.
+//! Random commands over units, places and time against a simple reference. Its lists of lines are counted anew for every command,
+//! one at a time.
 
 use std::collections::BTreeMap;
 

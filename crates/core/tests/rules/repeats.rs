@@ -1,5 +1,4 @@
-//! Late repeats of operators' changes (P9). After later changes and crashes, a repeat gets the first answer and changes
-//! nothing.
+//! Late repeats of operators' changes (P9). After later changes and crashes, a repeat gets the first answer and changes nothing.
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
@@ -409,7 +408,7 @@ fn a_repeat_gets_the_versions_of_the_first_answer() {
             let answered = outcome.as_ref().unwrap_or_else(|no| panic!("{between:?}: refused: {no}"));
             answered.at.iter().map(|at| (at.entity.to_string(), at.version)).collect()
         };
-        // The third hold is the second of the first cart: a new line, and more units of an existing line.
+        // The third hold is the second of the first cart. It has a new line, and more units of an existing line.
         let answers = [("session/s", 4), ("product/p", 4)].map(|(name, version)| (name.to_owned(), version));
         assert_eq!(versions(&first[4])[1..], answers, "{between:?}");
         // A checkout depends on the versions of all sales.

@@ -1,7 +1,7 @@
 //! Stories as scripts, with the seat maps that each step changes.
 //!
-//! Each line is a step, followed by its answer and, below it, every map that has changed: `.` free, `#` blocked, a small letter
-//! held by that cart, a capital bought by it. One-letter names are carts.
+//! Each line is a step, followed by its answer and, below it, every map that has changed. In a map `.` is free, `#` is blocked, a
+//! small letter is held by that cart, and a capital is bought by it. One-letter names are carts.
 //!
 //! | line | meaning |
 //! |---|---|

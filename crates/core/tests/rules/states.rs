@@ -1,4 +1,4 @@
-//! The state map: due entities, eviction, and snapshots that are complete.
+//! The state map, with due entities, eviction, and complete snapshots.
 
 use std::sync::Arc;
 

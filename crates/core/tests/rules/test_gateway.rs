@@ -1,4 +1,4 @@
-//! A gateway that the test controls: its ledger and its answers.
+//! A gateway that the test controls, with its ledger and its answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,6 @@ use crate::random_runs::Rng;
 /// The fate of the first attempt of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallFate {
-    /// The call succeeds.
     Succeeds,
     /// The call is declined or fails permanently.
     Declines,

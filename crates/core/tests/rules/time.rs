@@ -1,4 +1,4 @@
-//! Running time and true time: a changed clock changes shown deadlines and opening hours, but no lifetimes.
+//! Running time and true time. A changed clock changes shown deadlines and opening hours, but no lifetimes.
 
 use boxoffice_core::{
     ask::{Ask, Reply},

@@ -67,7 +67,7 @@ pub(crate) fn a_refused_guest_is_evicted_and_its_hold_id_is_not_reused() {
     assert_eq!(fixture.states.tombstones(), 0);
     let late = releases(&fixture, ann);
     assert_eq!(late.len(), 1, "the seat of the first session was released");
-    // Bob leaves, and Ann repeats her request: it is granted now.
+    // Bob leaves, and Ann repeats her request. It is granted now.
     fixture.send(Some("leave"), Command::Cart(bob, CartCommand::Cancel));
     fixture.run();
     fixture.send(Some("ann"), Command::Cart(ann, both(0, 0)));

@@ -1,4 +1,4 @@
-//! Watchers: each keeps a map of a session from a snapshot and the later changes, and nothing else (P14).
+//! Watchers. Each keeps a map of a session from a snapshot and the later changes, and nothing else (P14).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Lines under way: asked of their inventories, not yet in the cart.
+//! Lines that were asked of their inventories and are not yet in the cart.
 
 use alloc::vec::Vec;
 
@@ -21,15 +21,15 @@ use crate::{
     seat::SeatSet,
 };
 
-/// Changes of one cart under way at a time, and as many that wait for them.
+/// The most changes of one cart under way at a time, and the most that wait for them.
 const ADDING_MAX: usize = 16;
 
-/// One request for lines, or for more of one; it is written when every part is granted.
+/// One request for lines, or for more of one. It is written when every part is granted.
 pub(super) struct Adding<R> {
     pub(super) request: Request,
     pub(super) waiting: Vec<R>,
     pub(super) parts: Parts,
-    /// It sets a quantity, and is answered with the cart.
+    /// Whether it sets a quantity. Then it is answered with the cart.
     setting: bool,
     /// Whether a guest asks.
     guest: bool,
@@ -46,9 +46,9 @@ pub(super) struct Queued<R> {
 pub(super) enum Change {
     /// More lines, or more of them.
     Hold { lines: Vec<WantedLine>, customer: Option<Id>, guest: bool },
-    /// A line's quantity.
+    /// Another quantity for a line.
     Set { line: u32, quantity: u32 },
-    /// A line, or seats of it, given back.
+    /// A line, or seats of it, is given back.
     Release { line: u32, seats: Option<SeatSet> },
 }
 
@@ -60,7 +60,7 @@ enum ChangeStart {
     Asking { parts: Parts, setting: bool },
 }
 
-/// Interchangeable things: those of one entity, or of one area of it.
+/// Interchangeable things, of one entity or of one area of it.
 type Item = (Entity, Option<Id>);
 
 fn item_of(entity: &Entity, want: &Want) -> Option<Item> {
@@ -72,7 +72,7 @@ fn item_of(entity: &Entity, want: &Want) -> Option<Item> {
 }
 
 impl Change {
-    /// The interchangeable things it is about.
+    /// The interchangeable things that the change is about.
     fn items(&self, cart: Option<&Cart>) -> Vec<Item> {
         let of_line = |number: u32| {
             let (entity, content) = cart?.line(number).ok()?;
@@ -90,7 +90,7 @@ impl Change {
 }
 
 impl<R> CartHost<R> {
-    /// Begins a change of lines, or lets it wait for one of the same things.
+    /// Begins a change of lines, or lets it wait for a change of the same things.
     pub(super) fn change_lines(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request, change: Change) {
         let items = change.items(stage.entity.cart());
         let queued = Queued { request, waiting: Vec::from([from]), change };
@@ -104,7 +104,7 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Begins what need not wait any more, in order.
+    /// Begins queued changes that need not wait any more, in order.
     pub(super) fn begin_queued(&mut self, stage: &mut Stage<'_, R>) {
         let mut place = 0;
         while let Some(queued) = self.queued.get(place) {
@@ -118,7 +118,7 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Whether one of these things is being changed, or will be by one of the first `queued` that wait.
+    /// Whether one of these things is being changed, or will be by one of the first `queued` changes that wait.
     fn is_under_way(&self, stage: &Stage<'_, R>, items: &[Item], queued: usize) -> bool {
         let parts = self.adding.iter().flat_map(|adding| &adding.parts.list);
         let mut under_way = parts.filter_map(|part| item_of(&part.entity, &part.want));
@@ -147,8 +147,8 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Releases what earlier attempts of a request may still hold. After a change of leader, the quota of an attempt may be disowned
-    /// while its inventory still holds the seats. Without this, the seats would stay held until the session asks for them.
+    /// Releases what earlier attempts of a request may still hold. After a change of leader, the quota of an attempt may be
+    /// disowned while its inventory still holds the seats. Without this, the seats stay held until the session asks for them.
     fn release_last_attempts(&mut self, stage: &mut Stage<'_, R>, parts: &Parts) {
         let cart = stage.entity.cart();
         let is_line = |entity: &Entity, hold| cart.is_some_and(|cart| cart.line_on(entity, hold).is_some());
@@ -200,7 +200,7 @@ impl<R> CartHost<R> {
         Ok(ChangeStart::Asking { parts: Parts { list, customer, again_at }, setting: false })
     }
 
-    /// Sets a line to a quantity: at once if it is less, by asking if it is more.
+    /// Sets a line to a quantity. Less is decided at once, and more is asked for.
     fn set_parts(
         &mut self,
         stage: &mut Stage<'_, R>,
@@ -244,7 +244,7 @@ impl<R> CartHost<R> {
         Ok(ChangeStart::Decided(changed(stage.entity, request)))
     }
 
-    /// An inventory has granted something.
+    /// Takes a grant of an inventory.
     pub(super) fn granted(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: Granted) {
         let life_ms = stage.life_ms();
         let cart = stage.entity.cart();
@@ -252,7 +252,7 @@ impl<R> CartHost<R> {
         for parts in all_parts(&mut self.adding, &mut self.paying) {
             awaited = awaited || parts.granted(cart, from, &granted, (stage.at, life_ms), stage.turn);
         }
-        // A hold for the checkout under way is no line yet, and is wanted all the same.
+        // A hold for the checkout under way is not a line yet, but it is wanted.
         let reserved = || self.paying.as_ref().is_some_and(|paying| paying.expects(from, granted.hold));
         if awaited {
             self.conclude(stage);
@@ -261,7 +261,7 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Something was granted that is not awaited, because the grant came too late or twice.
+    /// Takes a grant that is not awaited, because it came too late or twice.
     fn stray(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: &Granted) {
         // No inventory grants so high a revision.
         if granted.late || granted.revision > REVISION_MAX {
@@ -286,7 +286,7 @@ impl<R> CartHost<R> {
         self.disown(stage, Vec::from([(from.clone(), granted.hold, granted.revision)]));
     }
 
-    /// An inventory has refused something.
+    /// Takes a refusal of an inventory.
     pub(super) fn refused(
         &mut self,
         stage: &mut Stage<'_, R>,
@@ -304,8 +304,8 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// An inventory has seen a newer revision of a hold. The cart asks with the next revision, or with the next attempt if the hold
-    /// was released.
+    /// Takes the reply of an inventory that has seen a newer revision of a hold. The cart asks with the next revision, or with
+    /// the next attempt if the hold was released.
     pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64, live: bool) {
         let life_ms = stage.life_ms();
         let all = all_parts(&mut self.adding, &mut self.paying);
@@ -356,7 +356,7 @@ impl<R> CartHost<R> {
         self.conclude(stage);
     }
 
-    /// Asks again for what was not replied to.
+    /// Repeats the asks that have no reply yet.
     pub(super) fn ask_again(&mut self, stage: &mut Stage<'_, R>) {
         let life_ms = stage.life_ms();
         let (at, again_at) = (stage.at, stage.at.after(stage.rules.ask_again_ms));
@@ -367,7 +367,7 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Writes down what is complete.
+    /// Writes the changes that are complete.
     fn conclude(&mut self, stage: &mut Stage<'_, R>) {
         while let Some(place) = self.adding.iter().position(|adding| adding.parts.complete()) {
             let adding = self.adding.remove(place);
@@ -384,7 +384,7 @@ impl<R> CartHost<R> {
         self.begin_queued(stage);
     }
 
-    /// Undoes grants that are not wanted: new holds are disowned, grown ones are reduced to their lines.
+    /// Undoes grants that are not wanted. New holds are disowned, and grown ones are reduced to their lines.
     pub(super) fn undo(&mut self, stage: &mut Stage<'_, R>, parts: &Parts) {
         let held = parts.perhaps_held();
         if !held.is_empty() {
@@ -418,7 +418,7 @@ impl<R> CartHost<R> {
     }
 }
 
-/// Everything that was asked for: by requests for lines, and by the checkout.
+/// Every part that was asked for, by requests for lines and by the checkout.
 fn all_parts<'a, R>(
     adding: &'a mut [Adding<R>],
     paying: &'a mut Option<PendingCheckout<R>>,

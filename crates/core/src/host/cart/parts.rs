@@ -17,7 +17,7 @@ use crate::{
 /// The revision of a hold when it is asked for.
 pub(super) const FIRST_REVISION: u64 = 1;
 
-/// Things asked for together.
+/// The parts that are asked for together.
 pub(super) struct Parts {
     pub(super) list: Vec<Part>,
     /// The customer that takes them, if it is known.
@@ -26,7 +26,7 @@ pub(super) struct Parts {
     pub(super) again_at: Timestamp,
 }
 
-/// One of them: a hold of an inventory and, if there is a limit, a hold of the customer's quota.
+/// One part. It is a hold of an inventory and, if there is a limit, a hold of the customer's quota.
 pub(super) struct Part {
     pub(super) entity: Entity,
     pub(super) want: Want,
@@ -38,13 +38,13 @@ pub(super) struct Part {
     pub(super) grows: bool,
     pub(super) main: AskState,
     pub(super) quota: Option<QuotaPart>,
-    /// Why it will not be, although it was granted.
+    /// Why the part fails, although it was granted.
     pub(super) spoiled: Option<Refusal>,
     /// Until when the inventory, or the customer, may believe in it without asking the cart.
     pub(super) believed_until: Timestamp,
 }
 
-/// What is asked of the customer's quota.
+/// The part that is asked of the customer's quota.
 pub(super) struct QuotaPart {
     pub(super) claim: QuotaClaim,
     pub(super) count: u32,
@@ -58,7 +58,7 @@ pub(super) struct PartAsk<'a> {
     pub(super) state: &'a mut AskState,
 }
 
-/// How far one ask is.
+/// The progress of one ask.
 pub(super) enum AskState {
     Asked,
     Granted(Granted),
@@ -66,7 +66,7 @@ pub(super) enum AskState {
 }
 
 impl Parts {
-    /// Nothing more is waited for.
+    /// Whether every ask has its reply.
     pub(super) fn complete(&self) -> bool {
         self.list.iter().all(Part::complete)
     }
@@ -92,26 +92,26 @@ impl Parts {
         })
     }
 
-    /// The inventory believes until then that this hold may become a line.
+    /// Notes until when the inventory believes that this hold may become a line.
     pub(super) fn believed_until(&mut self, entity: &Entity, hold: HoldId, until: Timestamp) {
         if let Some(place) = self.find(entity, hold) {
             self.list[place].believed(until);
         }
     }
 
-    /// Every ask that has not been replied to.
+    /// Every ask without a reply.
     pub(super) fn asks<R>(&self, life_ms: u64) -> impl Iterator<Item = Effect<R>> {
         self.list.iter().filter_map(move |part| part.ask(self.customer.as_ref(), life_ms))
     }
 
-    /// Asks for everything that has not been replied to, in its order.
+    /// Sends every ask without a reply, in order.
     pub(super) fn ask_all<R>(&self, life_ms: u64, turn: &mut Turn<R>) {
         let waits = self.list.iter().any(Part::waits);
         let effects = if waits { &mut turn.read } else { &mut turn.now };
         self.asks(life_ms).for_each(|ask| push_exact(effects, ask));
     }
 
-    /// Holds that are granted, or will be if the ask is still on its way, and are no lines: entity, hold, revision.
+    /// Entity, hold and revision of holds that are granted, or will be if the ask is still on its way, and are no lines.
     pub(super) fn perhaps_held(&self) -> Vec<(Entity, HoldId, u64)> {
         let mut held = Vec::new();
         for part in &self.list {
@@ -128,7 +128,7 @@ impl Parts {
         held
     }
 
-    /// Lines whose holds have more than they, or will have: line, revision, revision of the quota.
+    /// Lines whose holds have more than they, or will have, each with its revision and the revision of its quota.
     pub(super) fn perhaps_grown(&self) -> Vec<(u32, u64, u64)> {
         let growing = self.list.iter().filter(|part| part.grows);
         let grown = growing.map(|part| {
@@ -159,8 +159,8 @@ impl Parts {
             }
             return true;
         }
-        // A grant of something else is for a request with the same id before a crash, and the inventory refuses this one. A refusal
-        // that came first was for an earlier ask. A hold that is not counted is granted with any revision.
+        // A grant of something else is for a request with the same id before a crash, and the inventory refuses this one. A
+        // refusal that came first was for an earlier ask. A hold that is not counted is granted with any revision.
         let counted = matches!(part.want, Want::Units { .. } | Want::Places { .. });
         let higher = !counted && (part.revision..=REVISION_MAX).contains(&granted.revision);
         let of_ask = granted.revision == part.revision || higher;
@@ -190,7 +190,7 @@ impl Parts {
 }
 
 impl Part {
-    /// An ask for something that no line has yet.
+    /// A part that asks for something that no line has yet.
     pub(super) fn new(entity: Entity, want: Want, hold: HoldId) -> Part {
         Part {
             entity,
@@ -206,7 +206,7 @@ impl Part {
         }
     }
 
-    /// One that cannot even be asked for.
+    /// A part that cannot even be asked for.
     pub(super) fn refused(entity: Entity, want: Want, hold: HoldId, refusal: Refusal) -> Part {
         Part { main: AskState::Refused(refusal), ..Part::new(entity, want, hold) }
     }
@@ -238,17 +238,17 @@ impl Part {
         self.spoiled.as_ref().or(self.main.refusal()).or(quota)
     }
 
-    /// The inventory has what is asked for, or may have.
+    /// Whether the inventory has granted the ask, or may have.
     fn perhaps(&self) -> bool {
         match &self.main {
             AskState::Asked => true,
             AskState::Granted(granted) => !granted.late,
-            // Where a decision failed, an earlier ask may have been granted.
+            // If a decision failed, an earlier ask may have been granted.
             AskState::Refused(refusal) => *refusal == Refusal::Internal,
         }
     }
 
-    /// What is to be asked now.
+    /// The ask to send now.
     pub(super) fn ask<R>(&self, customer: Option<&Id>, life_ms: u64) -> Option<Effect<R>> {
         let hold = |to: Entity, hold: HoldId, revision: u64, want: Want| Effect::Ask {
             to,
@@ -262,14 +262,14 @@ impl Part {
         Some(hold(to, quota.claim.hold, quota.claim.revision, quota.want()))
     }
 
-    /// Whether it is asked for only when everything proposed before is committed. This concerns holds of lines: their change must
-    /// outrank everything committed, or a crash could bring back a line with more than its hold. It concerns later attempts
-    /// too, because the release of the attempt before must come first. Everything else is asked for at once.
+    /// Whether it is asked for only when everything proposed before is committed. A change of a line's hold must outrank
+    /// everything committed, or a crash could bring back a line with more than its hold. A later attempt must come after the
+    /// release of the attempt before. Everything else is asked for at once.
     fn waits(&self) -> bool {
         self.grows || self.hold.attempt > 0
     }
 
-    /// Asks for it, at once or when it may be.
+    /// Asks for it, at once or after a read.
     pub(super) fn ask_in<R>(&self, customer: Option<&Id>, life_ms: u64, turn: &mut Turn<R>) {
         let effects = if self.waits() { &mut turn.read } else { &mut turn.now };
         effects.extend(self.ask(customer, life_ms));
@@ -333,7 +333,7 @@ impl AskState {
 }
 
 impl Granted {
-    /// How many it has.
+    /// The quantity that it has.
     fn quantity(&self) -> u32 {
         self.content.as_ref().map_or(0, crate::portion::Content::quantity)
     }

@@ -1,4 +1,4 @@
-//! A checkout of more than one step: late lines are set aside, the gateway is asked, and only then the cart decides. The next
+//! A checkout of more than one step. Late lines are set aside, the gateway is asked, and only then the cart decides. The next
 //! leader can repeat all of it from the cart's committed state.
 
 use alloc::vec::Vec;
@@ -34,17 +34,17 @@ pub(super) struct PendingCheckout<R> {
     pub(super) until: Timestamp,
     /// Lines being set aside.
     reserve: Option<Parts>,
-    /// When the gateway is asked again, if the last answer was none.
+    /// When the gateway is asked again, if its last answer was an unknown outcome.
     again_at: Option<Timestamp>,
     tries: u32,
     /// Holds that were set aside, for the decision.
     reserved: Vec<Reserved>,
-    /// Another host began it, and may have asked the gateway.
+    /// Whether another host began it, and may have asked the gateway.
     resumed: bool,
 }
 
 impl<R> PendingCheckout<R> {
-    /// Whether this hold may become a line's yet.
+    /// Whether this hold may still become the hold of a line.
     pub(super) fn expects(&self, entity: &Entity, hold: HoldId) -> bool {
         let reserved = |reserved: &Reserved| match entity {
             Entity::Customer(_) => reserved.quota.as_ref().is_some_and(|quota| quota.hold == hold),
@@ -105,7 +105,7 @@ impl<R> CartHost<R> {
         effects
     }
 
-    /// Whether lines are being set aside for the checkout: the gateway was not asked yet.
+    /// Whether lines are being set aside for the checkout. The gateway was not asked yet.
     fn is_reserving(&self) -> bool {
         self.paying.as_ref().is_some_and(|paying| paying.reserve.is_some())
     }
@@ -136,8 +136,8 @@ impl<R> CartHost<R> {
         paying.reserved = parts.list.iter().map(reserved).collect();
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         match cart.authorization() {
-            // Only after a read. A repeated ask may be granted before the beginning of the checkout is committed, and only the deposed
-            // leader knows of a checkout that it began.
+            // Only after a read. A repeated ask may be granted before the beginning of the checkout is committed, and only the
+            // deposed leader knows of a checkout that it began.
             Some(call) if planted::is("a gateway asked before the checkout is committed") => {
                 stage.turn.now.push(Effect::Pay(call));
             }
@@ -146,7 +146,7 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// The decision.
+    /// Decides the checkout.
     fn decide(&mut self, stage: &mut Stage<'_, R>, reference: Option<SmolStr>) {
         let paying = self.paying.take().expect("a checkout is under way");
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
@@ -157,7 +157,7 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// The checkout came to nothing.
+    /// Ends the checkout without an order.
     fn give_up(&mut self, stage: &mut Stage<'_, R>, how: Abandonment) {
         let paying = self.paying.take().expect("a checkout is under way");
         let held: Vec<_> = paying.reserve.iter().flat_map(Parts::perhaps_held).collect();
@@ -181,7 +181,7 @@ impl<R> CartHost<R> {
                 (Some(failure), refusal)
             }
         };
-        // How the payment ended and what the cart is then are one event: a repeat never finds one without the other.
+        // The end of the payment and the state of the cart after it are one event. A repeat never finds one without the other.
         let event = CartEvent::CheckoutAbandoned { at: stage.at, failure, release, asked, void, reference };
         stage.write(event);
         answer_all(stage, paying.waiting, Err(refusal));
@@ -272,7 +272,7 @@ impl<R> CartHost<R> {
         Ok(())
     }
 
-    /// A step after the authorization is over: that is written down, and the gateway is not asked for it any more.
+    /// Records that a step after the authorization is over. The gateway is not asked for it any more.
     fn close_step(&mut self, stage: &mut Stage<'_, R>, key: PaymentKey, step: PaymentStep, event: Option<CartEvent>) {
         let owed = stage.entity.cart().and_then(|cart| cart.outbox().payment(key, step));
         let number = owed.map(|(number, _)| number);
@@ -308,7 +308,7 @@ impl<R> CartHost<R> {
                 let reason = "an operator has said so".into();
                 let why = Failure::Payment(PaymentFailure::Declined { by_operator: true, reason });
                 let release = self.releases(stage);
-                // The gateway may have set it aside all the same.
+                // The gateway may have set the money aside nevertheless.
                 self.give_up(stage, Abandonment { why, release, asked: true, void: true, reference: None });
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! Bookings: capacity, buffers, moves, names, copies, and encoding.
+//! Bookings, with their capacity, buffers, moves, names, copies and encoding.
 
 use boxoffice_core::{
     calendar::{BookingKey, Buffers, Calendar, Slot},

@@ -12,7 +12,7 @@ fn search(from: &str, to: &str, length_min: u64, count: usize) -> FreeSearch {
     FreeSearch { from: at(from), to: at(to), length_ms: length_min * MINUTE, count, step_ms: None }
 }
 
-/// Two bookings: 10:00 to 11:00 and 12:30 to 13:00.
+/// Two bookings, from 10:00 to 11:00 and from 12:30 to 13:00.
 fn booked() -> Calendar {
     let mut calendar = Calendar::new();
     calendar.insert(key("a"), slot("10:00", "11:00"), 1, Buffers::NONE);
@@ -103,7 +103,7 @@ fn on_steps_of_the_clock() {
         2026-01-01T13:00 to 2026-01-01T13:40, 40 min
     "#]],
     );
-    // In the local time of the hours' zone: Kathmandu is 5:45 ahead of UTC.
+    // In the local time of the hours' zone. Kathmandu is 5:45 ahead of UTC.
     let terms = Terms { hours: Some(daily("Asia/Kathmandu", "09:30-12:30")), ..Terms::default() };
     let hourly = FreeSearch { step_ms: Some(HOUR), ..search("00:00", "2026-01-02T00:00", 60, 10) };
     check(

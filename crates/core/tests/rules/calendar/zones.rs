@@ -1,4 +1,4 @@
-//! Local time: skipped and ambiguous times.
+//! Local times that are skipped or ambiguous.
 
 use boxoffice_core::{
     calendar::{Civil, CivilError, Date, Weekday, Zone},

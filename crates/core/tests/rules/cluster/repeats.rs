@@ -1,4 +1,4 @@
-//! A repeated request, however late, gets the same answer and has no second effect (P9).
+//! A repeated request, even a late one, gets the same answer and has no second effect (P9).
 
 use boxoffice_core::{answer::Answer, cluster::MemberState, command::ClusterCommand, refusal::Refusal};
 

@@ -310,7 +310,7 @@ proptest! {
         let listed = all_pages(&directory, &Query { limit: query.limit.min(7), ..query.clone() }, || {
             let (round, steps) = later.next()?;
             for (number, step) in steps.into_iter().enumerate() {
-                // New venues only: a moved venue may be listed at both positions.
+                // New venues only, because a moved venue may be listed at both positions.
                 if let Step::Venue(_, listing) = step {
                     now.put_venue(&id(&format!("new-{round}-{number}")), listing);
                 }

@@ -63,7 +63,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
     }
 }
 
-/// A buyer's expectation: a total, a version of the lines, or the amount paid elsewhere.
+/// A buyer's expectation of a total, a version of the lines, or the amount paid elsewhere.
 fn expect(words: &[&str]) -> Expect {
     match words {
         [] => Expect::default(),

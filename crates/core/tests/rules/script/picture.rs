@@ -48,7 +48,7 @@ pub(crate) fn draw(states: &StateMap) -> BTreeMap<Id, String> {
     maps
 }
 
-/// The counts of an entity without seats; none for other entities.
+/// The counts of an entity without seats, or none for other entities.
 fn draw_counted(state: &State) -> Option<(Id, String)> {
     match state {
         State::Product(product) => {
