@@ -79,21 +79,32 @@ class People {
   }
 }
 
-/** Lets a test hold back what the node sends to a page: from `stop()` until `go()`. To be called before the page is opened. */
+/**
+ * Lets a test hold back frames of the node from `stop(which)` until `go()`. `sent` are the ops that the page has sent. To be called
+ * before the page is opened.
+ */
 export async function frames(page) {
   let waiting = null;
+  let held = () => true;
+  const sent = [];
   await page.routeWebSocket(/\/v1\/ws$/, (socket) => {
-    socket.connectToServer().onMessage((frame) => {
-      if (waiting) waiting.push(() => socket.send(frame));
+    const server = socket.connectToServer();
+    socket.onMessage((frame) => {
+      sent.push(JSON.parse(frame).op);
+      server.send(frame);
+    });
+    server.onMessage((frame) => {
+      if (waiting && held(JSON.parse(frame))) waiting.push(() => socket.send(frame));
       else socket.send(frame);
     });
   });
   return {
-    stop() { waiting = []; },
+    sent,
+    stop(which = () => true) { [waiting, held] = [[], which]; },
     go() {
-      const held = waiting;
+      const late = waiting;
       waiting = null;
-      held.forEach((send) => send());
+      late.forEach((send) => send());
     },
   };
 }

@@ -43,6 +43,32 @@ pageTest('a watch that ends before its answer does not end the next watch of the
   await page.waitForFunction(() => window.heard.includes('delta'));
 });
 
+pageTest('a watch of counts that ends before its answer is ended at the node', async (people) => {
+  let between;
+  const page = await people.open(0, '#/cart', {}, async (each) => { between = await frames(each); });
+  await page.evaluate(() => window.boxoffice.app.link.watchCounts(['page-sleep'], () => {}).stop());
+  for (let left = 50; left > 0 && !between.sent.includes('unwatch'); left -= 1) await pause(100);
+  assert.ok(between.sent.includes('unwatch'), between.sent.join(' '));
+});
+
+pageTest('a late answer to a checkout does not open the order again', async (people) => {
+  let between;
+  const page = await people.open(0, '#/session/page-late', {}, async (each) => { between = await frames(each); });
+  await pick(page, 0, 1);
+  await hold(page);
+  await go(page, '#/cart');
+  await page.waitForSelector('#pay');
+  // Feeds go on, so the page hears of the order from the cart's.
+  between.stop((frame) => frame.feed === undefined);
+  await pay(page, 'Ada');
+  await page.waitForFunction(() => location.hash.startsWith('#/order/'));
+  await go(page, '#/purchases');
+  between.go();
+  await page.waitForSelector('#purchases');
+  await pause(500);
+  assert.equal(await page.evaluate(() => location.hash), '#/purchases');
+});
+
 pageTest('the loser of a race sees the lost seats and the reason, and keeps the other picks', async (people) => {
   // The loser presses before it learns of the winner's hold, however busy the machine is.
   let sent;

@@ -1,6 +1,6 @@
 // The sessions that the tests buy, in the format of `boxoffice import`. Each test has its own session.
 
-const NAMES = ['two', 'race', 'reload', 'phone', 'keys', 'best', 'paid', 'kill', 'drain', 'history', 'sleep', 'widget', 'axe', 'expiry', 'old'];
+const NAMES = ['two', 'race', 'reload', 'phone', 'keys', 'best', 'paid', 'kill', 'drain', 'history', 'sleep', 'widget', 'axe', 'expiry', 'old', 'late'];
 const SHORT = { expiry: { hold_ttl_ms: 4_000 } };
 
 // A hall has one session at a time, so each session has its own evening.
