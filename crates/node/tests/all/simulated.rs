@@ -311,7 +311,7 @@ async fn a_slow_disk_is_waited_for_in_simulated_time() {
         begin.elapsed()
     };
     assert!(took(Duration::ZERO).await < Duration::from_millis(10));
-    // One entry, written and synced: cart and product are in one shard.
+    // One entry, written and synced, because cart and product are in one shard.
     let slow = took(Duration::from_secs(1)).await;
     assert!(slow >= Duration::from_secs(2), "{slow:?}");
 }
@@ -335,7 +335,7 @@ fn counted(node: &Node, name: &str) -> u64 {
     value.expect("the counter is told").parse().expect("a number")
 }
 
-/// A hold and a checkout in the shard of their product are one proposal each: one entry has the turns of both, and its answer has
+/// A hold and a checkout in the shard of their product are one proposal each. One entry has the turns of both, and its answer has
 /// its log position.
 #[tokio::test(start_paused = true)]
 async fn a_purchase_beside_its_product_is_two_proposals() {
@@ -528,7 +528,7 @@ async fn a_changed_clock_and_a_stop_are_distinguished() {
         let before_ms = reported_ms(&node, hold(first), 1).await;
         about(before_ms, machine.wall_ms() + LIFE_MS);
 
-        // The clock is changed while the node runs: lifetimes stay, and reported times follow the clock.
+        // The clock is changed while the node runs. Lifetimes stay, and reported times follow the clock.
         let was_ms = machine.ahead_ms.swap(set_ms, Ordering::Relaxed);
         sleep(Duration::from_secs(1)).await;
         about(reported_ms(&node, get(first), 2).await, before_ms.saturating_add_signed(set_ms - was_ms));
