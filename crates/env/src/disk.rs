@@ -16,7 +16,7 @@ pub enum OpenMode {
     Create,
 }
 
-/// Tells a file from its copies, and one boot of the machine from another.
+/// Distinguishes a file from its copies, and one boot of the machine from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileIdentity {
     /// Device, inode and birth of the file. A copy has others.
@@ -87,7 +87,7 @@ pub trait Disk: Send + Sync {
     /// As the file system says.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
 
-    /// The identity of the file at `path`. `None` where it cannot be told, as on a simulated disk.
+    /// The identity of the file at `path`. `None` where it is not known, as on a simulated disk.
     ///
     /// # Errors
     /// As the file system says, `NotFound` for a missing file.

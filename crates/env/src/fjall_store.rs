@@ -36,8 +36,8 @@ const PIECE: usize = 256 << 10;
 const JOURNALS: &str = ".jnl";
 const VERSION: &str = "version";
 const LOCK: &str = "lock";
-/// How often fjall may fail without naming a cause between two syncs. Its thread may have met a full disk, so the store
-/// is reopened. More failures are no passing trouble.
+/// How often fjall may fail without naming a cause between two syncs. Its thread may have met a full disk, so the store is
+/// reopened. More failures than this are permanent.
 const POISONED_MAX: u32 = 3;
 const TREE: &str = "all";
 
@@ -189,7 +189,7 @@ impl FjallStore {
             open.is_failed = true;
         }
         match error {
-            // fjall's thread may have met the full disk first, or a lack of descriptors. Then the cause is not named.
+            // fjall's thread may have been the first to meet the full disk or a lack of descriptors. Then the cause is not named.
             fjall::Error::Poisoned if self.poisoned.fetch_add(1, Ordering::Relaxed) < POISONED_MAX => {
                 StoreError::full(&self.dir, error)
             }
@@ -249,7 +249,7 @@ impl Store for FjallStore {
             }
             // fjall's thread has failed, so everything unsynced is in doubt.
             Err(error @ fjall::Error::Poisoned) => Err(self.fail_open(&error)),
-            // Even on a full disk: after a hole in the journal the next start drops everything behind it.
+            // A full disk is no exception, because after a hole in the journal the next start drops everything behind it.
             Err(error) => Err(StoreError::broken(&self.dir, format!("it does not sync: {error}"))),
         }
     }

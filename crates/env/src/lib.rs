@@ -1,10 +1,9 @@
 //! The world as a node sees it: clock, random numbers, other nodes, disk, stores, payment gateway.
 //!
-//! A node reaches everything outside its own memory through these six traits, so that a simulation can replace all of
-//! it. This crate implements the clock, random numbers, files and stores with the operating system. The crates `links`
-//! and
-//! `payment` implement the net and the gateway. The feature `memory` adds a disk and stores in memory, which lose unsynced
-//! data at a power cut.
+//! A node reaches everything outside its own memory through these six traits, so that a simulation can replace all of it. This
+//! crate implements the clock, random numbers, files and stores with the operating system. The crates `links` and `payment`
+//! implement the net and the gateway. The feature `memory` adds a disk and stores in memory, which lose unsynced data at a
+//! power cut.
 
 use std::sync::Arc;
 
@@ -41,17 +40,11 @@ pub use store::{KeyValue, Store, StoreError, StoreSettings, Stores};
 /// One node's world. Cloning it shares it.
 #[derive(Clone)]
 pub struct World {
-    /// Wall and monotonic time.
     pub clock: Arc<dyn Clock>,
-    /// Random numbers.
     pub rng: Arc<dyn Rng>,
-    /// Frames to other nodes.
     pub net: Arc<dyn Net>,
-    /// Files.
     pub disk: Arc<dyn Disk>,
-    /// Key-value stores on disk.
     pub stores: Arc<dyn Stores>,
-    /// The payment gateway.
     pub gateway: Arc<dyn Gateway>,
 }
 

@@ -1,6 +1,6 @@
 //! A disk in memory that loses unsynced data at a power cut.
 //!
-//! It may lose whatever a real disk may: any subset of the sectors that were written since the last sync of their file,
+//! It may lose everything that a real disk may lose. That is any subset of the sectors written since the last sync of their file,
 //! and any of the name changes since the last sync of their directory.
 //!
 //! A failed sync does what Linux does and marks the sectors as clean. They can be read, by later processes too, but no
@@ -19,7 +19,7 @@ use super::disk::{Disk, DiskFile, DiskLock, OpenMode};
 /// Bytes that a disk writes atomically.
 pub const SECTOR_BYTES: usize = 512;
 
-/// The disk; cloning it shares it.
+/// The disk. Clones share it.
 #[derive(Clone, Default)]
 pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
@@ -129,8 +129,8 @@ impl MemoryDisk {
         state.changes_left = None;
     }
 
-    /// Cuts the power. `keeps` decides for every unsynced sector, length and name change whether it reached the disk,
-    /// also for the sectors of failed syncs. Open files and locks end.
+    /// Cuts the power. `keeps` decides for every unsynced sector, length and name change whether it reached the disk. The sectors
+    /// of failed syncs are among them. Open files and locks end.
     pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
         self.process_end();
         let mut state = self.state.lock();

@@ -27,7 +27,6 @@ pub enum Lane {
 /// Another node, as listed in the cluster's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// Its number.
     pub node: NodeId,
     /// `host:port` for other nodes. A host name is resolved at each dial.
     pub address: String,
@@ -36,21 +35,17 @@ pub struct PeerAddress {
 /// This node's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Local {
-    /// The cluster's identity.
     pub cluster: u128,
-    /// This node's number in it.
     pub node: NodeId,
     /// The identity of its data directory.
     pub disk: u128,
 }
 
-/// The claims of another node about itself. It has proved that it knows the cluster's secret before its first frame
-/// comes.
+/// The claims of another node about itself. It has proved that it knows the cluster's secret before its first frame arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerHello {
     /// The cluster's identity. It is ours, because other clusters are refused earlier.
     pub cluster: u128,
-    /// Its number.
     pub node: NodeId,
     /// The identity of its data directory.
     pub disk: u128,
@@ -69,20 +64,20 @@ pub struct PeerHello {
 pub enum PeerAdmission {
     /// Only if the table given to [`Net::set_peers`] lists it.
     AsListed,
-    /// Although that table may not list it, because it shows a later table. A node that missed members' changes may
-    /// hear of them only from members that came since.
+    /// Even if that table does not list it, because its hello names a later table. A node that missed changes of the members may
+    /// learn of them only from members that joined since.
     Unlisted,
 }
 
-/// Receives what comes from other nodes. The threads of the links call it, so it must be quick and never block.
+/// Receives frames and reports from the links. Their threads call it, so it must be quick and never block.
 pub trait PeerInbox: Send + Sync {
     /// `from` sent this frame on `lane`. It is whole, unchanged and in the order of its lane. It may come shortly before
     /// [`PeerInbox::link`] reports the link as up.
     fn frame(&self, from: NodeId, lane: Lane, frame: Bytes);
 
-    /// The link to `node` is up (both connections stand) or lost (one of them is). Frames that were not answered before
-    /// a loss may never have arrived, nor may frames sent before the link was up. The two reports alternate, beginning
-    /// with up.
+    /// The link to `node` is up (both connections stand) or lost (one of them is). Frames that were not answered before a
+    /// loss may never have arrived. The same holds for frames sent before the link was up. The two reports alternate,
+    /// beginning with up.
     fn link(&self, node: NodeId, up: bool);
 
     /// The version of this node's table, as in [`PeerHello::table`].
@@ -96,7 +91,7 @@ pub trait PeerInbox: Send + Sync {
     /// Decides about a node with this hello. Called for each new connection, before or after the proof.
     ///
     /// # Errors
-    /// The reason for a rejection: the node was removed, for one, or its disk is another one than before.
+    /// The reason for a rejection, such as a removed node or another disk than before.
     fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection>;
 
     /// Another node, which has proved that it knows the cluster's secret, rejects this one permanently.
@@ -113,7 +108,7 @@ pub struct PeerRejection {
 }
 
 impl From<String> for PeerRejection {
-    /// A rejection that may pass.
+    /// A temporary rejection.
     fn from(why: String) -> PeerRejection {
         PeerRejection { why, permanent: false }
     }
@@ -130,12 +125,7 @@ pub enum NotSent {
     Unreachable(NodeId),
     /// The frame exceeds the limit, so sending it again does not help.
     #[error("a frame of {bytes} bytes to node {node} is longer than a frame may be")]
-    TooLong {
-        /// The receiver.
-        node: NodeId,
-        /// Its length.
-        bytes: usize,
-    },
+    TooLong { node: NodeId, bytes: usize },
 }
 
 /// The state of one link, for operators. Counters are since the node's start.
@@ -155,13 +145,11 @@ pub struct LinkStatus {
     pub last_error: Option<String>,
     /// The reason of a refusal by either side, if the last attempt to link ended with one.
     pub refused: Option<String>,
-    /// Frames written to the connections.
     pub frames_sent: u64,
-    /// Bytes of their bodies.
+    /// Bytes of the sent frames' bodies.
     pub bytes_sent: u64,
-    /// Frames read from the connections.
     pub frames_received: u64,
-    /// Bytes of their bodies.
+    /// Bytes of the received frames' bodies.
     pub bytes_received: u64,
     /// Frames dropped because a queue was full, and frames in the queues of connections that ended.
     pub dropped: u64,
@@ -176,8 +164,8 @@ pub struct LinkStatus {
 pub trait Net: Send + Sync {
     /// Starts the links. Called once, at the node's start. No node is dialed or let in before.
     ///
-    /// `replication` is the runtime of the thread that replicates, if it has one. Consensus is best carried there. It runs
-    /// nothing before the node has started, and nothing while it waits for the disk.
+    /// `replication` is the runtime of the thread that replicates, if it has one. Consensus is best carried there. That runtime
+    /// runs nothing before the node has started, and nothing while it waits for the disk.
     fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>, replication: Option<&Handle>);
 
     /// Replaces the table of nodes to link with. Links to other nodes are closed, and their calls are refused unless

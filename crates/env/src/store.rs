@@ -18,9 +18,9 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Broken`].
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
 
-    /// Prepares the next batch: from now on reads see exactly the state that it is written over. Call it before any
-    /// read that the batch depends on. A batch that failed with `Full` may be in the journal all the same, which shows
-    /// only when the store is reopened.
+    /// Prepares the next batch. From now on reads see exactly the state that the batch will change. Call it before any read that
+    /// the batch depends on. A batch that failed with `Full` may be in the journal all the same, which shows only when the store
+    /// is reopened.
     ///
     /// # Errors
     /// As [`Store::write`].
@@ -30,7 +30,7 @@ pub trait Store: Send + Sync {
     /// [`Store::sync`]. A power cut takes batches from the end only.
     ///
     /// # Errors
-    /// [`StoreError::Full`]: this batch and all batches since the last sync may be lost, write all of them again.
+    /// [`StoreError::Full`]: this batch and all batches since the last sync may be lost. Write all of them again.
     /// [`StoreError::Broken`].
     fn write(&self, batch: &[KeyValue]) -> Result<(), StoreError> {
         self.change(batch, &[])
@@ -92,32 +92,17 @@ impl Default for StoreSettings {
 pub enum StoreError {
     /// The disk is full.
     #[error("no room in the store {}: {why}; free space on its disk, writing then resumes by itself within seconds", .dir.display())]
-    Full {
-        /// The store's directory.
-        dir: PathBuf,
-        /// The cause.
-        why: String,
-    },
+    Full { dir: PathBuf, why: String },
     /// The process has no file descriptor left.
     #[error("the store {} waits for a file descriptor: {why}; raise the limit of them, or lower limits.connections", .dir.display())]
-    NoDescriptor {
-        /// The store's directory.
-        dir: PathBuf,
-        /// The cause.
-        why: String,
-    },
+    NoDescriptor { dir: PathBuf, why: String },
     /// The store or the disk is damaged.
     #[error(
         "the store {} cannot be used: {why}; check the disk; if it is damaged, restore the whole data directory from one backup, \
          or in a cluster empty it and let the node join anew",
         .dir.display()
     )]
-    Broken {
-        /// The store's directory.
-        dir: PathBuf,
-        /// The cause.
-        why: String,
-    },
+    Broken { dir: PathBuf, why: String },
 }
 
 impl StoreError {

@@ -116,12 +116,7 @@ impl PeerConfig {
 pub enum PeersError {
     /// The address is not available.
     #[error("cannot listen for other nodes on {address}: {error}; is another node running there? (peers.listen)")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The cause.
-        error: io::Error,
-    },
+    Listen { address: SocketAddr, error: io::Error },
     /// The secret could be guessed.
     #[error("the cluster's secret is shorter than {CLUSTER_SECRET_BYTES_MIN} bytes (peers.secret)")]
     ShortSecret,
@@ -130,10 +125,5 @@ pub enum PeersError {
     Setting(String),
     /// A file of the certificates cannot be used.
     #[error("{}: {what}", .file.display())]
-    Tls {
-        /// The file.
-        file: PathBuf,
-        /// The cause.
-        what: String,
-    },
+    Tls { file: PathBuf, what: String },
 }

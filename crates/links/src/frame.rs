@@ -36,9 +36,9 @@ pub(super) enum Kind {
     Proof,
     /// The acceptor's proof, which establishes the connection.
     Welcome,
-    /// The last frame: the reason of a refusal.
+    /// The last frame, with the reason of a refusal.
     Refusal,
-    /// The last frame to a verified caller: a proof, and the reason of a permanent refusal.
+    /// The last frame to a verified caller, with a proof and the reason of a permanent refusal.
     Removed,
 }
 

@@ -7,8 +7,8 @@
 //! acceptor  Welcome  the same, with its own side's name
 //! ```
 //!
-//! Either side may send `Refusal` instead, with the reason. After the dialer's proof the acceptor may send `Removed`: a
-//! permanent refusal with the reason and an HMAC over all of it, because the dialer then ends.
+//! Either side may send `Refusal` instead, with the reason. After the dialer's proof the acceptor may send `Removed`, a permanent
+//! refusal. It has the reason and an HMAC over all of it, because the dialer then ends.
 //!
 //! Each hello has 32 random bytes, so a proof is valid for one connection. The proof covers both hellos, so none can be
 //! changed on the way, and the secret never travels.

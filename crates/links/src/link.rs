@@ -75,8 +75,8 @@ impl Connection {
         pushed
     }
 
-    /// Writes queued frames in the pushing thread as far as the socket takes them, and returns whether nothing is left.
-    /// Only consensus does so, because it comes a whole pass at a time. Calls of a burst are better written together.
+    /// Writes queued frames in the pushing thread as far as the socket takes them, and returns whether nothing is left. Only
+    /// consensus does so, because its frames come a whole pass at a time. Calls of a burst are better written together.
     fn write_at_once(&self, counts: &TrafficCounts) -> bool {
         let mut frame_writer = self.idle_writer.lock();
         let Some(frame_writer) = frame_writer.as_mut().filter(|frame_writer| frame_writer.is_free()) else {

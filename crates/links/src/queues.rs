@@ -15,9 +15,8 @@ const BATCH_BYTES: usize = 128 * 1024;
 /// The bound of one lane's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneBound {
-    /// Frames.
     pub frames: usize,
-    /// Their bytes. A single longer frame fits too.
+    /// Bytes of these frames. A single longer frame fits too.
     pub bytes: usize,
 }
 
@@ -28,7 +27,7 @@ pub struct QueueBounds {
     pub consensus: LaneBound,
     /// As many calls as a node has under way.
     pub calls: LaneBound,
-    /// Beyond it the watching node begins anew with a snapshot.
+    /// If it is full, the watching node begins anew with a snapshot.
     pub feeds: LaneBound,
     /// Enough to keep the connection busy while the sender prepares more.
     pub bulk: LaneBound,

@@ -1,5 +1,4 @@
-//! Refusals and other failures of a handshake. A refusal is sent to the other side in these words, so it names both
-//! nodes.
+//! Refusals and other failures of a handshake. The text of a refusal is sent to the other side, so it names both nodes.
 
 use std::{io, time::Duration};
 
@@ -92,7 +91,7 @@ pub(super) enum Failure {
     /// The other side refused.
     #[error("refused by the other side: {0}")]
     Refused(String),
-    /// The other side claims a permanent removal: a proof, and the reason.
+    /// The other side claims a permanent removal, with a proof and the reason.
     #[error("refused by the other side for good, out of turn")]
     UnverifiedRemoval(Bytes),
     /// The other side removed this node, with a valid proof.

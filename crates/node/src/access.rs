@@ -1,4 +1,4 @@
-//! What this node knows of the cluster's keys: its copy of the directory, and how fresh that is.
+//! The cluster's keys as this node knows them from its copy of the directory, and how fresh that copy is.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -15,11 +15,11 @@ use crate::node::NodeHandle;
 /// The keys as one copy of the directory has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRing {
-    /// The version of the directory: a key that was looked up at another one is to be looked up again.
+    /// The version of the directory. A key that was looked up at another version must be looked up again.
     pub version: u64,
     /// Whether some key has the role admin.
     pub has_admin: bool,
-    /// For how many milliseconds the directory's leader was not heard; 0 on the leader itself.
+    /// Milliseconds since the last message of the directory's leader. 0 on the leader itself.
     pub silent_ms: u64,
 }
 
@@ -29,7 +29,7 @@ impl NodeHandle {
         self.with_directory(|directory| directory?.key(name).cloned())
     }
 
-    /// How the keys stand.
+    /// The state of the keys.
     pub fn key_ring(&self) -> KeyRing {
         let (version, has_admin) = self.with_directory(|directory| match directory {
             Some(directory) => {

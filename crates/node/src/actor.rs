@@ -1,4 +1,4 @@
-//! The actor of an entity: takes a message, takes up the entity's state, reads the clock, asks the core, hands on what it says.
+//! The actor of an entity. It takes a message and the entity's state, reads the clock, asks the core, and hands on the result.
 //!
 //! An actor that has nothing left to do goes to the [pool](crate::actor_pool) and serves another entity later.
 
@@ -46,19 +46,19 @@ mod take;
 
 pub(crate) use take::CallContext;
 
-/// How long a turn that no answer depends on waits in the queue for another one, in milliseconds. Alone it would cost a pass of the
-/// replication and a sync of the disk.
+/// How long a turn that no answer depends on waits in the queue for another one, in milliseconds. Alone it would cost a pass of
+/// the replication and a sync of the disk.
 const QUIET_MS: u64 = 5;
-/// The behaviour; all state is in [`EntityActorState`].
+/// The behaviour. All state is in [`EntityActorState`].
 pub(crate) struct EntityActor;
 
 /// The state of an actor.
 pub(crate) struct EntityActorState {
     shared: Arc<Shared>,
-    /// While it decides.
+    /// The entity, while the actor decides.
     current: Option<TakenEntity>,
     turn: Turn<Caller>,
-    /// What came while another actor had the entity, in order.
+    /// Messages that came while another actor had the entity, in order.
     held: VecDeque<Envelope>,
 }
 
@@ -105,7 +105,7 @@ impl EntityActorState {
         decider.put_back();
     }
 
-    /// Reads what had to wait.
+    /// Reads the messages that had to wait.
     fn read_on(&mut self) {
         for envelope in std::mem::take(&mut self.held) {
             match self.held.is_empty() {
@@ -151,11 +151,11 @@ impl EntityActorState {
         }
     }
 
-    /// Something has come for the entity. The monotonic time in milliseconds.
+    /// Begins with an input of the entity. Returns the monotonic time in milliseconds.
     fn begin(&mut self) -> u64 {
         let mono_ms = self.shared.world.clock.monotonic_ms();
         if let Some(TakenEntity { actor, assignment }) = &mut self.current {
-            // What is in neither memory nor the store is new. After a panic it is not read before all that was proposed is applied.
+            // An entity in neither memory nor the store is new. After a panic it is not loaded before all proposals are applied.
             if assignment.host.is_none() && matches!(assignment.health, Health::Healthy) {
                 load(assignment, &self.shared, None);
             }
@@ -164,7 +164,7 @@ impl EntityActorState {
         mono_ms
     }
 
-    /// The same of a message of the mailbox.
+    /// The same for a message of the mailbox.
     fn message_came(&mut self) -> u64 {
         if let Some(TakenEntity { actor, .. }) = &self.current {
             actor.under_way.message_taken();
@@ -186,7 +186,7 @@ impl EntityActorState {
         }
     }
 
-    /// Gives an input back, unless it is a command whose client has gone: nothing is decided for that one.
+    /// Returns the input, unless it is a command whose client has gone. Nothing is decided for that one.
     fn in_time(&self, input: Input<Caller>, mono_ms: u64) -> Option<Input<Caller>> {
         match input {
             Input::Command { from, .. } if from.is_too_late(mono_ms) => {
@@ -199,7 +199,7 @@ impl EntityActorState {
         }
     }
 
-    /// Lets the entity decide, and hands on what it said.
+    /// Lets the entity decide, and hands on the result.
     fn decide(&mut self, mono_ms: u64, input: Input<Caller>) {
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         if assignment.panics.ignores(&input, mono_ms) {
@@ -229,7 +229,7 @@ impl EntityActorState {
         }
     }
 
-    /// Hands on what the last turn came to.
+    /// Hands on the result of the last turn.
     fn hand_on(&mut self, mono_ms: u64, at: Timestamp, events: Vec<u8>) {
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         let turn = &mut self.turn;
@@ -296,7 +296,7 @@ impl EntityActorState {
         self.returned(returned);
     }
 
-    /// The cart's host is back: what came meanwhile is decided.
+    /// The cart's host is back. Inputs that came meanwhile are decided.
     fn returned(&mut self, returned: Returned) {
         let mono_ms = self.shared.world.clock.monotonic_ms();
         let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
@@ -326,7 +326,7 @@ impl EntityActorState {
         }
     }
 
-    /// Decides on an input that has waited, unless what came before it keeps it waiting.
+    /// Decides on an input that has waited, unless an earlier one makes it wait on.
     fn decide_or_hold(&mut self, mono_ms: u64, input: Input<Caller>) {
         match self.current.as_mut().map(|work| &mut work.assignment.health) {
             Some(Health::Draining(held) | Health::Lent(held)) => held.push_back(input),
@@ -342,8 +342,8 @@ impl EntityActorState {
         self.decide_together(mono_ms, loan)
     }
 
-    /// A cart of this shard asks, and has lent its host: both decide at the same instant, and what happened to both is one
-    /// proposal. What the cart gets back.
+    /// A cart of this shard asks, and has lent its host. Both decide at the same instant, and their events are one proposal.
+    /// Returns what the cart gets back.
     fn decide_together(&mut self, mono_ms: u64, mut loan: Box<Loan>) -> Returned {
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return Returned::AsItCame(loan) };
         let is_healthy =
@@ -370,7 +370,7 @@ impl EntityActorState {
             }
         };
         let Some(reply) = joint::take_reply(turn, &loan.cart) else {
-            // Refused, known already, or more to be said: the cart hears of it by a message.
+            // The inventory refuses, knows the ask already, or has more effects. The cart gets a message.
             self.hand_on(mono_ms, at, events);
             return loan.undecided();
         };
@@ -442,9 +442,9 @@ impl EntityActorState {
         Returned::Asked(host)
     }
 
-    /// A decision has panicked. What it changed is thrown away, and with it whatever was under way for the entity: its clients
-    /// hear `unknown`, as after a crash. The caller that caused the panic hears `internal`; an entity that asked for a hold is
-    /// told with `refusal`.
+    /// A decision has panicked. Its changes are thrown away, and so is everything under way for the entity. Its clients hear
+    /// `unknown`, as after a crash. The caller that caused the panic hears `internal`, and an entity that asked for a hold
+    /// gets `refusal`.
     fn panicked(
         &mut self,
         mono_ms: u64,
@@ -488,8 +488,8 @@ impl EntityActorState {
         self.restart();
     }
 
-    /// Goes on from committed state once all that was proposed is applied. Before that, committed state lacks what others
-    /// may have been told: it would grant a seat twice. If the leadership ends instead, so does this actor.
+    /// Restarts from committed state once all proposals are applied. Before that, committed state lacks decisions that others may
+    /// know, and a seat would be granted twice. If the leadership ends instead, so does this actor.
     fn restart(&mut self) {
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         let Health::Draining(held) = &mut assignment.health else { return };
@@ -507,13 +507,14 @@ impl EntityActorState {
         let state = assignment.lead.state.replica.lock().kept.get(&assignment.entity);
         load(assignment, &self.shared, state);
         assignment.health = Health::Healthy;
-        // What was under way goes on, as after a change of leaders. A wake that led to the panic comes again as well.
+        // Unfinished work goes on, as after a change of leaders. A wake that led to the panic comes again as well.
         for input in [Input::Wake].into_iter().chain(held) {
             self.decide_or_hold(mono_ms, input);
         }
     }
 
-    /// What comes to an entity that panicked again and again, or from one that panics it: it is told so, and nothing is decided.
+    /// Handles an input to an entity that panicked again and again, or from one that panics it. The sender gets a failure, and
+    /// nothing is decided.
     fn ignore(&self, input: Input<Caller>) {
         let Some(TakenEntity { assignment, .. }) = &self.current else { return };
         if let Some(refusal) = refusal_of(&input) {
@@ -524,7 +525,7 @@ impl EntityActorState {
         }
     }
 
-    /// A cart that has ended and owes nothing is not asked for again soon: its actor is free for the next one.
+    /// A cart that has ended and owes nothing is not asked for again soon, so its actor is freed for the next one.
     fn leave_if_ended(&mut self) {
         let has_ended = |host: &Host<Caller>| host.ended() && host.idle();
         if self.current.as_ref().and_then(|work| work.assignment.host.as_ref()).is_some_and(has_ended) {
@@ -538,16 +539,16 @@ impl EntityActorState {
     }
 }
 
-/// Leaves the entity for good if nothing is under way for it; otherwise here it is again.
+/// Leaves the entity for good if nothing is under way for it. Otherwise returns it.
 fn release(work: TakenEntity, shared: &Arc<Shared>) -> Option<TakenEntity> {
     let TakenEntity { actor, assignment } = &work;
     if assignment.host.as_ref().is_none_or(|host| !host.idle()) {
         return Some(work);
     }
-    // If something is in flight the actor is told when nothing is.
+    // If something is in flight, the actor gets a message when nothing is.
     let _ = actor.under_way.wait_until_settled();
-    // No message can be sent while the lock is held; what was sent before is counted. The committed state is the whole
-    // state only when nothing is in flight.
+    // No message can be sent while the lock is held, and earlier ones are counted. The committed state is the whole state only
+    // when nothing is in flight.
     let mut leader_state = assignment.lead.leader_state.lock();
     let still = leader_state.leadership.is_some_and(|leadership| leadership.epoch == assignment.leadership.epoch);
     if !still || !actor.under_way.is_idle() {
@@ -557,14 +558,14 @@ fn release(work: TakenEntity, shared: &Arc<Shared>) -> Option<TakenEntity> {
     leader_state.actors.remove(&assignment.entity);
     drop(leader_state);
     if let Closed::Wanted = actor.slot.close() {
-        // It has not read everything that was said to the entity, and reads nothing of the next one before.
+        // The actor has unread messages for the entity, and must read them before those of the next one.
         actor.cast(EntityMessage::StateIsBack);
     }
     shared.pool.put(&actor.mailbox);
     None
 }
 
-/// All turns of an entity are settled and its actor waits for that: the entity is released, or its actor is told to restart it.
+/// All turns of an entity are settled and its actor waits for that. The entity is released, or its actor restarts it.
 pub(crate) fn all_settled(shared: &Arc<Shared>, actor: &Arc<ActorHandle>) {
     match actor.slot.borrow_if(|assignment| matches!(assignment.health, Health::Healthy)) {
         Some(assignment) => {
@@ -576,7 +577,7 @@ pub(crate) fn all_settled(shared: &Arc<Shared>, actor: &Arc<ActorHandle>) {
     }
 }
 
-/// Begins with a committed state; with what the store has if there is none in memory.
+/// Begins with a committed state, or with the stored one if there is none in memory.
 fn load(assignment: &mut Assignment, shared: &Shared, state: Option<Arc<State>>) {
     let state = match state {
         Some(state) => Some(state),
@@ -593,7 +594,7 @@ fn load(assignment: &mut Assignment, shared: &Shared, state: Option<Arc<State>>)
     assignment.host = Some(Host::new(assignment.entity.clone(), state, Arc::clone(&shared.config.rules)));
 }
 
-/// What a decision came to.
+/// The result of a decision.
 enum Decided {
     /// A turn, with the bytes of its events.
     Turn(Vec<u8>),
@@ -601,14 +602,14 @@ enum Decided {
     Asks((Entity, Ask)),
 }
 
-/// Whether no answer and no message depends on a turn: it only notes that a cart's messages were acknowledged. If the turn is lost,
-/// they are sent again.
+/// Whether no answer and no message depends on a turn, because it only notes that a cart's messages were acknowledged. If the
+/// turn is lost, they are sent again.
 fn is_quiet(turn: &Turn<Caller>) -> bool {
     let is_delivered = |event: &Event| matches!(event, Event::Cart(CartEvent::Delivered { .. }));
     turn.committed.is_empty() && turn.read.is_empty() && turn.events.iter().all(is_delivered)
 }
 
-/// The bytes of a turn's events; none if there are none.
+/// The bytes of a turn's events. Empty if there are none.
 fn encoded(entity: &Entity, by: Option<&SmolStr>, turn: &Turn<Caller>) -> Vec<u8> {
     if turn.events.is_empty() {
         return Vec::new();
@@ -616,8 +617,8 @@ fn encoded(entity: &Entity, by: Option<&SmolStr>, turn: &Turn<Caller>) -> Vec<u8
     codec::encode(entity, by.or_else(|| answered_of(turn)), &turn.events)
 }
 
-/// What an entity that asks for a hold hears if the decision on it fails: its client need not wait. Everything else is asked
-/// again until it is decided.
+/// The refusal to an entity that asks for a hold, if the decision on it fails, so that its client need not wait. Everything else
+/// is asked again until it is decided.
 fn refusal_of(input: &Input<Caller>) -> Option<Effect<Caller>> {
     let Input::Ask { from, ask: Ask::Hold { hold, revision, .. } } = input else { return None };
     let reply = Reply::Refused { hold: *hold, revision: *revision, refusal: Refusal::Internal };
@@ -632,7 +633,7 @@ fn asker_of(input: &Input<Caller>) -> Option<SmolStr> {
     }
 }
 
-/// The same of a command that had to wait for others: it is answered in the turn in which it takes effect.
+/// The same for a command that had to wait for others. It is answered in the turn in which it takes effect.
 fn answered_of(turn: &Turn<Caller>) -> Option<&SmolStr> {
     turn.committed.iter().find_map(|effect| match effect {
         Effect::Answer { to, outcome: Ok(_) } => to.asker(),

@@ -1,11 +1,11 @@
-//! Actors that serve no entity at the moment: starting one costs as much as ten messages.
+//! Actors that serve no entity at the moment. Starting one costs as much as ten messages.
 
 use ractor::ActorRef;
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::shard_lead::Envelope;
 
-/// Actors waiting for an entity; more than this are stopped instead (8 KB each).
+/// Actors waiting for an entity, 8 KB each. Further ones are stopped instead.
 const POOL_MAX: usize = 2_048;
 
 /// Actors without an entity.
@@ -36,7 +36,7 @@ impl ActorPool {
         }
     }
 
-    /// Ends every free actor where it stands.
+    /// Kills every free actor.
     pub(crate) fn kill(&self) {
         for actor in self.free.lock().drain(..) {
             actor.kill();

@@ -1,14 +1,16 @@
 //! Admission by delay: under overload the node refuses the newest first commands early, so that what it has admitted is
 //! decided in time.
 //!
-//! Every command carries the time at which it came. Its **wait** ends when its entity decides on it. Its **stay** ends with
-//! its answer, so it covers the queues of all actors and of the replication. The node sheds if for `sustain_ms` on end commands
-//! wait longer than the target, or stay that much longer than usual while they queue for the processors: where they do not, the
-//! disk or another node is slow, and shedding would not help. It then keeps as many commands under way as it can answer within
-//! the target ([`Control`]), and tells clients beyond that when to try again.
+//! Every command carries the time at which it came. Its **wait** ends when its entity decides on it. Its **stay** ends with its
+//! answer, so it covers the queues of all actors and of the replication.
 //!
-//! A short burst is never shed: 10 000 buyers who want one seat within a second only wait. Only first commands of clients
-//! are shed ([`Class`]), never a repeat of an admitted one, and nothing that entities say to each other.
+//! The node sheds if, for `sustain_ms` on end, commands wait longer than the target, or stay that much longer than usual while
+//! they queue for the processors. If they do not queue, the disk or another node is slow, and shedding would not help. While the
+//! node sheds, it keeps as many commands under way as it can answer within the target ([`Control`]), and tells clients beyond
+//! that when to try again.
+//!
+//! A short burst is never shed. 10 000 buyers who want one seat within a second only wait. Only first commands of clients are
+//! shed ([`Class`]), never a repeat of an admitted one, and no message between entities.
 
 mod class;
 mod control;
@@ -37,15 +39,15 @@ const STAY_MAX_MS: u64 = 1_000;
 /// Inputs are decided where they come while they wait for the selling thread for less than this part of the target.
 const HERE_PART: u64 = 5;
 
-/// What an operator may set about overload.
+/// The settings for overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverloadSettings {
     /// Commands may wait this long on average before the node is overloaded, in milliseconds.
     pub target_ms: u64,
-    /// For this long they wait longer before the first command is shed, in milliseconds.
+    /// Commands wait longer than that for this many milliseconds before the first one is shed.
     pub sustain_ms: u64,
-    /// Commands under way on the node, whatever their shards; beyond this first commands are shed at once. Checkouts are
-    /// counted apart, with the same bound: a purchase that has begun can end while new ones fill the node.
+    /// Commands under way on the node, in all shards. Beyond this number first commands are shed at once. Checkouts are counted
+    /// apart, with the same bound, so that a purchase that has begun can end while new ones fill the node.
     pub under_way_max: usize,
 }
 
@@ -69,15 +71,15 @@ impl Pass {
     }
 }
 
-/// What the node counts of its clients' commands, and whether it sheds.
+/// The node's counts of its clients' commands, and whether it sheds.
 pub(crate) struct Admission {
     settings: OverloadSettings,
     is_shedding: AtomicBool,
-    /// New carts are begun while fewer commands than this are under way; the other classes have shares of it.
+    /// New carts are begun while fewer commands than this are under way. The other classes have shares of it.
     limit: AtomicUsize,
     /// Checkouts are admitted while fewer of them than this are under way.
     checkouts: AtomicUsize,
-    /// Since when the node sheds, in milliseconds; 0 while it does not. Commands that came before queue longer, which says
+    /// Since when the node sheds, in milliseconds. 0 while it does not. Commands that came before queue longer, which says
     /// nothing about the limit.
     shedding_since_ms: AtomicU64,
     retry_after_ms: AtomicU32,
@@ -86,7 +88,7 @@ pub(crate) struct Admission {
     buying: AtomicUsize,
     fresh: Fresh,
     fresh_buying: Fresh,
-    /// Since when a batch of commits waits for the selling thread, in milliseconds; 0 if none does.
+    /// Since when a batch of commits waits for the selling thread, in milliseconds. 0 if none does.
     batch_since_ms: AtomicU64,
     /// How long the last one has waited, and until when.
     batch_wait_ms: AtomicU64,
@@ -98,7 +100,7 @@ pub(crate) struct Admission {
     too_late: AtomicU64,
 }
 
-/// What has been seen since the window began.
+/// The measurements since the window began.
 #[derive(Default)]
 struct Window {
     decided: AtomicU64,
@@ -163,7 +165,7 @@ impl Admission {
         self.batch_at_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// How long what comes now waits for the selling thread, as batches of commits did last or do now.
+    /// How long a new input waits for the selling thread, as batches of commits did last or do now.
     fn thread_wait_ms(&self, now_ms: u64) -> u64 {
         let waits_ms = match self.batch_since_ms.load(Ordering::Relaxed) {
             0 => 0,
@@ -189,7 +191,7 @@ impl Admission {
             return None;
         }
         let class = class()?;
-        // Checkouts are few if newcomers are kept out, so only each other keeps them out.
+        // Checkouts are few if newcomers are kept out, so only other checkouts keep them out.
         let (fresh, limit, is_full) = match class {
             Class::Checkout => {
                 let is_full = self.buying.load(Ordering::Relaxed) >= self.settings.under_way_max;
@@ -237,7 +239,7 @@ impl Admission {
         self.too_late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a command may be shed now. Where this says no, nothing about the command needs to be known.
+    /// Whether a command may be shed now. If not, nothing about the command needs to be known.
     pub(crate) fn may_shed(&self) -> bool {
         self.is_shedding() || self.under_way.load(Ordering::Relaxed) >= self.settings.under_way_max
     }
@@ -262,7 +264,7 @@ impl Admission {
         self.too_late.load(Ordering::Relaxed)
     }
 
-    /// What is counted, in Prometheus' text format.
+    /// The counters, in Prometheus' text format.
     pub(crate) fn text(&self) -> String {
         let (shed, too_late) = ("boxoffice_shed_total", "boxoffice_too_late_total");
         let mut text = format!("# HELP {shed} First commands refused because of overload.\n# TYPE {shed} counter\n");

@@ -11,25 +11,25 @@ use crate::contain::{self, CallerKey};
 /// The default timeout of a caller, in milliseconds.
 pub const TIMEOUT_MS: u64 = 10_000;
 
-/// Why a command got no decision. Only [`Failure::Unknown`] and [`Failure::Internal`] may have happened.
+/// Why a command got no decision. It may have happened only with [`Failure::Unknown`] and [`Failure::Internal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
-    /// 901: too much is under way; it did not happen. Try again after these milliseconds.
+    /// 901: too much is under way. It did not happen. Try again after this many milliseconds.
     #[error("too much is under way; try again in {0} ms")]
     Busy(u32),
-    /// 902: it may or may not have happened; repeat it with the same request id.
+    /// 902: it may or may not have happened. Repeat it with the same request id.
     #[error("no answer is known; repeat with the same request id")]
     Unknown,
-    /// 903: the shard has no leader yet; it did not happen.
+    /// 903: the shard has no leader yet. It did not happen.
     #[error("the shard has no leader yet; try again in a moment")]
     NotReady,
-    /// 904: the node is going down; it did not happen.
+    /// 904: the node is going down. It did not happen.
     #[error("the node is draining; use another one or reconnect")]
     Draining,
-    /// 905: the disk is full; it did not happen. Reads go on.
+    /// 905: the disk is full. It did not happen. Reads go on.
     #[error("the disk is full: only reads are served until there is space again")]
     ReadOnly,
-    /// 906: the decision panicked. It is not tried again by itself: it would only panic once more.
+    /// 906: the decision panicked. It is not repeated, because it would only panic once more.
     #[error("a fault of the server; its log says more")]
     Internal,
 }
@@ -44,9 +44,9 @@ impl Failure {
 /// The result of a submitted command.
 pub type Result = std::result::Result<Outcome, Failure>;
 
-/// Takes answers for many requests of one caller. Called from the node's threads: must be quick and must not block.
+/// Takes answers for many requests of one caller. The node's threads call it, so it must be quick and must not block.
 pub trait ReplySink: Send + Sync + 'static {
-    /// The result of the request the caller numbered `tag`; called exactly once for each.
+    /// The result of the request that the caller numbered `tag`. Called exactly once for each.
     fn answer(&self, tag: u64, result: Result);
 }
 

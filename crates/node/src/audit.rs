@@ -1,4 +1,4 @@
-//! The promises, checked over everything a node keeps: what `admin.audit` of a node says.
+//! Checks the promises over everything that a node keeps, for `admin.audit` of a node.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,47 +23,47 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{node::NodeHandle, shared::Shared};
 
-/// Violations named one by one; the rest are counted.
+/// Violations named one by one. The rest are counted.
 const VIOLATIONS_MAX: usize = 100;
 
 /// Keys of failed payments named one by one.
 const FAILED_KEYS_MAX: usize = 100;
 
-/// How deep an audit looks into what has left memory.
+/// How deep an audit looks into entities that have left memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Its sums are taken from the store's running totals, and every sale of a session is held against its order, which
-    /// is looked up: some microseconds a sale.
+    /// Sums are taken from the store's running totals, and every sale of a session is compared with its order, which is looked
+    /// up. That takes some microseconds a sale.
     Sales,
-    /// Also, every record of the store is read and checked, and the running totals are held against them: some
-    /// microseconds a record, however many there are.
+    /// Also, every record of the store is read and checked, and the running totals are compared with the records. That takes some
+    /// microseconds a record.
     Records,
 }
 
 impl NodeHandle {
-    /// Counts everything afresh and checks P1 to P7 across entities, at one moment of the whole node, looking as deep as
-    /// [`Depth::Sales`]. Selling goes on meanwhile; nothing leaves memory. Takes about a microsecond a seat and some a
-    /// sale; not for the selling threads. In memory are at a time copies of what is in memory anyway.
+    /// Counts everything afresh and checks P1 to P7 across entities, at one moment of the whole node, as deep as
+    /// [`Depth::Sales`]. Selling goes on meanwhile, and nothing leaves memory. It takes about a microsecond a seat and some a
+    /// sale, so it must not run on a selling thread. It may hold copies of everything that is in memory.
     pub fn audit(&self) -> NodeAudit {
         self.audit_to(Depth::Sales)
     }
 
-    /// Whether a violation may be one of the moment only: followers apply their shards each at its own pace, so a line may be
-    /// here before the hold that it depends on. It is gone at the next audit, and a true one is not.
+    /// Whether a violation may be transient. A follower applies each shard at its own pace, so a line may be here before the hold
+    /// that it depends on. A transient violation is gone at the next audit, and a true one is not.
     pub fn audits_may_blur(&self) -> bool {
         !self.shared.is_alone()
     }
 
-    /// As [`NodeHandle::audit`], looking as deep as asked.
+    /// As [`NodeHandle::audit`], but as deep as asked.
     pub fn audit_to(&self, depth: Depth) -> NodeAudit {
         audit(&self.shared, depth)
     }
 }
 
-/// The state of all shards at one moment. A hold is applied before the line that depends on it, in whatever shards they
-/// are, so at every moment the sessions' holds cover the carts' lines.
+/// The state of all shards at one moment. A hold is applied before the line that depends on it, even in another shard, so at
+/// every moment the sessions' holds cover the carts' lines.
 fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
-    // Before the replicas: the history writer takes these locks in the same order.
+    // Locked before the replicas, in the same order as the history writer.
     let _still = shared.replication.history.pause_writes();
     let mut payments = PaymentCounts::default();
     let states: Vec<(Entity, Arc<State>)> = {
@@ -74,7 +74,7 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
             .flat_map(|replica| replica.kept.entities().map(|(entity, state)| (entity.clone(), Arc::clone(state))))
             .collect()
     };
-    // What is only on other nodes is not compared with what is here: this node cannot look at it.
+    // Entities that are only on other nodes are not compared, because this node cannot look at them.
     let remote = shared.shards.iter().filter(|lead| shared.is_remote(lead)).map(|lead| lead.id).collect();
     let mut books = Books { remote, ..Books::default() };
     for (entity, state) in &states {
@@ -93,12 +93,12 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     books.close(shared)
 }
 
-/// What is kept of an entity that has left memory.
+/// The stored state of an entity that has left memory.
 fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, HistoryStoreError> {
     Ok(shared.replication.history.get(shared.lead_of(entity).id, entity)?.map(|stored| stored.state))
 }
 
-/// What inventories and carts say, to be compared.
+/// The holds, sales and carts of all entities, to be compared.
 #[derive(Default)]
 struct Books {
     audit: NodeAudit,
@@ -111,7 +111,7 @@ struct Books {
     purchases: BTreeMap<Id, Vec<OrderId>>,
     /// Steps of payments that are open.
     open: PaymentCounts,
-    /// What is in memory, and what has left it, adds up to.
+    /// The sums of entities in memory, and of those that have left it.
     here: Totals,
     left: Totals,
     /// Shards that have no replica here.
@@ -189,7 +189,7 @@ impl Books {
         }
     }
 
-    /// What is counted as it happens is what there is.
+    /// The running counts of open payments equal the counted ones.
     fn payments_are_counted(&mut self, kept: PaymentCounts) {
         let counted = self.open;
         (self.audit.payments_pending, self.audit.payments_failed) = (counted.pending, counted.failed);
@@ -209,13 +209,13 @@ impl Books {
         self.carts.insert(id, cart);
     }
 
-    /// Adds the sums of what is in the store and not in memory.
+    /// Adds the sums of entities that are in the store and not in memory.
     fn history(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), HistoryStoreError> {
-        // Records of a shard that has left this node do not change any more: they are not of this moment.
+        // Records of a shard that has left this node do not change any more, so they are not of this moment.
         for lead in shared.shards.iter().filter(|lead| !self.remote.contains(&lead.id)) {
             self.left.add(&shared.replication.history.shard(lead.id)?.totals);
         }
-        // What is on its way to the store, or came back, may have a record there beside its state here.
+        // An entity on its way to the store, or back from it, may have a record there beside its state here.
         for (entity, _) in states.iter().filter(|(_, state)| state.may_be_archived()) {
             if let Some(stored) = stored(shared, entity)? {
                 self.left.subtract(&Totals::of(&stored));
@@ -329,7 +329,7 @@ impl Books {
     fn lines_are_held(&mut self, shared: &Shared, id: CartId, cart: &CartAudit) {
         for Claim { entity, hold, portion, .. } in &cart.holds {
             let Some(needed) = portion else { continue };
-            // Of the cart, wherever the session is.
+            // Seats of the cart, wherever the session is.
             if let Portion::Seats(seats) = needed {
                 self.audit.cart_seats += seats.len() as u64;
             }
@@ -343,7 +343,7 @@ impl Books {
         }
     }
 
-    /// What an order bought is sold, or still held for it with the sale on its way.
+    /// Everything that an order bought is sold, or still held for it with the sale on its way.
     fn order_is_sold(&mut self, shared: &Shared, cart: &CartAudit) {
         for Claim { entity, hold, portion, .. } in &cart.holds {
             let Some(needed) = portion else { continue };
@@ -381,7 +381,7 @@ fn bought(cart: &CartAudit, entity: &Entity, hold: HoldId, sold: &Portion) -> bo
         })
 }
 
-/// Adds the sums of entities to what a node says of itself.
+/// Adds the sums of entities to a node's audit.
 fn add(audit: &mut NodeAudit, totals: &Totals) {
     let carts = &mut audit.carts;
     let places = [&mut carts.active, &mut carts.checking_out, &mut carts.done, &mut carts.canceled, &mut carts.expired];

@@ -28,13 +28,13 @@ pub(crate) struct Callers {
     admitted: AtomicUsize,
     /// Requests of those that change something.
     requests: Mutex<FxHashSet<u64>>,
-    /// The node's, the same for every shard.
+    /// The node's admission, the same for every shard.
     admission: Arc<Admission>,
     clock: Arc<dyn Clock>,
 }
 
 impl Callers {
-    /// None yet.
+    /// No command is under way yet.
     pub(crate) fn new(admission: Arc<Admission>, clock: Arc<dyn Clock>) -> Callers {
         Callers { admitted: AtomicUsize::new(0), requests: Mutex::default(), admission, clock }
     }
@@ -65,7 +65,7 @@ pub(crate) struct Caller {
     reply: Option<ReplyTo>,
     callers: Arc<Callers>,
     pass: Pass,
-    /// What its command changes something under.
+    /// The request under which its command changes something.
     request: Option<u64>,
     /// Until when it waits, in milliseconds of the monotonic clock.
     until_ms: u64,
@@ -82,7 +82,7 @@ impl Caller {
         self.reply.as_ref()?.asker()
     }
 
-    /// The actor has its command now. Whether the answer would come too late.
+    /// The actor has its command now. Returns whether the answer would come too late.
     pub(crate) fn is_too_late(&self, now_ms: u64) -> bool {
         self.callers.admission.taken(self.pass, now_ms);
         now_ms >= self.until_ms && !planted::is("a command decided for a caller that has gone")

@@ -1,7 +1,7 @@
 //! Whether this machine's wall clock is right by those of the other nodes.
 //!
-//! What shards make of the clocks is the engine's business: it takes what each machine's clock shows, and what a majority
-//! of a shard's voters confirms. Here a node finds out that its own clock is the odd one out, so that it leads nothing.
+//! The engine uses the clocks for the shards. It takes the reading of each machine's clock, and the time that a majority of a
+//! shard's voters confirms. Here a node detects that its own clock is wrong, so that it leads nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use tracing_mutex::parkinglot::Mutex;
 
 /// A clock that is further off than this from the median of all is off, in milliseconds.
 const OFF_MS: i64 = 500;
-/// What another node said of its clock counts for so long, in milliseconds.
+/// How long a reading of another node's clock counts, in milliseconds.
 const FRESH_MS: u64 = 10_000;
-/// An answer that took longer says too little, in milliseconds.
+/// Readings with a longer round trip are ignored, in milliseconds.
 const ROUND_MAX_MS: u64 = 300;
 
-/// What is known of wall clocks: each as wall time less this node's monotonic time, in milliseconds, which changes only
-/// when a clock is set.
+/// The known wall clocks, each as wall time less this node's monotonic time, in milliseconds. That changes only when a clock
+/// is set.
 pub(crate) struct Clocks {
-    /// This machine's, when it was last looked at.
+    /// This machine's clock, when it was last read.
     own_ms: Mutex<i64>,
-    /// By node: its clock, and when it said so.
+    /// By node: its clock, and when it was read.
     others: Mutex<BTreeMap<NodeId, (i64, u64)>>,
 }
 
@@ -30,7 +30,7 @@ impl Clocks {
         Clocks { own_ms: Mutex::new(shift(clock)), others: Mutex::default() }
     }
 
-    /// Another node has said what its clock shows.
+    /// Records a reading of another node's clock.
     pub(crate) fn heard(&self, node: NodeId, read: ClockReading) {
         let round_ms = read.answered_ms.saturating_sub(read.asked_ms);
         if round_ms <= ROUND_MAX_MS {
@@ -39,22 +39,22 @@ impl Clocks {
         }
     }
 
-    /// Whether this machine's clock was set since this was last asked: then the others' may have been as well.
+    /// Whether this machine's clock was set since the last call. Then the others' may have been set as well.
     pub(crate) fn was_set(&self, clock: &dyn Clock) -> bool {
         let now_ms = shift(clock);
         let was_ms = std::mem::replace(&mut *self.own_ms.lock(), now_ms);
         (now_ms - was_ms).abs() > OFF_MS
     }
 
-    /// Whether one of these nodes has not said lately what its clock shows.
+    /// Whether one of these nodes lacks a recent reading of its clock.
     pub(crate) fn lacks(&self, mut nodes: impl Iterator<Item = NodeId>, mono_ms: u64) -> bool {
         let others = self.others.lock();
         let is_fresh = |(_, said_ms): &(i64, u64)| mono_ms.saturating_sub(*said_ms) < FRESH_MS;
         nodes.any(|node| !others.get(&node).is_some_and(is_fresh))
     }
 
-    /// How far this machine's clock is ahead of the median of all, if that is too far. One other node may as well be the one
-    /// that is off.
+    /// How far this machine's clock is ahead of the median of all, if that is too far. With only one other node, either clock may
+    /// be off.
     pub(crate) fn off_ms(&self, clock: &dyn Clock) -> Option<i64> {
         let mono_ms = clock.monotonic_ms();
         let mut others = self.others.lock();

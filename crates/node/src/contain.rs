@@ -1,8 +1,7 @@
 //! Containment: a panic while an entity decides ends that decision and nothing else.
 //!
-//! Nothing is proposed before a decision has ended, so all that it changed is the actor's own copy, which is thrown away.
-//! A panic anywhere else, above all where committed entries are applied, ends the process: what it would answer could be
-//! wrong.
+//! Nothing is proposed before a decision has ended, so all that it changed is the actor's own copy, which is thrown away. A panic
+//! anywhere else, above all where committed entries are applied, ends the process, because its answers could be wrong.
 
 use std::{
     any::Any,
@@ -20,13 +19,13 @@ use tracing_mutex::parkinglot::Mutex;
 
 use crate::leader_hint::LeaderInfo;
 
-/// Panics that are logged with their backtrace in each span of time. Those beyond are counted only: a client that repeats
+/// Panics that are logged with their backtrace in each span of time. Further ones are only counted, because a client that repeats
 /// its request must not fill the log.
 const LOGGED_MAX: u32 = 10;
 /// That span, in milliseconds.
 const LOGGED_MS: u64 = 60_000;
 
-/// Backtraces that are being written. To look up their symbols takes up to seconds, and capturing another one would wait for it.
+/// Backtraces that are being written. Looking up their symbols takes up to seconds, and capturing another one would wait for it.
 static WRITING: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -41,25 +40,25 @@ pub(crate) type CallerKey = (usize, u64);
 
 /// A panic of a decision.
 pub(crate) struct Panic {
-    /// What it said, and where.
+    /// Its message and place.
     pub(crate) text: String,
     backtrace: Option<Backtrace>,
 }
 
-/// What a leader knew when one of its decisions panicked. A leader that was deposed and has not heard of it decides on states
-/// that no other node has: its term, and how far it is ahead of what is committed, tell it from the one that is obeyed.
+/// A leader's knowledge when one of its decisions panicked. A deposed leader that does not know of its successor decides on
+/// states that no other node has. Its term, and how far it is ahead of committed state, distinguish it from the leader that
+/// is obeyed.
 pub(crate) struct PanicContext {
-    /// What was decided on: see [`kind_of`].
+    /// The kind of the input, see [`kind_of`].
     pub(crate) input: &'static str,
     /// The sender, if it is another entity.
     pub(crate) by: Option<Entity>,
-    /// Of the entity.
     pub(crate) shard: ShardId,
-    /// In which the leader decides.
+    /// The term in which the leader decides.
     pub(crate) term: u64,
-    /// The newest one that the replica here has heard of, with its leader.
+    /// The newest term that the replica here knows, with its leader.
     pub(crate) leader: LeaderInfo,
-    /// The entity's version before the decision, with all that was proposed: `admin.history` has those that were committed.
+    /// The entity's version before the decision, with all proposals. `admin.history` has the committed ones.
     pub(crate) version: u64,
     /// The entity's committed version in the replica here.
     pub(crate) committed: u64,
@@ -95,8 +94,8 @@ pub(crate) fn kind_of<R>(input: &Input<R>) -> &'static str {
     }
 }
 
-/// For the panic hook of a program that ends at every other panic: whether this one is of a decision. It is caught then, and
-/// the node's log tells it with its backtrace.
+/// Whether a panic is of a decision, for the panic hook of a program that ends at every other panic. Such a panic is caught, and
+/// the node logs it with its backtrace.
 pub fn notes(panic: &PanicHookInfo<'_>) -> bool {
     if !DECIDING.get() {
         return false;
@@ -112,7 +111,7 @@ pub fn notes(panic: &PanicHookInfo<'_>) -> bool {
 /// Runs a decision, and catches its panic. Callers that it drops hear `internal`.
 ///
 /// # Errors
-/// The panic. Whatever the decision could change must be thrown away.
+/// The panic. Everything that the decision could change must be thrown away.
 pub(crate) fn decide<T>(decision: impl FnOnce() -> T) -> Result<T, Panic> {
     DECIDING.set(true);
     let decided = catch_unwind(AssertUnwindSafe(decision));
@@ -120,7 +119,7 @@ pub(crate) fn decide<T>(decision: impl FnOnce() -> T) -> Result<T, Panic> {
     decided.map_err(|payload| SEEN.take().unwrap_or_else(|| Panic { text: text_of(&*payload), backtrace: None }))
 }
 
-/// Throws away what a decision of this caller's command had to do with: if the caller is in it, it hears `internal`.
+/// Throws away the state of a decision of this caller's command. If it contains the caller, the caller hears `internal`.
 pub(crate) fn blaming(caller: Option<CallerKey>, discard: impl FnOnce()) {
     BLAMED.set(caller);
     discard();
@@ -137,7 +136,7 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
 }
 
-/// Tells the operator of panics, a bounded number of them in words.
+/// Logs panics for the operator, a bounded number of them in full.
 #[derive(Default)]
 pub(crate) struct PanicLog(Mutex<Logged>);
 
@@ -169,8 +168,8 @@ impl PanicLog {
 }
 
 impl Panic {
-    /// Logs it. Symbols are looked up on a thread of its own: this one may be the only one that carries messages between nodes,
-    /// and a leader that is not heard for so long loses its leadership.
+    /// Logs it. Symbols are looked up on a thread of its own. This one may be the only one that carries messages between nodes,
+    /// and a leader that is silent for that long loses its leadership.
     fn write(self, entity: Entity) {
         let Panic { text, backtrace } = self;
         let Some(backtrace) = backtrace else { return log(&entity, &text, "") };
@@ -198,7 +197,7 @@ fn log(entity: &Entity, text: &str, backtrace: &str) {
 /// How the log line of a contained panic begins.
 const CONTAINED: &str = "a panic while deciding was contained";
 
-/// Panics planted on purpose, to see that they are contained: in builds with debug assertions only.
+/// Panics planted on purpose, to see that they are contained. Only in builds with debug assertions.
 #[cfg(debug_assertions)]
 pub mod planted {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -208,10 +207,10 @@ pub mod planted {
     use super::Mutex;
 
     static PLANTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    /// Panics of those.
+    /// Planted panics that happened.
     static SPRUNG: AtomicU64 = AtomicU64::new(0);
 
-    /// From now on every decision of this entity on this kind of input panics; `product/p:command`, `…:ask` or `…:wake`. With
+    /// From now on every decision of this entity on this kind of input panics (`product/p:command`, `…:ask` or `…:wake`). With
     /// `:stuck` after it the thread stands still instead. The program takes them from its environment, separated by spaces.
     pub fn plant(what: &str) {
         *PLANTED.lock() = what.split_whitespace().map(str::to_owned).collect();
@@ -262,7 +261,7 @@ mod tests {
         }
     }
 
-    /// A log that takes its time.
+    /// A slow log.
     struct SlowLog {
         said: mpsc::Sender<String>,
         go_on: Mutex<mpsc::Receiver<()>>,

@@ -1,9 +1,9 @@
-//! What a purchase costs in instructions, part by part: `tests/costs.py` counts each of these functions under valgrind and holds
-//! the counts against `tests/costs.txt`. No thread, no disk, no socket: the same every time. Allocations are counted beside, which is
-//! only right while no other test runs in the process.
+//! The cost of a purchase in instructions, part by part. `tests/costs.py` counts each of these functions under valgrind and
+//! compares the counts with `tests/costs.txt`. There is no thread, disk or socket, so the counts are the same every time.
+//! Allocations are counted as well, which is only right while no other test runs in the process.
 //!
-//! A purchase here is what `peers` has clients buy: a hold of five named seats of a hall of 900 in a new cart beside the session,
-//! and a checkout. The leader decides, encodes, logs and applies; a follower decodes and applies.
+//! A purchase here is the one of `peers`: a hold of five named seats of a hall of 900 in a new cart beside the session, and a
+//! checkout. The leader decides, encodes, logs and applies. A follower decodes and applies.
 
 use std::{collections::BTreeMap, hint::black_box, sync::Arc};
 
@@ -36,7 +36,7 @@ const NOW: Timestamp = Timestamp(1_000);
 /// The one data shard of the engine.
 const SHARD: u16 = 1;
 
-/// What happened to one entity in a turn.
+/// The events of one entity in a turn.
 type Happened = (Entity, Vec<Event>);
 
 fn id(text: &str) -> Id {
@@ -129,13 +129,13 @@ fn cost_decide(session: &mut Host<u32>, cart: &mut Host<u32>, request: Request) 
     (vec![(self::session(), of_session.events), (entity, turn.events)], answer.expect("the cart answers"))
 }
 
-/// Writing what happened.
+/// Encoding the events.
 #[inline(never)]
 fn cost_encode(happened: &[Happened]) -> Vec<Vec<u8>> {
     happened.iter().map(|(entity, events)| codec::encode(entity, None, events)).collect()
 }
 
-/// One proposal through the engine of a node that is alone: taken, appended, written, committed, put out.
+/// One proposal through the engine of a node that is alone: taken, appended, written, committed, returned.
 #[inline(never)]
 fn cost_log(engine: &mut Engine<u64>, (now_ms, epoch): (u64, Epoch), mut turns: Vec<Vec<u8>>) -> usize {
     let beside = (turns.len() > 1).then(|| turns.pop().expect("the cart's"));
@@ -257,7 +257,7 @@ impl Allocations {
     }
 }
 
-/// Buys for the counter, and checks each purchase: what does nothing must not be counted.
+/// Buys for the counter, and checks each purchase, because a purchase that does nothing must not be counted.
 #[test]
 fn purchases_that_are_counted_are_made() {
     let (mut nodes, mut made) = (Nodes::new(), Allocations::default());

@@ -1,5 +1,5 @@
-//! The decoders of what other nodes send and of what a disk returns, for the fuzz tests in `crates/fuzz`. Each decodes some bytes
-//! and encodes the value again; it returns `None` if the bytes are refused.
+//! The decoders of messages from other nodes and of data from a disk, for the fuzz tests in `crates/fuzz`. Each decodes some
+//! bytes and encodes the value again. It returns `None` if the bytes are refused.
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{message as calls, remote_feeds};
 
-/// What some bytes say, for people; `None` if they are refused.
+/// The content of some bytes, for people. `None` if they are refused.
 pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
     fn text<T: Debug + DeserializeOwned>(bytes: &[u8]) -> Option<String> {
         packing::read::<T>(bytes).ok().map(|value| format!("{value:?}"))
@@ -57,13 +57,13 @@ pub fn feed(bytes: &[u8]) -> Option<Vec<u8>> {
     again::<remote_feeds::Message>(bytes)
 }
 
-/// A message of the lane of big things.
+/// A message of the bulk lane.
 pub fn bulk(bytes: &[u8]) -> Option<Vec<u8>> {
     message::Message::decode(bytes).ok().map(|message| message.encode().to_vec())
 }
 
-/// The bytes in a message of the lane of big things that have a decoder of their own: raft's message, a part of a state, or
-/// records of the store.
+/// The bytes in a message of the bulk lane that have a decoder of their own: raft's message, a part of a state, or records of
+/// the store.
 pub fn bulk_parts(bytes: &[u8]) -> Vec<Bytes> {
     use message::{Body, Message};
     match Message::decode(bytes) {

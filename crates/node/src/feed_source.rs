@@ -26,7 +26,7 @@ impl FeedSource for Watched {
             // It was watched elsewhere before the shard had a replica here.
             shared.remote_feeds.end(entity);
         }
-        // A follower may not have it yet: then it is watched at the leader.
+        // A follower may not have it yet. Then it is watched at the leader.
         match begun {
             Some(beginning) => Ok(beginning),
             None if shared.is_alone() || shared.lead_of(entity).leads() => Err(NoFeed::NotFound),
@@ -39,7 +39,7 @@ impl FeedSource for Watched {
         if shared.is_elsewhere(entity) {
             return Err(shared.remote_feeds.begin_elsewhere(entity));
         }
-        // It has come here since.
+        // The entity has come here since.
         self.begin(entity)
     }
 

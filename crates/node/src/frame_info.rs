@@ -1,5 +1,5 @@
-//! What a message between nodes says, for the simulation of the links between them: to end a node at a chosen word, and to
-//! judge words that must never be taken back.
+//! The content of a message between nodes, for the simulation of links. The simulation ends a node at a chosen message, and
+//! checks that statements are never taken back.
 
 use boxoffice_core::{
     ask::{Ask, Reply},
@@ -11,13 +11,12 @@ use crate::message::Message;
 /// A message on [`Lane::Calls`](boxoffice_env::Lane::Calls).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameInfo {
-    /// What kind of message it is.
     pub kind: &'static str,
-    /// The inventory and the hold of which a cart says that it is not its own: it can never become a line.
+    /// The inventory and the hold that a cart disowns. It can never become a line.
     pub disowned: Option<(Entity, HoldId)>,
 }
 
-/// Understands a message; `None` if it is none.
+/// Decodes a message. `None` if it is none.
 pub fn frame_info(frame: &[u8]) -> Option<FrameInfo> {
     let message = Message::decode(frame).ok()?;
     let disowned = match &message {

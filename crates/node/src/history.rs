@@ -15,8 +15,8 @@ impl NodeHandle {
     /// The last events of an entity with versions before `before` (`None`: up to now), oldest first, at most `limit` and at
     /// most [`HISTORY_MAX`]. Empty if there is no such entity, or if everything before is gone from the archives.
     ///
-    /// It reads backwards from now, so the further back, the longer it takes: a tenth of a second for each segment of the
-    /// log that has something of the entity, far less for others.
+    /// It reads backwards from now, so the further back, the longer it takes. Each segment of the log that has something of the
+    /// entity takes a tenth of a second, others far less.
     ///
     /// # Errors
     /// [`HistoryError`].
@@ -29,8 +29,8 @@ impl NodeHandle {
         self.history_of(entity, None, limit, before).await.map(|found| found.entries)
     }
 
-    /// The same for one seat, if one is named, with the oldest version that was read. What this node does not have, because
-    /// the shard has no replica here or a young one, other nodes are asked for.
+    /// The same for one seat, if one is named, with the oldest version that was read. Other nodes are asked for the part that
+    /// this node lacks, because the shard has no replica here or a young one.
     ///
     /// # Errors
     /// [`HistoryError`].

@@ -12,12 +12,12 @@ use crate::{
     shared::Shared,
 };
 
-/// Another node asks what is here.
+/// Answers another node with the history that is here.
 pub(crate) fn answer(shared: &Arc<Shared>, from: NodeId, tag: u64, query: HistoryQuery<'static>) {
     if shared.is_elsewhere(&query.entity) {
         return reply(shared, from, tag, Err(NoHistory::Elsewhere));
     }
-    // Before it is a task: there are no more of them than are read at a time.
+    // Checked before it becomes a task, so that there are no more tasks than histories read at a time.
     if shared.histories.available_permits() == 0 {
         return reply(shared, from, tag, Err(NoHistory::Busy));
     }
@@ -41,7 +41,7 @@ fn reply(shared: &Shared, to: NodeId, tag: u64, found: Result<HistoryPart, NoHis
         shared.world.net.send(to, Lane::Calls, Message::HistoryReply { tag, result }.encode())
     };
     if let Err(why) = send(found) {
-        // Too long for a frame, or no room; if the link is lost the other node knows.
+        // It is too long for a frame, or there is no room. If the link is lost, the other node knows.
         let _ = send(Err(NoHistory::Broken(why.to_string())));
     }
 }

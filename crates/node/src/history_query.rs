@@ -1,4 +1,4 @@
-//! What is found of an entity's history, and what is asked for.
+//! Queries for an entity's history, and their results.
 
 use std::borrow::Cow;
 
@@ -10,36 +10,34 @@ use smol_str::SmolStr;
 
 /// The most events of one answer.
 pub const HISTORY_MAX: usize = 1_000;
-/// Histories read at a time: each has up to two segments of the log in memory.
+/// Histories read at a time. Each has up to two segments of the log in memory.
 pub(crate) const HISTORIES_MAX: usize = 2;
 
 /// One event of an entity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
-    /// The entity's shard.
     pub shard: ShardId,
-    /// The place in the shard's log; events of one turn have the same.
+    /// The place in the shard's log. Events of one turn have the same.
     pub index: u64,
     /// The shard's time when it was decided.
     pub time: Timestamp,
-    /// The entity's version with this event: its first has 1.
+    /// The entity's version with this event. The first event has 1.
     pub version: u64,
-    /// What happened.
     pub event: Event,
     /// The name of the key or the operator that asked for it.
     pub by: Option<SmolStr>,
 }
 
-/// A part of what happened to an entity.
+/// A part of the history of an entity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryPart {
     /// The events, oldest first.
     pub entries: Vec<HistoryEntry>,
-    /// The entity's version now; 0 if there is no such entity.
+    /// The entity's version now. 0 if there is no such entity.
     pub version: u64,
-    /// Everything that is older than this version was not looked at: 1 if it was looked at from the beginning on.
+    /// Events of older versions than this were not searched. 1 if all were.
     pub from: u64,
-    /// Whether looking ended because as many were found as were asked for.
+    /// Whether the search ended because it found as many events as were asked for.
     pub is_full: bool,
 }
 
@@ -61,7 +59,7 @@ pub enum HistoryError {
     /// Something in the log cannot be understood.
     #[error("the log cannot be understood: {0}; was it written by a newer version?")]
     Undecodable(String),
-    /// The node goes down.
+    /// The node is going down.
     #[error("the node is going down")]
     Down,
     /// The shard has no replica here, and no node that has one answers.
@@ -69,20 +67,16 @@ pub enum HistoryError {
     Elsewhere,
     /// Another node cannot read it.
     #[error("node {node}: {why}")]
-    Other {
-        node: u64,
-        /// Its words.
-        why: String,
-    },
+    Other { node: u64, why: String },
 }
 
 impl HistoryPart {
-    /// Whether nothing more need be looked for.
+    /// Whether the search can end.
     pub(crate) fn is_whole(&self) -> bool {
         self.version > 0 && (self.from == 1 || self.is_full)
     }
 
-    /// With what another node found that is older than this. One that lacks what is in between adds nothing.
+    /// Adds the older events that another node found. They add nothing if there is a gap in between.
     pub(crate) fn on(mut self, older: HistoryPart) -> HistoryPart {
         if self.version == 0 {
             return older;
@@ -97,16 +91,15 @@ impl HistoryPart {
     }
 }
 
-/// What is asked for, wherever it is read.
+/// A query for a history, here or at another node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HistoryQuery<'a> {
-    /// Of which entity.
     pub(crate) entity: Cow<'a, Entity>,
-    /// Only what changed this seat.
+    /// Only events that changed this seat.
     pub(crate) seat: Option<Seat>,
     /// The maximum number of events.
     pub(crate) limit: u32,
-    /// Only what is older than this version.
+    /// Only events older than this version.
     pub(crate) before: u64,
 }
 
@@ -115,8 +108,8 @@ pub(crate) struct HistoryQuery<'a> {
 pub(crate) enum NoHistory {
     /// It has no replica of the shard, or is lost.
     Elsewhere,
-    /// It reads others.
+    /// It reads other histories.
     Busy,
-    /// Something there cannot be read: its own words.
+    /// Something there cannot be read, with the error in its words.
     Broken(String),
 }

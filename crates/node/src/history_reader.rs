@@ -1,7 +1,7 @@
-//! What happened to one entity: its events, from the log and from the archives of its old segments, while the node runs.
+//! Reads the events of one entity, from the log and from the archives of its old segments, while the node runs.
 //!
-//! They are read backwards, a segment at a time, and numbered down from the entity's version now. So the numbers are right
-//! however much of the beginning is gone; what is found begins with version 1 only if nothing of it is.
+//! They are read backwards, a segment at a time, and numbered down from the entity's version now. So the numbers are right even
+//! if the beginning is gone. The events found begin with version 1 only if nothing is gone.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -24,7 +24,7 @@ use crate::{
 /// How often reading starts over because a segment went into the archive meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// What this node's log and archives tell.
+/// Reads this node's log and archives.
 ///
 /// # Errors
 /// [`HistoryError`].
@@ -46,10 +46,10 @@ pub(crate) async fn read_here(shared: &Arc<Shared>, query: HistoryQuery<'static>
     }
 }
 
-/// What is asked for.
+/// A query for a history.
 struct Query<'a> {
     entity: &'a Entity,
-    /// Only what changed this seat.
+    /// Only events that changed this seat.
     seat: Option<Seat>,
     limit: usize,
     before: u64,
@@ -68,21 +68,22 @@ fn read(shared: &Shared, query: &Query<'_>) -> Result<HistoryPart, HistoryError>
         match walk(shared, query) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) if attempt < ATTEMPTS => {}
-            // The disk is slower than the log: what is left of it is told by the error of the last attempt.
+            // Segments are archived faster than the disk reads them.
             Ok(None) => return Err(HistoryError::Busy),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Reads from the newest segment on; `None` if a segment went away meanwhile.
+/// Reads from the newest segment on. `None` if a segment went away meanwhile.
 fn walk(shared: &Shared, query: &Query<'_>) -> Result<Option<HistoryPart>, HistoryError> {
     let disk = &*shared.world.disk;
     let mut reader = BackwardReader::begin(shared, query)?;
     if reader.version == 0 {
         return Ok(Some(reader.close()));
     }
-    // The archives first: a segment that goes there between the two looks is then in neither, and the gap is noticed below.
+    // The archives come first. A segment that is archived between the two listings is then in neither, and the gap is
+    // noticed below.
     let archived: BTreeSet<u64> = shared.replication.archives.list()?.into_iter().collect();
     let in_use: BTreeSet<u64> = log::segment_numbers(disk, &shared.replication.log_dir)?.into_iter().collect();
     let Some(&newest) = in_use.last() else { return Ok(None) };
@@ -90,14 +91,14 @@ fn walk(shared: &Shared, query: &Query<'_>) -> Result<Option<HistoryPart>, Histo
         let read = match (archived.contains(&number), in_use.contains(&number)) {
             (true, _) => reader.archived(&shared.replication.archives, number)?,
             (false, true) => reader.in_use(disk, &shared.replication.log_dir, number)?,
-            // It may have gone into the archive between the two looks; else what is older is gone.
+            // It may have been archived between the two listings. If not, the older segments are gone.
             (false, false) => match shared.replication.archives.table(number)? {
                 Some(_) => false,
                 None => break,
             },
         };
         if !read {
-            // The oldest archive goes when there are too many of them; nothing older is left then.
+            // The oldest archive is removed when there are too many. Nothing older is left then.
             let oldest_is_gone = archived.first() == Some(&number);
             return Ok(oldest_is_gone.then(|| reader.close()));
         }
@@ -111,22 +112,22 @@ fn walk(shared: &Shared, query: &Query<'_>) -> Result<Option<HistoryPart>, Histo
 /// Turns of the entity in one segment, in order: index, stamp, bytes.
 type Turn = (u64, Stamp, Bytes);
 
-/// The way back through an entity's events.
+/// A backward walk through an entity's events.
 struct BackwardReader<'a> {
     query: &'a Query<'a>,
     shard: ShardId,
-    /// The entity's version when the way began.
+    /// The entity's version when the walk began.
     now: u64,
-    /// The version of the newest event that was not met yet.
+    /// The version of the newest event that the walk has not met yet.
     version: u64,
-    /// Entries from here on were replaced, or are newer than what is read.
+    /// Entries from here on were replaced, or are newer than the state at the beginning.
     end: u64,
     /// Newest first.
     found: Vec<HistoryEntry>,
 }
 
 impl<'a> BackwardReader<'a> {
-    /// From what is committed now.
+    /// Begins at the committed state.
     fn begin(shared: &Shared, query: &'a Query<'a>) -> Result<BackwardReader<'a>, HistoryError> {
         let entity = query.entity;
         let lead = shared.lead_of(entity);
@@ -160,7 +161,7 @@ impl<'a> BackwardReader<'a> {
         HistoryPart { entries: self.found, version: self.now, from: self.version + 1, is_full }
     }
 
-    /// Reads an archive; `false` if it is gone.
+    /// Reads an archive. `false` if it is gone.
     fn archived(&mut self, archives: &ArchiveFiles, number: u64) -> Result<bool, HistoryError> {
         let Some(table) = archives.table(number)? else { return Ok(false) };
         if table.may_have(self.query.entity) {
@@ -173,7 +174,7 @@ impl<'a> BackwardReader<'a> {
         Ok(true)
     }
 
-    /// Reads a segment of the log; `false` if it is there no more.
+    /// Reads a segment of the log. `false` if it is gone.
     fn in_use(&mut self, disk: &dyn Disk, dir: &std::path::Path, number: u64) -> Result<bool, HistoryError> {
         let mut segment = SegmentTurns::new(self.shard, self.query.entity);
         let read = log::read_segment(disk, dir, number, &mut |record| match Record::decode_all(Bytes::copy_from_slice(
@@ -215,13 +216,13 @@ impl<'a> BackwardReader<'a> {
     }
 }
 
-/// What one segment has of an entity.
+/// The turns of an entity in one segment.
 struct SegmentTurns<'a> {
     shard: ShardId,
     entity: &'a Entity,
     turns: Vec<Turn>,
-    /// The first index of the shard in it: entries from there on in older segments were replaced by these. 0 where a
-    /// snapshot of another node replaced everything older.
+    /// The first index of the shard in it. Entries from there on in older segments were replaced by these. 0 where a snapshot of
+    /// another node replaced everything older.
     first: u64,
     error: Option<String>,
 }
@@ -241,7 +242,7 @@ impl<'a> SegmentTurns<'a> {
         }
         match record {
             Record::Entry { position, kind, payload, .. } => {
-                // An entry replaces what was written at its place and after it before.
+                // An entry replaces everything that was written before at its place and after it.
                 while self.turns.last().is_some_and(|(index, _, _)| *index >= position.index) {
                     self.turns.pop();
                 }
@@ -265,7 +266,7 @@ impl<'a> SegmentTurns<'a> {
         let (stamp, turns) = Turns::read(payload).map_err(|error| error.to_string())?;
         for turn in turns.iter() {
             if codec::entity(turn)? == *self.entity {
-                // A copy: a slice would keep everything beside it in memory.
+                // A copy, because a slice would keep everything beside it in memory.
                 self.turns.push((index, stamp, Bytes::copy_from_slice(turn)));
             }
         }

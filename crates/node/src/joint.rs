@@ -1,17 +1,19 @@
-//! Joint turns: a cart and an inventory of one shard decide together, and what happened to both is one proposal.
+//! Joint turns: a cart and an inventory of one shard decide together, and their events are one proposal.
 //!
 //! Without them a hold takes two turns, one after the other (the grant, then the line), and a checkout three (the order, the
-//! sale, its acknowledgement). Within a shard nothing has to be waited for in between: one entry of the log has the turns of
-//! both, or of neither.
+//! sale, its acknowledgement). Within a shard nothing has to wait in between, because one entry of the log has the turns of both,
+//! or of neither.
 //!
-//! If no message waits for the inventory, the cart's actor takes up the inventory's state as well ([`crate::state_slot`]), and decides
-//! the ask and the reply at the same instant. Otherwise it **lends** its host to the inventory's actor together with the ask: that
-//! one decides for both when it comes to it, and sends the host back. What comes for the cart meanwhile waits. An inventory waits
-//! for no longer than one decision takes, so there is no circle of waiting. What cannot be decided together goes on with messages. If
-//! the term ends, both actors end with it, and a host on its way between them is dropped: what it had decided was never proposed.
+//! If no message waits for the inventory, the cart's actor takes the inventory's state as well ([`crate::state_slot`]), and
+//! decides the ask and the reply at the same instant. Otherwise it **lends** its host to the inventory's actor together with the
+//! ask. That actor decides for both when it comes to the ask, and sends the host back. Messages for the cart wait meanwhile.
 //!
-//! Whatever the cart says in a joint turn waits for its commit, also what it could have said at once: it rests on a grant that
-//! is not committed.
+//! An inventory waits for no longer than one decision takes, so there is no circle of waiting. An ask that cannot be decided
+//! together goes on with messages. If the term ends, both actors end with it. A host on its way between them is dropped, and its
+//! decisions were never proposed.
+//!
+//! All effects of the cart in a joint turn wait for its commit, even those that could be carried out at once, because they depend
+//! on a grant that is not committed.
 
 use boxoffice_core::{
     ask::{Ask, Reply},
@@ -21,8 +23,9 @@ use boxoffice_core::{
 
 use crate::caller::Caller;
 
-/// Takes the ask out of a cart's turn if it can be decided together with the inventory: a hold of one line, or the sale of an
-/// order of one line, of an inventory for which `is_here` says yes. A turn that reads, or that has effects before its commit, cannot.
+/// Takes the ask out of a cart's turn if it can be decided together with the inventory: a hold of one line, or the sale of
+/// an order of one line, of an inventory for which `is_here` is true. A turn that reads, or that has effects before its
+/// commit, cannot.
 pub(crate) fn take_ask(turn: &mut Turn<Caller>, is_here: impl Fn(&Entity) -> bool) -> Option<(Entity, Ask)> {
     if !turn.read.is_empty() {
         return None;
@@ -65,7 +68,7 @@ pub(crate) fn take_reply(turn: &mut Turn<Caller>, cart: &Entity) -> Option<Reply
     }
 }
 
-/// Puts what is in `more` behind `list`, which takes no more memory than that needs.
+/// Moves `more` to the end of `list`, which takes no more memory than that needs.
 pub(crate) fn append<T>(list: &mut Vec<T>, more: &mut Vec<T>) {
     if list.is_empty() {
         std::mem::swap(list, more);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The leader of a shard and its term, as a replica or another node knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeaderInfo {
-    /// The term; 0 where there is no replica, or none that has heard of a leader since it began.
+    /// The term. 0 if there is no replica, or none that has known a leader since it began.
     pub(crate) term: u64,
     /// Its leader; `None` if there is none, or none is known.
     pub(crate) leader: Option<NodeId>,
@@ -17,9 +17,9 @@ pub(crate) struct LeaderInfo {
 /// A message about a leader may arrive long after the next election. The hint of the later term wins.
 #[derive(Debug, Default)]
 pub(crate) struct LeaderHint {
-    /// What the replica here knows.
+    /// The leader that the replica here knows.
     follows: LeaderInfo,
-    /// What another node said, if the replica here knows nothing as new.
+    /// The leader that another node named, if the replica here knows none as new.
     named: Option<LeaderInfo>,
     /// The node that was asked last without success.
     last_failed: Option<NodeId>,
@@ -52,12 +52,12 @@ impl LeaderHint {
         leaders.find(|node| Some(*node) != self.last_failed)
     }
 
-    /// What the replica here knows.
+    /// The leader that the replica here knows.
     pub(crate) fn follows(&self) -> LeaderInfo {
         self.follows
     }
 
-    /// The replica here knows this now.
+    /// Sets the leader that the replica here knows.
     pub(crate) fn follow(&mut self, info: LeaderInfo) {
         self.follows = info;
         self.last_failed = None;
@@ -66,8 +66,8 @@ impl LeaderHint {
         self.named.take_if(is_old);
     }
 
-    /// The node `asked` did not take what was sent to it, and said this; says whether there is another node to ask at once.
-    /// Hints that name the node `here` are ignored: it knows itself whether it leads.
+    /// The node `asked` did not take a message, and named this leader. Returns whether there is another node to ask at once.
+    /// Hints that name the node `here` are ignored, because it knows itself whether it leads.
     pub(crate) fn correct(&mut self, asked: NodeId, said: LeaderInfo, here: NodeId) -> bool {
         let term = self.term_of(asked);
         if said.term > 0 && term.is_some_and(|term| said.term < term) {
@@ -75,7 +75,7 @@ impl LeaderHint {
             return false;
         }
         if said.leader.is_none() && self.follows == (LeaderInfo { term: said.term, leader: Some(asked) }) {
-            // It is elected and has not begun to lead yet, or has just ended: the replica here hears of the next leader.
+            // It is elected and has not begun to lead yet, or has just ended. The replica here will learn of the next leader.
             return false;
         }
         let before = self.hinted();
@@ -95,8 +95,8 @@ impl LeaderHint {
         now != before && now.is_some()
     }
 
-    /// A node cannot be reached. One that another node named, dead maybe, must not hide the one that the replica here
-    /// follows; if it is that one there is no better until it follows another.
+    /// A node cannot be reached. A node that was only named, and may be dead, must not hide the one that the replica here
+    /// follows. If it is that one, there is no better hint until the replica follows another.
     pub(crate) fn unreachable(&mut self, node: NodeId) {
         self.named.take_if(|named| named.leader == Some(node));
         if self.follows.leader != Some(node) {
@@ -149,7 +149,7 @@ mod tests {
         let mut leader_hint = following(6, 3);
         assert!(!leader_hint.correct(3, info(6, None), HERE), "it is asked again later");
         assert_eq!((leader_hint.known(), leader_hint.leader(0)), (Some(3), Some(3)));
-        // What it says of a later term holds.
+        // Its hint about a later term is used.
         assert!(leader_hint.correct(3, info(7, 2), HERE));
         assert_eq!(leader_hint.known(), Some(2));
     }
@@ -175,7 +175,7 @@ mod tests {
         // It does not lead any more and knows no leader.
         leader_hint.correct(3, info(7, None), HERE);
         assert_eq!([0, 1, 2].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3), Some(4)]);
-        // Somebody has not heard of the end of it.
+        // Node 2 does not know yet that this leadership has ended.
         leader_hint.correct(2, info(7, 3), HERE);
         assert_eq!(leader_hint.leader(0), Some(3));
         assert!(leader_hint.correct(3, info(8, 4), HERE));

@@ -10,14 +10,14 @@
 //! 3. The entity's actor takes the entity's state, and [`boxoffice_core::host::Host`] decides. A panic is
 //!    [contained](contain): it fails this command and restarts the entity from committed state.
 //! 4. The events are proposed to [`boxoffice_replication`]. Answers and messages that depend on them are held back.
-//! 5. When the entry is committed and applied, the answers are given, and the feeds hear of the change.
+//! 5. When the entry is committed and applied, the answers are given, and the feeds receive the change.
 //!
 //! # Clusters
 //!
 //! Every node has a copy of the directory, which knows the members and their replicas. A reconciler on each node starts, moves
 //! and drops replicas as the directory says. `docs/internals/actors.md` and `docs/internals/replication.md` explain both.
 
-/// Plants a bug in whatever runs on this thread, in these crates and those below; or none.
+/// Plants a bug in everything that runs on this thread, in this crate and those below. `None` removes it.
 #[cfg(feature = "planted")]
 pub fn plant(bug: Option<&'static str>) {
     boxoffice_core::planted::plant(bug);

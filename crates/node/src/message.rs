@@ -1,4 +1,4 @@
-//! What nodes say to each other on the lane of calls, in postcard.
+//! Messages between nodes on the lane of calls, in postcard.
 
 use std::borrow::Cow;
 
@@ -33,77 +33,73 @@ pub(crate) enum Message<'a> {
         term: u64,
         /// How long the client still waits, in milliseconds.
         left_ms: u64,
-        /// An earlier attempt may have been admitted: this one is not to be shed.
+        /// An earlier attempt may have been admitted, so this one must not be shed.
         is_repeat: bool,
         /// The request, if it changes something.
         request: Option<Request>,
         /// The name of the key or the operator that asks.
         by: Option<SmolStr>,
-        /// What is asked.
         command: Cow<'a, Command>,
     },
-    /// What came of a call.
+    /// The result of a call.
     Answer {
-        /// The number it was sent with.
+        /// The number of the call.
         tag: u64,
         /// The outcome, or why there is none.
         result: Result<Cow<'a, Outcome>, NoAnswer>,
     },
     /// An entity asks another one.
     Ask {
-        /// Which is asked.
+        /// The entity that is asked.
         to: Cow<'a, Entity>,
-        /// Which asks.
+        /// The entity that asks.
         from: Cow<'a, Entity>,
         ask: Cow<'a, Ask>,
     },
     /// An entity replies to another one.
     Reply {
-        /// Which had asked.
+        /// The entity that asked.
         to: Cow<'a, Entity>,
-        /// Which replies.
+        /// The entity that replies.
         from: Cow<'a, Entity>,
         reply: Cow<'a, Reply>,
     },
-    /// What does the wall clock show there? Answered with what was asked and the receiver's machine's clock.
+    /// Asks for the receiver's wall clock. The answer repeats `asked_ms` and adds the clock.
     Time {
         /// The asker's monotonic clock, in milliseconds.
         asked_ms: u64,
         /// In an answer: the receiver's wall clock, in milliseconds since 1970.
         wall_ms: Option<u64>,
     },
-    /// The epoch that the sender knows, told when a link is up and when it hears of a younger one.
+    /// The epoch that the sender knows. It is sent when a link is up, and when the sender learns of a younger one.
     DataEpoch(DataEpoch),
     /// The sender should not lead anything, or may again.
     AvoidLeadership(bool),
-    /// The receiver was drained and has nothing any more: it is about to be no member.
+    /// The receiver was drained and has no replica left. It is about to be removed from the members.
     LeaveNotice,
     /// Asks for the history of an entity from the receiver's log and archives.
     History {
-        /// The asker's number for it.
+        /// The asker's number for the query.
         tag: u64,
-        /// What is asked for.
         query: HistoryQuery<'a>,
     },
-    /// What was found.
+    /// The answer to `History`.
     HistoryReply {
-        /// The number it was asked with.
+        /// The number of the query.
         tag: u64,
         /// The events, or why there are none.
         result: Result<HistoryPart, NoHistory>,
     },
     /// An ask or reply came to a node that does not lead the shard.
     NotLeader {
-        /// The shard.
         shard: ShardId,
-        /// Its leader, as the node knows it.
+        /// Its leader, as the sender knows it.
         leader: LeaderInfo,
     },
-    /// What the sender's replicas have after some entries. A node of a version that does not know it drops it.
+    /// Checksums of the sender's replicas after some entries. A node of a version without this message drops it.
     Checksums {
         /// The version of the sender's program.
         program: Cow<'a, str>,
-        /// By entry.
         checksums: Vec<Checksum>,
     },
 }
@@ -111,7 +107,7 @@ pub(crate) enum Message<'a> {
 /// Why a call has no outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum NoAnswer {
-    /// The receiver does not lead the shard: nothing happened.
+    /// The receiver does not lead the shard. Nothing happened.
     NotLeader(LeaderInfo),
     /// A failure as the receiver's own API reports it.
     Failed(Failure),

@@ -9,7 +9,7 @@ use boxoffice_core::payment::{GatewayOutcome, PaymentCounts};
 use boxoffice_replication::metrics as replication;
 use boxoffice_storage::history::LookupCounts;
 
-/// What a node counts since it was started.
+/// The counters of a node since its start.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Commands that were submitted.
@@ -24,7 +24,7 @@ pub struct Metrics {
     pub gateway_calls: AtomicU64,
     /// Calls to it that were answered for certain.
     pub gateway_answers: AtomicU64,
-    /// Calls to it whose outcome stayed unknown: they are asked again.
+    /// Calls to it whose outcome stayed unknown. They are repeated.
     pub gateway_unknown: AtomicU64,
     /// Authorizations it declined.
     pub gateway_declined: AtomicU64,
@@ -34,7 +34,7 @@ pub struct Metrics {
     pub joint_turns: AtomicU64,
 }
 
-/// What there is on the node at one moment.
+/// The gauges of a node at one moment.
 #[derive(Default)]
 pub(crate) struct Gauges {
     pub(crate) payments: PaymentCounts,
@@ -44,7 +44,7 @@ pub(crate) struct Gauges {
 }
 
 impl Metrics {
-    /// Counts what came of a call to the gateway.
+    /// Counts the outcome of a call to the gateway.
     pub(crate) fn paid(&self, outcome: &GatewayOutcome) {
         let count = match outcome {
             GatewayOutcome::Unknown { .. } => &self.gateway_unknown,
@@ -56,7 +56,7 @@ impl Metrics {
         }
     }
 
-    /// The counters in Prometheus' text format, what there is now, lookups that found nothing, and how many frames came damaged.
+    /// The counters and gauges in Prometheus' text format, with the lookups that found nothing and the damaged frames.
     pub(crate) fn text(
         &self,
         replication: &replication::Metrics,

@@ -46,10 +46,10 @@ use crate::{
     upkeep,
 };
 
-/// How long a node that is told to stop waits for others to take its leaderships over, in milliseconds.
+/// How long a stopping node waits for others to take over its leaderships, in milliseconds.
 const HAND_OVER_MS: u64 = 2_000;
 
-/// The two runtimes of a node: selling is not to wait for watching.
+/// The two runtimes of a node. Selling must not wait for watching.
 #[derive(Clone)]
 pub struct Runtimes {
     /// Actors and the connections that sell.
@@ -58,14 +58,14 @@ pub struct Runtimes {
     pub watching: Handle,
 }
 
-/// A running node. [`Node::stop`] ends it in good order; dropping it is a crash.
+/// A running node. [`Node::stop`] ends it in good order. Dropping it is a crash.
 pub struct Node {
     handle: NodeHandle,
     /// Taken when it stops.
     replication: Option<Running>,
 }
 
-/// The way to a node, for as many users as like.
+/// A handle of a node. Any number of users may have a clone.
 #[derive(Clone)]
 pub struct NodeHandle {
     pub(crate) shared: Arc<Shared>,
@@ -73,8 +73,8 @@ pub struct NodeHandle {
 }
 
 impl Node {
-    /// Starts a node from its data directory, which is made if it is not there. It serves as soon as its shards have
-    /// leaders: [`NodeHandle::ready`].
+    /// Starts a node from its data directory, which is created if it does not exist. It serves as soon as its shards have
+    /// leaders ([`NodeHandle::ready`]).
     ///
     /// # Errors
     /// [`NodeError`]: the directory is in use, another node's, damaged or cannot be written.
@@ -82,9 +82,9 @@ impl Node {
         Node::start_with(config, world, runtimes, None)
     }
 
-    /// As [`Node::start`], without any thread: all of the node are tasks of one runtime, and while the gate is shut none of
-    /// them goes on. If the runtime has one thread and its time is paused, and the world is simulated, everything happens
-    /// in one order. Dropping the node ends its tasks and actors.
+    /// As [`Node::start`], without any thread. The whole node consists of tasks of one runtime, and while the gate is shut none
+    /// of them goes on. If the runtime has one thread and its time is paused, and the world is simulated, everything happens in
+    /// one order. Dropping the node ends its tasks and actors.
     ///
     /// # Errors
     /// As [`Node::start`].
@@ -160,7 +160,7 @@ impl Node {
         shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
         shared.tasks.sell(routing::ask_again(Arc::downgrade(&shared)));
         shared.tasks.sell(opened.transfer());
-        // A node that no other can reach founds nothing; once it is given an address it does.
+        // A node that no other can reach founds no cluster. It does once it is given an address.
         if !shared.is_alone() {
             shared.tasks.sell(placement::run(Arc::downgrade(&shared), identity.clone()));
         }
@@ -168,13 +168,13 @@ impl Node {
         Ok(Node { handle: NodeHandle { shared, identity }, replication: Some(replication) })
     }
 
-    /// The way to this node.
+    /// The handle of this node.
     pub fn handle(&self) -> &NodeHandle {
         &self.handle
     }
 
-    /// Ends the node in good order: takes no new commands, waits up to `timeout_ms` for the answers under way, writes
-    /// what is decided, and stops.
+    /// Ends the node in good order. It takes no new commands, waits up to `timeout_ms` for the answers under way, writes its
+    /// decisions, and stops.
     ///
     /// # Errors
     /// Why the replication had ended before, or could not write the rest.
@@ -184,7 +184,7 @@ impl Node {
         shared.placement_changed.notify_one();
         let began_ms = shared.world.clock.monotonic_ms();
         let until_ms = began_ms + timeout_ms;
-        // Others lead what this node led before it goes, if there are others.
+        // Other nodes, if there are any, take over its leaderships before it ends.
         while shared.leads_for_others() && shared.world.clock.monotonic_ms() < began_ms + timeout_ms.min(HAND_OVER_MS) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
@@ -207,7 +207,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Only what runs as tasks can be ended where it stands; a process with threads ends as a whole.
+    /// Only tasks can be aborted. A process with threads ends as a whole.
     fn drop(&mut self) {
         let shared = &self.handle.shared;
         if !shared.tasks.only() {
@@ -226,12 +226,12 @@ impl Drop for Node {
             drop(ended);
         }
         shared.pool.kill();
-        // Callers of what is in here hear `unknown`.
+        // The callers of queued inputs hear `unknown`.
         shared.replication.replicators.clear();
     }
 }
 
-/// Threads, unless everything of the node is to be a task.
+/// Threads, unless the whole node consists of tasks.
 fn runner(tasks: &Arc<Tasks>) -> Runner {
     let spawn = Arc::clone(tasks);
     match tasks.only() {
@@ -258,7 +258,7 @@ fn replication_config(config: &NodeConfig) -> ReplicationConfig {
     }
 }
 
-/// Carries out what was held back until it was committed, on the selling runtime.
+/// Carries out effects that were held back until their commit, on the selling runtime.
 async fn relay(shared: Arc<Shared>, mut settled: mpsc::UnboundedReceiver<Settled>) {
     while let Some(batch) = settled.recv().await {
         shared.admission.batch_taken(!settled.is_empty(), shared.world.clock.monotonic_ms());
@@ -269,18 +269,19 @@ async fn relay(shared: Arc<Shared>, mut settled: mpsc::UnboundedReceiver<Settled
 }
 
 impl NodeHandle {
-    /// Takes a command; its answer goes to `reply`. Never blocks.
+    /// Takes a command. Its answer goes to `reply`. Never blocks.
     pub fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
         self.shared.submit(command, request, reply);
     }
 
-    /// Whether a command that comes now is shed because of overload, and then after how many milliseconds its client should
-    /// try again. Such a command is counted, and is not to be submitted. To ask costs less than to submit.
+    /// Whether a command that comes now is shed because of overload, and then after how many milliseconds its client should try
+    /// again. Such a command is counted, and must not be submitted. Asking costs less than submitting.
     pub fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         self.shared.sheds(command, request)
     }
 
-    /// The same for a command of which only the head was read: `command` says which, if that must be known. Where this says `None` the whole command may still be shed.
+    /// The same for a command of which only the head was read. `command` returns its kind, if that must be known. With `None` the
+    /// whole command may still be shed.
     pub fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
         self.shared.sheds_first(command)
     }
@@ -315,7 +316,7 @@ impl NodeHandle {
         &self.identity
     }
 
-    /// How the node is set.
+    /// The node's settings.
     pub fn config(&self) -> &NodeConfig {
         &self.shared.config
     }

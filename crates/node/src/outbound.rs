@@ -15,20 +15,20 @@ use crate::{
 };
 
 impl Shared {
-    /// Whether what one entity says to the other may be lost although the term of the sender goes on: a term of one shard
-    /// that ends takes with it what all its entities ask each other.
+    /// Whether messages between two entities may be lost although the sender's term goes on. If a term of one shard ends, all
+    /// asks between its own entities end with it.
     pub(crate) fn is_between_shards(&self, to: &Entity, from: &Entity) -> bool {
         !self.is_alone() && self.lead_of(to).id != self.lead_of(from).id
     }
 
-    /// Remembers an ask that wants a reply, wherever its shard is led: it is asked again when that has another leader.
+    /// Remembers an ask that wants a reply, wherever its shard is led. It is repeated when the shard has another leader.
     pub(crate) fn note_ask(&self, to: &Entity, from: &Entity, ask: &Ask) {
         if ask.wants_reply() && self.is_between_shards(to, from) {
             self.pending_asks.note(self.lead_of(to).id, (to, from), ask, self.world.clock.monotonic_ms());
         }
     }
 
-    /// Asks an entity at another node. What wants a reply is asked again until it has one, or the asker does so itself.
+    /// Asks an entity at another node. An ask that wants a reply is repeated until it has one, here or by the asker.
     pub(crate) fn ask_remote(&self, to: &Entity, from: &Entity, ask: &Ask) {
         if self.is_alone() {
             return;
@@ -62,9 +62,9 @@ impl Shared {
         self.pending_asks.wake();
     }
 
-    /// Passes on to the leader what the node `from` has sent here for an entity of a shard that this node does not lead, and
-    /// does not send again. If it may have been passed on before, it waits a moment, so that nothing circles at the speed of
-    /// the network while leaders change.
+    /// Forwards a message to the leader. The node `from` has sent it here for an entity of a shard that this node does not lead,
+    /// and does not repeat it. If it may have been forwarded before, it waits a moment, so that no message circles at the speed
+    /// of the network while leaders change.
     pub(crate) fn pass_on(&self, lead: &ShardLead, (from, sender): (NodeId, &Entity), message: Bytes) {
         let is_first_hand = self.lead_of(sender).leader_hint.lock().known() == Some(from);
         let waiting = Waiting { message, came_from: Some(from) };
@@ -73,8 +73,8 @@ impl Shared {
         }
     }
 
-    /// Sends one message that waits. What another node has sent here goes only to a node that is known to lead, and, unless
-    /// that is news, not back.
+    /// Sends one message that waits. A message from another node goes only to a node that is known to lead. It goes back to its
+    /// sender only if that leader is news.
     pub(crate) fn send_parked_one(&self, lead: &ShardLead, waiting: &Waiting, is_news: bool) -> bool {
         let Waiting { message, came_from } = waiting;
         let Some(came_from) = came_from else { return self.send_to_leader(lead, message.clone()) };
@@ -83,7 +83,7 @@ impl Shared {
         leader.is_some_and(|node| self.send_to(lead, node, message.clone()))
     }
 
-    /// Whether there is a node to send it to that can be reached.
+    /// Sends a message to the leader. Returns whether there is one that can be reached.
     pub(crate) fn send_to_leader(&self, lead: &ShardLead, message: Bytes) -> bool {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let leader = lead.leader(turn).filter(|node| *node != self.config.node_id);

@@ -1,4 +1,4 @@
-//! What other nodes send: taken apart and handed to where it belongs. Called by the links, so it never blocks.
+//! Takes messages of other nodes apart and passes them on. The links call it, so it never blocks.
 
 use std::{
     borrow::Cow,
@@ -51,8 +51,8 @@ impl PeerInbox for PeerReceiver {
             // A term of the shards may wait for the answer.
             let ask = Message::Time { asked_ms: shared.world.clock.monotonic_ms(), wall_ms: None };
             let _ = shared.world.net.send(node, Lane::Calls, ask.encode());
-            // A watch may have been asked for by the first of the connections and be lost with it before the other one stood:
-            // then there was no link to be lost.
+            // A watch may have been asked for by the first of the connections and be lost with it before the other one stood.
+            // Then there was no link to be lost.
             shared.remote_feeds.begin_anew(node);
         } else {
             shared.epochs.unlinked(node);
@@ -94,7 +94,7 @@ fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
     }
 }
 
-/// Hands a message to where it belongs.
+/// Passes a message on.
 pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
     match message {
         Message::Call { tag, term, left_ms, is_repeat, request, by, command } => {
@@ -103,8 +103,8 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             let term = request.map(|_| term);
             match lead.leads_in() {
                 Some(leads_in) if term.is_none_or(|term| term == leads_in) => {}
-                // In another term than the sender believes, it says in which: the sender must know in which term an attempt
-                // may be decided.
+                // If this node leads in another term than the sender believes, it names that term, because the sender must know
+                // in which term an attempt may be decided.
                 Some(term) => {
                     let leader = LeaderInfo { term, leader: Some(shared.config.node_id) };
                     return answers.give(tag, Err(NoAnswer::NotLeader(leader)));
@@ -154,7 +154,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
     }
 }
 
-/// Where the answers to another node's calls go.
+/// Sends the answers to another node's calls.
 struct Answers {
     shared: Weak<Shared>,
     to: NodeId,
@@ -165,7 +165,7 @@ impl Answers {
         let Some(shared) = self.shared.upgrade() else { return };
         let message = Message::Answer { tag, result };
         if let Err(why) = shared.world.net.send(self.to, Lane::Calls, message.encode()) {
-            // The caller hears of the lost link, or gives up at its deadline.
+            // The caller notices the lost link, or gives up at its deadline.
             tracing::debug!(%why, "an answer could not be sent");
         }
     }

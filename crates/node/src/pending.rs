@@ -1,5 +1,5 @@
-//! What this node waits for from others: asks that other shards have not replied to, messages for shards without a leader, calls
-//! of clients, and histories. Only what is kept of them; `routing` sends it.
+//! The state of everything that this node awaits from others: asks without a reply of other shards, messages for shards without a
+//! leader, calls of clients, and histories. `routing` sends them.
 
 pub(crate) mod asks;
 pub(crate) mod calls;

@@ -1,4 +1,4 @@
-//! What waits for a turn to be committed, or for a read to be safe.
+//! Effects that wait for a turn to be committed, or for a read to be safe.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use boxoffice_replication::owner::{self as replication, ProposedTurn};
 
 use crate::{api::Failure, caller::Caller, shard_lead::ActorHandle};
 
-/// What is carried out when a turn is committed, or a read is safe.
+/// The effects of a turn that is not committed yet, or of a read that is not safe yet.
 pub(crate) struct PendingCommit {
-    /// Whose turn it was.
+    /// The entity that the turn changes.
     pub(crate) entity: Entity,
     /// The entity's version before it, and after it.
     pub(crate) versions: (u64, u64),
-    /// What happens, as the proposal's bytes say it: it is applied as it is, not read from the log again.
+    /// The events, as in the proposal's bytes. They are applied directly and not decoded from the log again.
     pub(crate) events: Vec<Event>,
-    /// What was held back.
+    /// The effects that are held back.
     pub(crate) effects: Vec<Effect<Caller>>,
-    /// Of a turn with events: whose count of turns in flight it is in.
+    /// The actor that counts the turn as in flight, if the turn has events.
     pub(crate) actor: Option<Arc<ActorHandle>>,
-    /// Of a joint turn: the same of the cart.
+    /// The same of the cart in a joint turn.
     pub(crate) cart: Option<Box<PendingCommit>>,
 }
 

@@ -1,8 +1,8 @@
-//! The placement reconciler: follows the cluster's table in this node's copy of the directory, and applies it on this node.
+//! The placement reconciler follows the cluster's table in this node's copy of the directory, and applies it on this node.
 //!
-//! Every node tells its links who the members are, its shards what their members are to become, and drops replicas that
-//! the table has given up. The node that leads the directory also plans the next moves. It decides nothing that is
-//! not committed. Two reconcilers that both take themselves for the leader only propose twice.
+//! Every node passes the members to its links and the target configurations to its shards, and drops replicas that the table has
+//! given up. The node that leads the directory also plans the next moves. It decides nothing that is not committed. Two
+//! reconcilers that both take themselves for the leader only propose twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -120,7 +120,7 @@ struct Reconciler {
     refused_ms: Option<u64>,
     /// The version of the table that the links know the members of.
     peers_version: u64,
-    /// The version of the table that was thought about last, and what is to be moved by it.
+    /// The version of the table that was planned last, and the resulting moves.
     planned: (u64, Vec<Move>),
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn admit(shared: &Shared, hello: &PeerHello) -> Result<PeerAdmission,
     }
 }
 
-/// How new the cluster's table is here; 0 if there is none.
+/// The version of the cluster's table here. 0 if there is none.
 pub(crate) fn version(shared: &Shared) -> u64 {
     table(shared).as_deref().map_or(0, |state| cluster(state).version())
 }
@@ -361,7 +361,7 @@ impl Reconciler {
     fn answered(&mut self, op: PlacementOp, result: api::Result) -> Result<(), NodeError> {
         match (op, result) {
             (PlacementOp::Arrived, Ok(Ok(_))) => self.arrived = true,
-            // What the cluster refuses it will refuse again.
+            // A refusal by the cluster is permanent.
             (PlacementOp::Arrived | PlacementOp::Found, Ok(Err(refusal))) => {
                 return Err(NodeError::NotAMember { node: self.identity.node, why: refusal.to_string() });
             }
@@ -424,7 +424,7 @@ impl Reconciler {
             shared.replication.replicators.push(shard, EngineInput::Target { shard, target });
         }
         let Some(replica) = lead.state.group_here() else { return };
-        // A replica that the table has not heard of yet is newer than the copy of the table here.
+        // A replica that is not in the table yet is newer than the copy of the table here.
         let is_wanted = ids(&place.aim.voters).contains(&replica) || ids(&place.aim.learners).contains(&replica);
         if !is_wanted && !place.moving() && replica.generation() < cluster.next_generation() {
             shared.replication.replicators.push(shard, EngineInput::Drop { shard, replica });
@@ -446,7 +446,7 @@ impl Reconciler {
         }
     }
 
-    /// As the leader of the directory: the next moves.
+    /// Plans the next moves, as the leader of the directory.
     fn plan_moves(&mut self, shared: &Arc<Shared>, cluster: &ClusterTable) {
         let idle = |node: &u64| !cluster.places().iter().any(|place| place.involves(*node));
         let drained =
@@ -454,7 +454,7 @@ impl Reconciler {
         if let Some((node, _)) = drained {
             self.retire(shared, *node);
         }
-        // They follow from the table alone.
+        // The moves follow from the table alone.
         if self.planned.0 != cluster.version() {
             self.planned = (cluster.version(), next_moves(cluster));
         }

@@ -1,4 +1,4 @@
-//! What an actor does after a decision of its entity has panicked: it takes nothing more until all it had proposed is
+//! The recovery of an actor after a decision of its entity has panicked. The actor takes no inputs until all its proposals are
 //! applied, restarts from committed state, and pauses for a while if the entity panics again and again by itself.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ const IGNORED_MAX: usize = 64;
 /// Whether an actor decides.
 #[derive(Default)]
 pub(crate) enum Health {
-    /// It does.
+    /// It decides.
     #[default]
     Healthy,
     /// It waits until all its proposals are applied. Messages are held back meanwhile, in order.
@@ -30,14 +30,14 @@ pub(crate) enum Health {
     CoolingDown(u64),
 }
 
-/// What led to a panic.
+/// The cause of a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// A client's command: only the client repeats it.
+    /// A client's command. Only the client repeats it.
     Command(CallerKey),
-    /// Its own wake, or what the gateway said: it comes again by itself.
+    /// Its own wake, or an outcome from the gateway. It comes again by itself.
     Own,
-    /// What this other entity asked or replied, and will again.
+    /// An ask or reply of this other entity, which will come again.
     Other(Entity),
 }
 
@@ -50,7 +50,7 @@ impl Cause {
         }
     }
 
-    /// The client that hears of it.
+    /// The client that gets the failure.
     pub(crate) fn caller(&self) -> Option<CallerKey> {
         match self {
             Cause::Command(caller) => Some(*caller),
@@ -111,7 +111,7 @@ impl PanicHistory {
         (self.own.until_ms > now_ms).then_some(self.own.until_ms)
     }
 
-    /// Whether an input is ignored as if it was lost: its sender panicked this entity before and sends it again.
+    /// Whether an input is ignored as if it was lost, because its sender panicked this entity before and sends it again.
     pub(crate) fn ignores(&self, input: &Input<Caller>, now_ms: u64) -> bool {
         if self.others.is_empty() {
             return false;

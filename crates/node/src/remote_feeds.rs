@@ -1,8 +1,8 @@
-//! Feeds of entities that have no replica on this node: watched at a node that has one, whose commits are handed in here
+//! Feeds of entities that have no replica on this node. They are watched at a node that has one, whose commits are handed in here
 //! as if they were applied here.
 //!
-//! Every watch has a number of its own, which all that is said about it carries: an answer that comes too late, or the end of
-//! an earlier watch, must not be taken for that of the one that took its place.
+//! Every watch has a number of its own, which is in all messages about it. So a late answer, or the end of an earlier watch, is
+//! not taken for that of the watch that took its place.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -36,26 +36,27 @@ const SILENT_MS: u64 = 1_000;
 /// For how many milliseconds it is remembered that a page was asked for.
 const PAGE_MS: u64 = 10_000;
 
-/// What is said about feeds between nodes, in postcard.
+/// Messages between nodes about feeds, in postcard.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// Watch this for me, instead of what I asked before.
+    /// Watch this entity for the sender, in place of its earlier watch of it.
     Watch(Number, Entity),
-    /// Not any more.
+    /// Do not watch it any more.
     Unwatch(Number, Entity),
-    /// How it begins; nothing if there is nothing to watch.
+    /// The initial state. `None` if there is nothing to watch.
     Begun(Number, Entity, Option<InitialState>),
-    /// What was committed of it.
+    /// A commit of it.
     Commit(Number, Commit),
     /// Purchases of a customer after a cursor, at most this number.
     Read(Number, Id, u64, u32),
     /// Those purchases.
     Purchases(Number, Vec<Purchase>),
-    /// Whether the replica where it is watched has a leader, and so hears of what is committed. It has, until it says not.
+    /// Whether the replica where it is watched has a leader, and so receives commits. It has one until this message
+    /// says otherwise.
     HasLeader(Number, Entity, bool),
 }
 
-/// What a node calls a watch or a question of its own.
+/// A node's number for a watch or a question of its own.
 pub(crate) type Number = u64;
 
 /// An entity that is watched for us.
@@ -86,13 +87,13 @@ struct Page {
     asked_ms: u64,
 }
 
-/// What is watched elsewhere for this node, and here for others.
+/// Entities that are watched elsewhere for this node, and here for others.
 pub(crate) struct RemoteFeeds {
     world: World,
     shards: Arc<Shards>,
     replication: Arc<Replication<PendingCommit>>,
     feeds: Feeds,
-    /// Where each entity is watched for us.
+    /// The watch of each entity for this node.
     at: Mutex<BTreeMap<Entity, Watch>>,
     pages: Mutex<BTreeMap<Number, Page>>,
     /// Nodes that did not answer in time, and until when they are not asked again.
@@ -135,17 +136,17 @@ impl RemoteFeeds {
         watched::begin_at(self.committed(), entity, WatchedEntities::begin_remote, WatchedEntities::end_remote)
     }
 
-    /// A node is not asked to watch an entity any more; a lost link ends it as well.
+    /// A node is not asked to watch an entity any more. A lost link ends it as well.
     fn unwatch_at(&self, watch: &Watch, entity: &Entity) {
         self.send(watch.node, &Message::Unwatch(watch.number, entity.clone()));
     }
 
-    /// Where an entity can be watched.
+    /// The nodes at which an entity can be watched.
     fn replica_nodes(&self, entity: &Entity) -> Vec<NodeId> {
         self.shards.of(entity).leader_hint.lock().replica_nodes.clone()
     }
 
-    /// Says something to a node; whether it is on its way.
+    /// Sends a message to a node. Returns whether it is on its way.
     fn send(&self, node: NodeId, message: &Message) -> bool {
         self.world.net.send(node, Lane::Feeds, packing::append(message, Vec::new()).into()).is_ok()
     }
@@ -158,7 +159,7 @@ impl RemoteFeeds {
         self.ask(entity, Asking { rest, none: 0, replica_nodes: replica_nodes.len() })
     }
 
-    /// The node that was asked has not answered in time: the next one is.
+    /// The node that was asked has not answered in time. The next one is asked.
     pub(crate) fn begin_elsewhere(&self, entity: &Entity) -> NoFeed {
         let asked = self.at.lock().get_mut(entity).map(|watch| (watch.node, watch.asking.take()));
         let Some((node, asking)) = asked else { return self.begin(entity) };
@@ -173,7 +174,7 @@ impl RemoteFeeds {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Asking { none, replica_nodes, .. } = asking;
             let rest = asking.rest.clone();
-            // Registered before it is asked, so that the first commit is recognised. The node that was asked before drops its watcher.
+            // Registered before it is asked, so that the first commit is recognised. The node asked before drops its watcher.
             let watch =
                 Watch { node, number, asking: Some(Asking { rest, none, replica_nodes }), leaderless_since_ms: None };
             let before = self.at.lock().insert(entity.clone(), watch);
@@ -207,8 +208,7 @@ impl RemoteFeeds {
         }
     }
 
-    /// Tells nodes that were not told of a commit that there was one. Without it a feed whose last commit was dropped would
-    /// stay behind until the next one.
+    /// Informs nodes that missed a commit. Without it a feed whose last commit was dropped would stay behind until the next one.
     pub(crate) fn send_owed(&self) {
         let mut owed = self.owed.lock();
         owed.retain(|node, entities| {
@@ -222,14 +222,14 @@ impl RemoteFeeds {
         });
     }
 
-    /// These are the other nodes now: nothing is owed to any other.
+    /// Sets the other nodes. Nothing is owed to any further node.
     pub(crate) fn retain_nodes(&self, nodes: impl Fn(NodeId) -> bool) {
         self.owed.lock().retain(|node, _| nodes(*node));
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
-    /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::purchases_page`]. Asked once more,
-    /// it asks another node.
+    /// Asks for the purchases of a customer whose shard is elsewhere. They go to [`boxoffice_feeds::Feeds::purchases_page`]. If
+    /// it is asked once more, it asks another node.
     pub(crate) fn read_page(&self, customer: &Id, after: u64, limit: u32) {
         let now_ms = self.world.clock.monotonic_ms();
         let late = {
@@ -256,12 +256,12 @@ impl RemoteFeeds {
         }
     }
 
-    /// Since when the node where an entity is watched for us has no leader of it; `None` if it is not watched elsewhere.
+    /// Since when the node where an entity is watched for us has no leader of it. `None` if it is not watched elsewhere.
     pub(crate) fn leaderless_since_ms(&self, entity: &Entity) -> Option<Option<u64>> {
         self.at.lock().get(entity).map(|watch| watch.leaderless_since_ms)
     }
 
-    /// A shard of this node has a leader now, or none: nodes that watch it here are told.
+    /// A shard of this node has a leader now, or none. Nodes that watch it here are informed.
     pub(crate) fn leader_changed(&self, shard: ShardId) {
         let watchers = self.watchers.lock();
         for (entity, nodes) in watchers.iter().filter(|(entity, _)| self.shards.of(entity).id == shard) {
@@ -269,7 +269,7 @@ impl RemoteFeeds {
         }
     }
 
-    /// Under the lock of the watchers, so that what is said last is how it is.
+    /// Called under the lock of the watchers, so that the last message is the current state.
     fn send_has_leader(&self, node: NodeId, number: Number, entity: &Entity) {
         let has_leader = self.shards.of(entity).leaderless_since_ms().is_none();
         if !self.send(node, &Message::HasLeader(number, entity.clone(), has_leader)) {
@@ -313,7 +313,7 @@ impl RemoteFeeds {
         }
     }
 
-    /// A node has answered; an answer that comes too late is that to a watch which is no more.
+    /// A node has answered. A late answer belongs to a watch that has ended.
     fn begun(&self, (from, number): (NodeId, Number), entity: Entity, beginning: Option<InitialState>) {
         let asking = match self.at.lock().get_mut(&entity) {
             Some(watch) if watch.is(from, number) => watch.asking.take(),
@@ -333,7 +333,7 @@ impl RemoteFeeds {
     }
 
     fn watch(&self, from: NodeId, number: Number, entity: Entity) {
-        // Before it begins, so that no commit is missed; one that the beginning has already is passed over.
+        // Before it begins, so that no commit is missed. A commit that the initial state has already is skipped.
         self.watchers.lock().entry(entity.clone()).or_default().insert(from, number);
         let here = self.shards.of(&entity).replica_here().is_some();
         let beginning = if here { self.begin_remote(&entity) } else { None };
@@ -362,7 +362,7 @@ impl RemoteFeeds {
         }
     }
 
-    /// What was just applied here, for the nodes that watch it here.
+    /// Sends commits that were just applied here to the nodes that watch them here.
     pub(crate) fn commit(&self, commits: &[Commit]) {
         let watchers = self.watchers.lock();
         if watchers.is_empty() {
@@ -371,7 +371,7 @@ impl RemoteFeeds {
         for commit in commits {
             for (node, number) in watchers.get(&commit.entity).into_iter().flatten() {
                 if !self.send(*node, &Message::Commit(*number, commit.clone())) {
-                    // The feed starts over when it can be told, or at the gap before the next commit.
+                    // The feed starts over when the node can be informed, or at the gap before the next commit.
                     self.replication.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
                     self.owed.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
                 }

@@ -1,4 +1,4 @@
-//! What the node does with what comes of the replication.
+//! Handles the events of the replication.
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
@@ -19,7 +19,7 @@ use crate::{
     placement, shared::Shared, watched::Before,
 };
 
-/// What was committed in one pass: tickets with the index of their entry.
+/// The tickets that were committed in one pass, with the index of their entry.
 pub(crate) type Settled = Vec<(PendingCommit, u64)>;
 
 /// The node as the owner of its replication.
@@ -30,7 +30,7 @@ pub(crate) struct Replicated {
 }
 
 impl Replicated {
-    /// Tickets that are settled go to `settle`.
+    /// Settled tickets go to `settle`.
     pub(crate) fn new(shared: Arc<Shared>, settle: mpsc::UnboundedSender<Settled>) -> Replicated {
         Replicated { shared, settle }
     }
@@ -48,8 +48,8 @@ impl Replicated {
     }
 
     fn dropped(&self, shard: ShardId, ticket: PendingCommit, why: RejectReason) {
-        // A turn that was never appended may be the last one of a request of several: what inventories have granted for it in
-        // between stands until they hear otherwise.
+        // A turn that was never appended may be the last of several turns of a request. Inventories keep what they granted for it
+        // in between until they hear otherwise.
         let changed = why.is_unknown() || ticket.actor.is_some();
         if changed && !planted::is("an unknown outcome told as none") {
             tracing::debug!(shard, ?why, "a proposal was lost; its callers hear unknown");
@@ -64,7 +64,7 @@ impl Replicated {
     }
 
     fn became_follower(&self, shard: ShardId) {
-        // The actors' state was speculation on a leadership that is over: a client that waits for them hears `unknown`.
+        // The actors' state was speculation on a leadership that is over. A client that waits for them hears `unknown`.
         let ended = self.shared.shards[usize::from(shard)].leader_state.lock().end(|actor| {
             let ends = !planted::is("actors that outlive a leadership");
             if ends {
@@ -116,7 +116,7 @@ impl Owner for Replicated {
             Event::BecameFollower { shard } => self.became_follower(shard),
             Event::LeaderChanged { shard, term, leader } => self.leader_changed(shard, LeaderInfo { term, leader }),
             Event::Due(entity) => {
-                // The replication has not said that the leadership is over, so the entity's actor is here.
+                // The replication has not reported the end of the leadership, so the entity's actor is here.
                 let _ = self.shared.send(&entity, Input::Wake);
             }
             Event::TargetReached { shard, version } => {

@@ -1,8 +1,8 @@
-//! From any node to the one that decides: calls of clients, and asks between entities, across nodes.
+//! Routes calls of clients, and asks between entities, from any node to the one that decides.
 //!
-//! A node that does not lead an entity's shard sends what is for it to the node that does, in one hop. It learns the leader from the
-//! shard's own replica here, or from the answers of nodes that do not lead. A wrong hint costs a hop and never safety, for a
-//! leader answers only what its replicas have committed.
+//! A node that does not lead an entity's shard sends its messages to the node that does, in one hop. It learns the leader from
+//! the shard's own replica here, or from the answers of nodes that do not lead. A wrong hint costs a hop and never safety,
+//! because a leader answers only what its replicas have committed.
 
 mod again;
 mod calls;

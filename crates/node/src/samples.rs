@@ -34,7 +34,7 @@ impl Samples {
         samples.push_back(sample);
     }
 
-    /// What there was a second since, up to `last`.
+    /// The rates per second, up to `last`.
     pub(crate) fn rates(&self, last: Sample) -> Rates {
         let Some(first) = self.0.lock().front().copied() else { return Rates::default() };
         let seconds = last.at_ms.saturating_sub(first.at_ms).max(1) as f64 / 1_000.0;

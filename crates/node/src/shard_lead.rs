@@ -65,13 +65,11 @@ impl Deref for Shards {
 
 /// One shard of this node.
 pub(crate) struct ShardLead {
-    /// Its number.
     pub(crate) id: ShardId,
     /// Its replica here.
     pub(crate) state: Arc<ShardState>,
     /// The actors, while this node leads.
     pub(crate) leader_state: Mutex<LeaderState>,
-    /// The leader hint.
     pub(crate) leader_hint: Mutex<LeaderHint>,
     /// The monotonic millisecond since which the replica here knows no leader. 0 if it knows one.
     leaderless_since_ms: AtomicU64,
@@ -82,7 +80,7 @@ pub(crate) struct ShardLead {
 /// Leadership of a shard: none, or an epoch with its actors.
 #[derive(Default)]
 pub(crate) struct LeaderState {
-    /// The epoch this node leads in, and the clock of it.
+    /// The epoch in which this node leads, and its clock.
     pub(crate) leadership: Option<Leadership>,
     /// The actor of each entity. Looked up, never walked to decide anything.
     pub(crate) actors: FxHashMap<Entity, Arc<ActorHandle>>,
@@ -141,8 +139,8 @@ pub(crate) enum EntityMessage {
 /// An entity and the actor's copy of it.
 pub(crate) struct Assignment {
     pub(crate) entity: Entity,
-    /// `None` until it is known whether the entity has left memory: the actor looks, not the sender. `None` also
-    /// after a panic, until the entity restarts.
+    /// `None` until the actor has checked whether the entity has left memory. `None` also after a panic, until the
+    /// entity restarts.
     pub(crate) host: Option<Host<Caller>>,
     pub(crate) health: Health,
     pub(crate) panics: PanicHistory,
@@ -158,15 +156,13 @@ pub(crate) struct TakenEntity {
 
 /// A cart's host on its way to the inventory that it asks.
 pub(crate) struct Loan {
-    /// The cart.
     pub(crate) cart: Entity,
     pub(crate) host: Host<Caller>,
     pub(crate) actor: Arc<ActorHandle>,
-    /// What the cart has decided already, without the ask: an order, or nothing yet.
+    /// The cart's decisions so far, without the ask: an order, or nothing yet.
     pub(crate) turn: Turn<Caller>,
     /// The name of the key or the operator that sent the command.
     pub(crate) by: Option<SmolStr>,
-    /// The ask.
     pub(crate) ask: Ask,
     /// The inventory that it asks.
     pub(crate) inventory: Entity,
@@ -184,22 +180,22 @@ pub(crate) enum Lent {
 
 /// A cart's host on its way back.
 pub(crate) enum Returned {
-    /// The turn was proposed, or the cart is told of the inventory's answer by a message.
+    /// The turn was proposed, or the cart gets the inventory's answer by a message.
     Asked(Host<Caller>),
-    /// Nothing was decided: the cart goes on by itself.
+    /// Nothing was decided. The cart goes on by itself.
     AsItCame(Box<Loan>),
     /// The cart panicked as it decided the reply.
     Lost,
 }
 
 impl Loan {
-    /// Whether it asks for a hold; otherwise it asks to sell.
+    /// Whether it asks for a hold. Otherwise it asks to sell.
     pub(crate) fn holds(&self) -> bool {
         matches!(self.ask, Ask::Hold { .. })
     }
 
-    /// What the cart gets back when nothing was decided together. It hears of a hold by a message. What has happened to the cart, an
-    /// order or the beginning of a checkout, it proposes by itself, and asks again.
+    /// What the cart gets back when nothing was decided together. The result of a hold comes by a message. An order or the
+    /// beginning of a checkout is proposed by the cart itself, and it asks again.
     pub(crate) fn undecided(self: Box<Self>) -> Returned {
         let has_changed = !self.turn.events.is_empty() && !planted::is("a beginning forgotten with its hold");
         if self.holds() && !has_changed { Returned::Asked(self.host) } else { Returned::AsItCame(self) }
@@ -226,8 +222,8 @@ impl Assignment {
 }
 
 impl LeaderState {
-    /// Ends the leadership: closes the slot of every actor for which `ends` says yes. Returns the states, to be dropped where no lock
-    /// is held.
+    /// Ends the leadership and closes the slot of every actor for which `ends` is true. Returns the states, to be dropped where
+    /// no lock is held.
     #[must_use]
     pub(crate) fn end(&mut self, ends: impl Fn(&ActorHandle) -> bool) -> Vec<Closed<Box<Assignment>>> {
         self.leadership = None;
@@ -252,8 +248,8 @@ impl ShardLead {
         self.callers.enter(pass, request, reply)
     }
 
-    /// The class in which a client's command may be shed. `None` if it must not be shed, because it repeats an admitted request or
-    /// gives something back.
+    /// The class in which a client's command may be shed. `None` if it must not be shed, because it repeats an admitted request
+    /// or gives something back.
     pub(crate) fn class_of(&self, entity: &Entity, command: &Command, request: Option<Request>) -> Option<Class> {
         let releases = || matches!(command, Command::Cart(_, CartCommand::Release { .. } | CartCommand::Cancel));
         if planted::is("a release is shed") && releases() {
@@ -344,7 +340,7 @@ impl ShardLead {
         }
     }
 
-    /// Since which monotonic millisecond the replica here knows no leader; `None` if it knows one, or there is no replica.
+    /// Since which monotonic millisecond the replica here knows no leader. `None` if it knows one, or there is no replica.
     pub(crate) fn leaderless_since_ms(&self) -> Option<u64> {
         let since_ms = self.leaderless_since_ms.load(Ordering::Relaxed);
         (since_ms > 0 && self.replica_here().is_some()).then_some(since_ms)

@@ -1,4 +1,4 @@
-//! What every part of a node shares, and the ways between its parts.
+//! The state that all parts of a node share, and the ways between its parts.
 
 use std::sync::{
     Arc,
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) config: NodeConfig,
     pub(crate) cluster: ClusterId,
     pub(crate) world: World,
-    /// The shards by number; the first is the directory's.
+    /// The shards by number. The first is the directory's.
     pub(crate) shards: Arc<Shards>,
     pub(crate) replication: Arc<Replication<PendingCommit>>,
     pub(crate) timers: Timers,
@@ -43,11 +43,11 @@ pub(crate) struct Shared {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
-    /// Which commands are taken.
+    /// Decides which commands are taken.
     pub(crate) admission: Arc<Admission>,
     pub(crate) panic_log: PanicLog,
     pub(crate) samples: Samples,
-    /// The node is going down: no new commands.
+    /// The node is going down and takes no new commands.
     pub(crate) draining: AtomicBool,
     /// Histories being read.
     pub(crate) histories: tokio::sync::Semaphore,
@@ -55,23 +55,23 @@ pub(crate) struct Shared {
     pub(crate) remote_histories: PendingHistories,
     /// Clients' calls that may be at other nodes. Shared, so that its background task does not keep the node alive.
     pub(crate) calls: Arc<ForwardedCalls>,
-    /// Replies, and asks without a reply, for shards whose leader is not known or cannot be sent anything.
+    /// Replies, and asks without a reply, for shards whose leader is not known or cannot be reached.
     pub(crate) leaderless: LeaderlessQueue,
-    /// Asks that other shards have not replied to. By itself, as the calls are.
+    /// Asks that other shards have not replied to. Shared, as the calls are.
     pub(crate) pending_asks: Arc<PendingAsks>,
     /// Snapshots on their way from and to other nodes.
     pub(crate) transfers: Arc<Transfers>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
     pub(crate) remote_feeds: RemoteFeeds,
-    /// What time it is.
+    /// The wall clocks of the nodes.
     pub(crate) clocks: Clocks,
-    /// To which epoch versions belong.
+    /// The epoch that versions belong to.
     pub(crate) epochs: Arc<EpochTracker>,
     /// Wakes the placement reconciler.
     pub(crate) placement_changed: tokio::sync::Notify,
     /// Shards led here that have reached the target configuration of this version.
     pub(crate) reached: tracing_mutex::parkinglot::Mutex<std::collections::BTreeMap<u16, u64>>,
-    /// Spreads what is sent without knowing a leader.
+    /// Spreads messages whose leader is not known over the nodes.
     pub(crate) turn: AtomicU16,
     /// Why the node cannot go on, once it cannot.
     pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
@@ -90,7 +90,7 @@ impl Shared {
         self.shards.of(entity)
     }
 
-    /// Where committed entities are.
+    /// The places of committed entities.
     pub(crate) fn stores(&self) -> Committed<'_> {
         Committed { shards: &self.shards, replication: &self.replication }
     }

@@ -1,8 +1,8 @@
 //! The slot of an entity's state between decisions. One actor at a time takes the state, decides, and puts it back. That is the
 //! entity's own actor or, while no message waits for the entity, an actor that decides something together with it.
 //!
-//! No actor blocks. An actor that finds no state handles other messages, and is told when the state is back. `tests/loom` tries
-//! all orders of these steps.
+//! No actor blocks. An actor that finds no state handles other messages, and is notified when the state is back. `tests/loom`
+//! tries all orders of these steps.
 
 use super::sync::Mutex;
 
@@ -29,7 +29,7 @@ pub(crate) enum Take<T> {
 /// The result of putting a state back.
 pub(crate) enum PutBack<T> {
     Present,
-    /// The actor is to be told.
+    /// The actor must be notified.
     Wanted,
     /// The slot was closed meanwhile. The caller drops the state.
     Closed(T),
@@ -40,7 +40,7 @@ pub(crate) enum Closed<T> {
     Present(T),
     /// The actor that has the state drops it.
     Taken,
-    /// The actor has messages for it, and is to be told.
+    /// The actor has messages for it, and must be notified.
     Wanted,
 }
 
@@ -49,7 +49,7 @@ impl<T> StateSlot<T> {
         StateSlot(Mutex::new(Slot::Present(state)))
     }
 
-    /// The actor takes the state. If it is not here, the actor that puts it back is told that it is wanted.
+    /// The actor takes the state. If it is not here, the actor that puts it back learns that it is wanted.
     pub(crate) fn take(&self) -> Take<T> {
         let mut slot = self.0.lock();
         match std::mem::replace(&mut *slot, Slot::Taken) {

@@ -1,4 +1,4 @@
-//! How a node is: what `admin.status` says.
+//! The status of a node, for `admin.status`.
 
 use std::{fmt::Write as _, sync::atomic::Ordering};
 
@@ -20,11 +20,11 @@ pub struct Residents {
     pub in_memory: u64,
     /// Of these, on their way to the store.
     pub leaving: u64,
-    /// In the store; those that came back are counted in memory as well.
+    /// In the store. Those that came back are counted in memory as well.
     pub left: u64,
-    /// What the store takes on disk, in bytes, about.
+    /// Approximate bytes of the store on disk.
     pub store_bytes: u64,
-    /// What the archives of old log segments take on disk, in bytes.
+    /// Bytes of the archives of old log segments on disk.
     pub archive_bytes: u64,
 }
 
@@ -64,8 +64,8 @@ impl NodeHandle {
         Ok(residents)
     }
 
-    /// The members of the cluster that are not gone, by id, and where clients reach each: host and port; empty if it was
-    /// never asked for, as on a node that is alone. None before the node knows its cluster.
+    /// The members of the cluster that are not gone, by id, with the host and port where clients reach each. The address is empty
+    /// if none was asked for, as on a node that is alone. No member before the node knows its cluster.
     pub fn client_addresses(&self) -> Vec<(u64, SmolStr)> {
         placement::client_addresses(&self.shared)
     }
@@ -85,7 +85,7 @@ impl NodeHandle {
 
     /// The durability of an `ok` of this node.
     pub fn durability(&self) -> Durability {
-        // As many as the shard has that has fewest: what is promised of every shard.
+        // The number of the shard that has the fewest, because the promise is for every shard.
         let here = self.shared.shards.iter().filter(|lead| lead.replica_here().is_some());
         let replicas = here.map(|lead| lead.state.voters.load(Ordering::Relaxed)).min().unwrap_or(1);
         Durability { replicas: replicas as u32, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
@@ -159,7 +159,7 @@ impl NodeHandle {
         for lead in shared.shards.iter() {
             let actors = lead.leader_state.lock().actors.len() as u64;
             status.under_way += lead.under_way() as u64;
-            // A store that cannot be read is said by the audit; here the count is what can be had.
+            // The audit reports a store that cannot be read. Here it counts as empty.
             let left =
                 shared.replication.history.shard(lead.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
             let (entities, payments, tombstones) = {

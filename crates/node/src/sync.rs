@@ -1,5 +1,5 @@
-//! What [`crate::under_way`] and [`crate::state_slot`] are built of, by names that a model of weak memory can stand in for
-//! (`tests/loom`).
+//! The primitives of [`crate::under_way`] and [`crate::state_slot`], by names that a model of weak memory can stand in
+//! for (`tests/loom`).
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

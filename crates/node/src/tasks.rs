@@ -9,8 +9,8 @@ use std::{
 use tokio::{runtime::Handle, task::AbortHandle};
 use tracing_mutex::parkinglot::Mutex;
 
-/// A gate before every task of a node. While it is shut none of them goes on, as if its process was stopped (SIGSTOP);
-/// time goes by meanwhile. Actors only do what they are told by tasks and callers: they end what they had been told.
+/// A gate before every task of a node. While it is shut none of them goes on, as if its process was stopped (SIGSTOP), but time
+/// goes by. Actors only act on messages of tasks and callers. They finish those that they have.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<Mutex<Passage>>);
 
@@ -46,7 +46,7 @@ impl Gate {
         self.0.lock().is_shut
     }
 
-    /// Whether the task behind `waker` passes; if not, it is woken when it does.
+    /// Whether the task behind `waker` passes. If not, it is woken when it does.
     fn passes(&self, waker: &Waker) -> bool {
         let mut passage = self.0.lock();
         if passage.is_shut && !passage.waiting.iter().any(|known| known.will_wake(waker)) {
@@ -74,7 +74,7 @@ impl<F: Future> Future for Gated<F> {
 
 /// The tasks of a node.
 pub(crate) struct Tasks {
-    /// Actors and what serves them.
+    /// The runtime of actors and of their tasks.
     pub(crate) selling: Handle,
     watching: Handle,
     sells_with_one_thread: bool,
@@ -88,7 +88,7 @@ struct All {
 }
 
 impl Tasks {
-    /// On these runtimes; behind a gate if there are to be no threads besides.
+    /// Tasks on these runtimes, behind a gate if there must be no other threads.
     pub(crate) fn new(selling: Handle, watching: Handle, gate: Option<Gate>) -> Tasks {
         let sells_with_one_thread = selling.metrics().num_workers() == 1;
         Tasks {
@@ -99,7 +99,7 @@ impl Tasks {
         }
     }
 
-    /// Whether there are to be no threads besides.
+    /// Whether there must be no other threads.
     pub(crate) fn only(&self) -> bool {
         self.all.is_some()
     }
@@ -132,7 +132,7 @@ impl Tasks {
         running.push(task.abort_handle());
     }
 
-    /// Ends every task where it stands, if everything is a task.
+    /// Aborts every task, if everything is a task.
     pub(crate) fn abort(&self) {
         if let Some(all) = &self.all {
             all.running.lock().drain(..).for_each(|task| task.abort());

@@ -1,4 +1,4 @@
-//! Wake-ups that entities asked for because of something under way: not of committed state, so they need no log.
+//! Wake-ups that entities asked for because of something under way. They do not come from committed state, so they need no log.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) const SLOT_MS: u64 = 10;
 #[derive(Default)]
 pub(crate) struct Timers {
     slots: Mutex<BTreeMap<u64, Vec<Entity>>>,
-    /// When the replication is to be woken for quiet proposals.
+    /// When the replication must be woken for quiet proposals.
     nudge_ms: Mutex<Option<u64>>,
     /// The first wake-up is earlier than it was.
     pub(crate) earlier: Notify,

@@ -1,8 +1,8 @@
-//! Counts of messages and turns of an entity that are under way. Senders, the actor and the relay update them. Its
-//! orders of memory are tried exhaustively in `tests/loom`.
+//! Counts of messages and turns of an entity that are under way. Senders, the actor and the relay update them. `tests/loom` tries
+//! their memory orders exhaustively.
 //!
-//! Counters are read by writing to them (nothing is added): a plain read may be older than what the other side has written
-//! since, and both sides would leave the next step to the other one.
+//! Counters are read by adding nothing to them. A plain read may be older than a write of the other side, and both sides would
+//! leave the next step to the other one.
 
 use super::sync::{AtomicBool, AtomicUsize, Ordering};
 
@@ -13,12 +13,12 @@ pub(crate) struct UnderWay {
     queued: AtomicUsize,
     /// Turns of the entity proposed and not yet applied.
     in_flight: AtomicUsize,
-    /// The actor is to be told when nothing is in flight.
+    /// The actor must be notified when nothing is in flight.
     waits: AtomicBool,
 }
 
 impl UnderWay {
-    /// A message is sent. Under the lock under which actors leave: one that leaves has seen every message.
+    /// A message is sent. Called under the lock under which actors leave, so that one that leaves has seen every message.
     pub(crate) fn message_sent(&self) {
         self.queued.fetch_add(1, Ordering::AcqRel);
     }
@@ -28,7 +28,7 @@ impl UnderWay {
         self.queued.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether no message waits for the entity. Under the lock under which messages are sent.
+    /// Whether no message waits for the entity. Called under the lock under which messages are sent.
     #[must_use]
     pub(crate) fn has_no_messages(&self) -> bool {
         self.queued.fetch_add(0, Ordering::AcqRel) == 0
@@ -39,7 +39,7 @@ impl UnderWay {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A turn is applied, and all that waited for it is carried out. Whether the actor is to be told.
+    /// A turn is applied, and all that waited for it is carried out. Returns whether the actor must be notified.
     #[must_use]
     pub(crate) fn turn_settled(&self) -> bool {
         self.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 && self.waits.load(Ordering::Acquire)
@@ -53,12 +53,12 @@ impl UnderWay {
         self.in_flight.fetch_add(0, Ordering::AcqRel) == 0
     }
 
-    /// The actor need not be told any more.
+    /// The actor need not be notified any more.
     pub(crate) fn stop_waiting(&self) {
         self.waits.swap(false, Ordering::AcqRel);
     }
 
-    /// Whether no message is on its way and nothing is in flight. Under the lock under which messages are sent.
+    /// Whether no message is on its way and nothing is in flight. Called under the lock under which messages are sent.
     #[must_use]
     pub(crate) fn is_idle(&self) -> bool {
         self.queued.fetch_add(0, Ordering::AcqRel) == 0 && self.in_flight.fetch_add(0, Ordering::AcqRel) == 0

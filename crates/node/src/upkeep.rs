@@ -1,13 +1,13 @@
-//! What is done on a node from time to time: timers fire, idle actors leave, counters are read.
+//! The periodic work of a node: timers fire, idle actors leave, counters are read.
 
 use std::{sync::Weak, time::Duration};
 
 use crate::{shard_lead::EntityMessage, shared::Shared, timers::SLOT_MS};
 
-/// How often each shard's idle actors are looked for, in milliseconds. The shards take turns: letting all go at once
+/// How often each shard's idle actors are looked for, in milliseconds. The shards take turns, because letting all go at once
 /// would hold up selling for some milliseconds.
 const SWEEP_MS: u64 = 1_000;
-/// More actors than this cost more memory than their entities: they are let go sooner.
+/// More actors than this cost more memory than their entities, so they are let go sooner.
 const ACTORS_CROWD: usize = 16_384;
 /// How long an actor of a crowd may be idle, in milliseconds.
 const CROWDED_IDLE_MS: u64 = 250;
@@ -46,8 +46,8 @@ pub(crate) async fn run(weak: Weak<Shared>) {
     }
 }
 
-/// Tells actors of a shard that were not used for a while to leave their entity. The order does not matter: each
-/// decides by itself.
+/// Tells actors of a shard that were not used for a while to leave their entity. The order does not matter, because each decides
+/// by itself.
 fn sweep(shared: &Shared, shard: usize, now_ms: u64) {
     let leader_state = shared.shards[shard].leader_state.lock();
     let crowded = leader_state.actors.len() * shared.shards.len() > ACTORS_CROWD;

@@ -1,4 +1,4 @@
-//! What the feeds are told of the shards' committed state: as it is when a feed begins, and what each turn changes.
+//! The shards' committed state for the feeds: the state when a feed begins, and the changes of each turn.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -15,20 +15,20 @@ use boxoffice_storage::history::HistoryStoreError;
 
 use crate::{pending_commit::PendingCommit, shard_lead::Shards};
 
-/// What two bits of a map say.
+/// The seat states of two bits of a map.
 const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];
 
 /// Purchases that one turn is asked for.
 const PURCHASES_MAX: u32 = 1_000;
 
-/// Where committed entities are: the shards, and the store of those that have left memory.
+/// The places of committed entities: the shards, and the store of those that have left memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Committed<'a> {
     pub(crate) shards: &'a Shards,
     pub(crate) replication: &'a Replication<PendingCommit>,
 }
 
-/// The purchases of a customer of this node after a cursor; none of another one.
+/// The purchases of a customer of this node after a cursor. None of a customer elsewhere.
 pub(crate) fn purchases(at: Committed<'_>, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
     let entity = Entity::Customer(customer.clone());
     let in_memory = at.shards.of(&entity).state.replica.lock().kept.get(&entity);
@@ -41,7 +41,7 @@ pub(crate) fn purchases(at: Committed<'_>, customer: &Id, after: u64, limit: u32
     }
 }
 
-/// How a feed of an entity of this node begins; from exactly this state on its commits are handed in.
+/// The initial state of a feed of an entity of this node. From exactly this state on its commits are handed in.
 pub(crate) fn begin_at(
     at: Committed<'_>,
     entity: &Entity,
@@ -58,8 +58,8 @@ pub(crate) fn begin_at(
     if !may_rest(entity) {
         return None;
     }
-    // Before it is looked for elsewhere: whatever is committed from here on is handed in, and what is at rest is not
-    // older than this.
+    // The watch begins before the store is read. So every later commit is handed in, and the stored state is not older than
+    // this moment.
     begin(&mut replica.watched, entity.clone());
     drop(replica);
     let found = resting(at, entity).as_deref().and_then(beginning);
@@ -79,7 +79,7 @@ fn may_rest(entity: &Entity) -> bool {
     }
 }
 
-/// An entity that has left memory.
+/// The stored state of an entity that has left memory.
 fn resting(at: Committed<'_>, entity: &Entity) -> Option<Arc<State>> {
     match at.replication.history.get(at.shards.of(entity).id, entity) {
         Ok(stored) => stored.map(|stored| stored.state),
@@ -92,7 +92,7 @@ fn resting(at: Committed<'_>, entity: &Entity) -> Option<Arc<State>> {
     }
 }
 
-/// What a feed of an entity begins with; `None` if there is nothing of it to watch.
+/// The initial state of an entity's feed. `None` if there is nothing of it to watch.
 fn beginning(state: &State) -> Option<InitialState> {
     Some(match state {
         State::Session(session) => InitialState::Session(session.map()),
@@ -106,7 +106,7 @@ fn beginning(state: &State) -> Option<InitialState> {
     })
 }
 
-/// A watched entity before a turn: as much of it as tells afterwards what the turn changed.
+/// A watched entity before a turn, as far as it is needed to find the change.
 pub(crate) enum Before {
     Session(MapView),
     /// A product or a cart at this version.
@@ -118,7 +118,7 @@ pub(crate) enum Before {
 }
 
 impl Before {
-    /// The entity as it is before these events; `None` if they begin it: an entity that does not exist is not watched.
+    /// The entity as it is before these events. `None` if they begin it, because an entity that does not exist is not watched.
     pub(crate) fn of(kept: &StateMap, entity: &Entity, events: &[Event]) -> Option<Before> {
         let Some(state) = kept.get(entity) else {
             return matches!(entity, Entity::Customer(_)).then_some(Before::Customer(0));
@@ -141,7 +141,7 @@ impl Before {
         })
     }
 
-    /// What is different now that the turn is applied; `None` if nothing that is watched.
+    /// The change by the turn. `None` if nothing that is watched has changed.
     pub(crate) fn commit(self, kept: &StateMap, entity: Entity) -> Option<Commit> {
         let state = kept.get(&entity)?;
         let to = state.version();

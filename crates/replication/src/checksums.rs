@@ -1,7 +1,8 @@
-//! Checksums of what the replicas of one shard made of the same entries: they find a replica whose state differs from the others'.
+//! Checksums of the states that the replicas of one shard have after the same entries. They find a replica whose state differs
+//! from the others.
 //!
-//! Ended carts leave memory at another moment on each node, so a checksum is of the entities that one entry changed, as they are
-//! right after it. Such an entity is in memory on every replica, and its bytes follow from the log alone.
+//! Ended carts leave memory at different moments on each node. So a checksum covers only the entities that one entry changed, as
+//! they are right after it. Such an entity is in memory on every replica, and its bytes follow from the log alone.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +10,15 @@ use boxoffice_core::{id::hash64, packing, state_map::Cut};
 use boxoffice_shard::{Members, NodeId, ReplicaId, ShardId};
 use serde::{Deserialize, Serialize};
 
-/// Checksums of one replica that are kept; older ones are forgotten. Replicas are hardly ever more sampled entries apart.
+/// Checksums of one replica that are kept. Older ones are forgotten. Replicas are hardly ever more sampled entries apart.
 const KEPT_MAX: usize = 256;
 
-/// Nodes of different versions compare nothing: a field that only one of them writes would differ.
+/// Nodes of different versions compare nothing, because a field that only one of them writes would differ.
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
-/// What a replica has after one entry.
+/// The checksum of a replica's state after one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checksum {
-    /// The shard.
     pub shard: ShardId,
     /// The entry.
     pub index: u64,
@@ -26,7 +26,7 @@ pub struct Checksum {
     pub sum: u64,
 }
 
-/// The checksum of these entities; `scratch` is memory to write them into.
+/// The checksum of these entities. `scratch` is memory to write them into.
 pub(crate) fn sum(cut: &Cut, scratch: &mut Vec<u8>) -> u64 {
     let bytes = packing::append(cut, std::mem::take(scratch));
     let sum = hash64(&bytes);
@@ -44,28 +44,28 @@ pub(crate) fn nodes(members: &Members) -> impl Iterator<Item = NodeId> {
     nodes.into_iter()
 }
 
-/// What came of comparing this replica with others at one entry.
+/// The result of comparing this replica with others at one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
-    /// With how many others.
+    /// The number of others that it was compared with.
     pub(crate) pairs: u64,
-    /// Those of them that have another checksum, and which.
+    /// The others with another checksum, and that checksum.
     pub(crate) different: Vec<(NodeId, u64)>,
-    /// This replica's checksum and the one of a majority of the voters, if that is another: this replica is wrong.
+    /// This replica's checksum and that of a majority of the voters, if they differ. Then this replica is wrong.
     pub(crate) outvoted: Option<(u64, u64)>,
 }
 
-/// The last checksums of one shard: this replica's and the others'.
+/// The last checksums of one shard, of this replica and of the others.
 #[derive(Debug, Default)]
 pub(crate) struct ShardChecksums {
     own: BTreeMap<u64, u64>,
     others: BTreeMap<NodeId, BTreeMap<u64, u64>>,
-    /// The operator was told of a difference: once is enough.
+    /// A difference was logged. Once is enough.
     pub(crate) is_told: bool,
 }
 
 impl ShardChecksums {
-    /// This replica has applied an entry; others may have before it.
+    /// This replica has applied an entry. Others may have done so before.
     pub(crate) fn applied(&mut self, index: u64, sum: u64, members: &Members) -> Compared {
         self.others.retain(|node, _| nodes(members).any(|member| member == *node));
         self.own.insert(index, sum);
@@ -74,7 +74,7 @@ impl ShardChecksums {
         compared
     }
 
-    /// Another node has applied an entry; this replica may have before it. A node without a replica is ignored.
+    /// Another node has applied an entry. This replica may have done so before. A node without a replica is ignored.
     pub(crate) fn heard(&mut self, from: NodeId, index: u64, sum: u64, members: &Members) -> Compared {
         if nodes(members).all(|member| member != from) {
             return Compared::default();
@@ -90,7 +90,7 @@ impl ShardChecksums {
         self.own.get(&index).copied()
     }
 
-    /// Compares with those for which `is_new` is true. The vote counts all.
+    /// Compares with the nodes for which `is_new` is true. The vote counts all nodes.
     fn compare(&self, index: u64, is_new: impl Fn(NodeId) -> bool, members: &Members) -> Compared {
         let Some(&own) = self.own.get(&index) else { return Compared::default() };
         let sums = || self.others.iter().filter_map(|(node, sums)| Some((*node, *sums.get(&index)?)));

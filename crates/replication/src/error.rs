@@ -1,4 +1,4 @@
-//! Why the replication cannot start, or cannot go on. For the operator: reason and remedy.
+//! Errors of the replication, with what the operator should do.
 
 use std::path::PathBuf;
 
@@ -21,61 +21,52 @@ pub enum ReplicationError {
     /// A snapshot cannot be read or written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// What has left memory cannot be read or written, or does not belong to the rest.
+    /// The store of ended entities cannot be read or written, or does not fit the rest.
     #[error(transparent)]
     HistoryStore(#[from] HistoryStoreError),
     /// The directory of old segments cannot be used.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// What is on disk does not fit together.
+    /// The data on disk does not fit together.
     #[error("the data directory does not fit together: {0}")]
     Restore(#[from] RestoreError),
-    /// A snapshot holds something else than its checksum promised.
+    /// A snapshot with a valid checksum cannot be decoded.
     #[error("the snapshot of shard {shard} cannot be understood: {why}; was it written by a newer version?")]
-    BadSnapshot {
-        /// The shard.
-        shard: ShardId,
-        /// What is wrong.
-        why: String,
-    },
-    /// There is nothing to look into.
+    BadSnapshot { shard: ShardId, why: String },
+    /// There is no data directory to inspect.
     #[error("{} is no data directory; start a node with `boxoffice serve --data-dir` to make one", .dir.display())]
     NoDataDirectory {
-        /// Where it was looked for.
+        /// The directory that was given.
         dir: PathBuf,
     },
-    /// A record of the log holds something else than its checksum promised.
+    /// A record of the log with a valid checksum cannot be decoded.
     #[error("record {seq} of the log cannot be understood: {why}; was it written by a newer version?")]
     UndecodableRecord {
         /// The record.
         seq: u64,
-        /// What is wrong.
         why: String,
     },
     /// A committed entry cannot be understood.
     #[error("entry {index} of shard {shard} cannot be understood: {why}; was it written by a newer version?")]
     Undecodable {
-        /// The shard.
         shard: ShardId,
         /// The entry.
         index: u64,
-        /// What is wrong.
         why: String,
     },
-    /// What a leader decided on is not what its log led to.
+    /// The log led to another version than the leader had decided for.
     #[error(
         "entry {index} of shard {shard} leaves {entity} at version {found} and was decided for version {decided}; this node stops before it could answer wrongly: keep its data directory and report this"
     )]
     Diverged {
-        /// The shard.
         shard: ShardId,
         /// The entry.
         index: u64,
-        /// Whose turn it is.
+        /// The entity that the turn changed.
         entity: Entity,
         /// The version of the committed state.
         found: u64,
-        /// The version that its actor said.
+        /// The version that its actor decided for.
         decided: u64,
     },
     /// A majority of a shard's voters has another state than the replica here.
@@ -83,11 +74,10 @@ pub enum ReplicationError {
         "entry {index} of shard {shard} left a state with checksum {own:016x} here and {voted:016x} on a majority of the replicas; this node stops before it could answer wrongly: keep its data directory and report this, then replace the node as one that has lost its disk"
     )]
     Outvoted {
-        /// The shard.
         shard: ShardId,
         /// The entry.
         index: u64,
-        /// The checksum of what it changed here.
+        /// The checksum of the entities that it changed here.
         own: u64,
         /// The checksum that the majority has.
         voted: u64,
@@ -96,19 +86,14 @@ pub enum ReplicationError {
     #[error(
         "shard {shard} is broken: {why}; this node stops before it could answer wrongly: keep its data directory and report this"
     )]
-    Broken {
-        /// The shard.
-        shard: ShardId,
-        /// What is wrong.
-        why: FatalError,
-    },
+    Broken { shard: ShardId, why: FatalError },
     /// A thread or runtime could not be started.
     #[error("the operating system gives no {0}; raise the limits of threads and files")]
     Resources(String),
-    /// The directory's replica was removed from this node: it is no member of its cluster any more.
+    /// The directory's replica was removed from this node, which is no longer a member of its cluster.
     #[error("the directory of the cluster was removed from this node")]
     DirectoryRemoved,
-    /// The owner had it end, for a reason of its own.
+    /// The owner ended the replication, for a reason of its own.
     #[error("{0}")]
     Owner(Box<dyn std::error::Error + Send + Sync>),
 }

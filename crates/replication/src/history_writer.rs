@@ -1,4 +1,5 @@
-//! The history writer, a thread or a task, takes what leaves: entities into the store, and segments of the log into archives.
+//! The history writer, a thread or a task. It writes entities that leave memory into the store, and segments of the log
+//! into archives.
 
 use std::{
     collections::VecDeque,
@@ -21,11 +22,11 @@ use crate::{
 
 /// Entities of one batch.
 const BATCH: usize = 512;
-/// What was written is synced after this number of entities …
+/// The store is synced after this number of written entities …
 const SYNC_ENTITIES: usize = 4_096;
-/// … or of milliseconds: until then they are in memory as well.
+/// … or after this many milliseconds. Until then the entities are in memory as well.
 const SYNC_MS: u64 = 250;
-/// Milliseconds between pieces of the scan that fills the filter: it reads the whole store, and the node has other work.
+/// Milliseconds between pieces of the scan that fills the filter. The scan reads the whole store, and the node has other work.
 const FILL_MS: u64 = 1;
 /// Milliseconds between attempts on a full disk.
 const RETRY_MS: u64 = 1_000;
@@ -37,27 +38,27 @@ const ARCHIVE_REST_MS_MAX: u64 = 10_000;
 /// If more segments wait, they do not rest, because they take room on the disk.
 const ARCHIVE_WAITING_MAX: usize = 8;
 
-/// What the history writer is told.
+/// An order to the history writer.
 pub(crate) enum Order {
-    /// These may leave memory. The queue has no bound of its own: what is in it is in memory anyway, and a full disk stops
-    /// selling.
+    /// These entities may leave memory. The queue has no bound of its own, because they are in memory anyway and a full disk
+    /// stops selling.
     Leave(ShardId, Vec<EvictionCandidate>),
-    /// The shard has no replica here any more: its records go, some at a time.
+    /// The shard has no replica here any more. Its records are removed, some at a time.
     Clear(ShardId),
-    /// This segment of the log is needed no more: archive it, then say so.
+    /// This segment of the log is no longer needed. Archive it, then report it.
     Archive(u64),
-    /// Write down what other nodes have said of their disks.
+    /// Save the durable positions of other nodes.
     Neighbours,
 }
 
-/// The way to the history writer; it ends when this is dropped.
+/// The queue of the history writer, which ends when this is dropped.
 pub(crate) struct HistoryWriter(Arc<Inbox<Order>>);
 
 impl HistoryWriter {
     /// Starts it.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// No thread can be started.
     pub(crate) fn start<T: Ticket>(
         replication: &Arc<Replication<T>>,
         runner: &Runner,
@@ -84,7 +85,7 @@ impl HistoryWriter {
         Ok(HistoryWriter(orders))
     }
 
-    /// Hands in an order.
+    /// Queues an order.
     pub(crate) fn order(&self, order: Order) {
         self.0.push(order);
     }
@@ -101,28 +102,28 @@ struct Work<T> {
     orders: Arc<Inbox<Order>>,
     /// To be written, in order.
     batches: Vec<(ShardId, Vec<EvictionCandidate>)>,
-    /// Written since the last sync: to be written again if the store fails before the next.
+    /// Written since the last sync. Written again if the store fails before the next sync.
     written: Vec<(ShardId, Vec<EvictionCandidate>)>,
     segments: ArchiveQueue,
-    /// Shards whose records go.
+    /// Shards whose records are to be removed.
     clears: Vec<ShardId>,
     /// The filter lacks records that the store had at the start.
     fills: bool,
-    /// When the first of `written` was.
+    /// When the first of `written` was written.
     written_ms: u64,
-    /// The store's failures when the first of `written` was.
+    /// The store's failures when the first of `written` was written.
     failures: u64,
 }
 
-/// How a step went.
+/// The result of a step.
 enum Went {
     /// Something may be left to do at once.
     On,
-    /// Wait so long, unless an order comes.
+    /// Wait for this many milliseconds, unless an order comes.
     Wait(u64),
 }
 
-/// How long the history writer waits for orders when there is nothing to be done without one.
+/// How long the history writer waits for orders when there is nothing else to do.
 const FOREVER: Duration = Duration::MAX;
 
 impl<T: Ticket> Work<T> {
@@ -154,9 +155,9 @@ impl<T: Ticket> Work<T> {
         }
     }
 
-    /// Takes orders and does one piece of work; how long to wait for more, `None` at the end.
+    /// Takes orders and does one piece of work. Returns how long to wait for more orders, `None` at the end.
     fn turn(&mut self, taken: &mut Vec<Order>) -> Option<Duration> {
-        // Without the replication nothing can be forgotten; the next start begins again.
+        // Without the replication nothing can be evicted. The next start begins again.
         if taken.is_empty() && self.orders.is_closed() {
             return None;
         }
@@ -164,7 +165,7 @@ impl<T: Ticket> Work<T> {
         for order in taken.drain(..) {
             match order {
                 Order::Neighbours => {
-                    // Without it an old copy of a disk is recognised by who does not start again in between.
+                    // If this fails, only nodes that do not restart meanwhile can detect an old copy of a disk.
                     if let Err(error) =
                         replication.directory.save_peer_positions(&*replication.world.disk, &replication.peer_positions)
                     {
@@ -174,7 +175,7 @@ impl<T: Ticket> Work<T> {
                 Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),
                 Order::Archive(number) => self.segments.queue.push_back(number),
                 Order::Clear(shard) => {
-                    // What left a replica that is gone need not be kept.
+                    // Entities of a removed replica need not be kept.
                     self.batches.retain(|(of, _)| *of != shard);
                     self.clears.push(shard);
                 }
@@ -194,7 +195,7 @@ impl<T: Ticket> Work<T> {
         }
     }
 
-    /// One piece of work; the node may go on for a while without it, but never goes on from a failure.
+    /// Does one piece of work. The node may go on for a while without it, but never after a failure.
     fn step(&mut self, replication: &Replication<T>) -> Result<Went, ReplicationError> {
         let now_ms = replication.world.clock.monotonic_ms();
         let (went, is_full) = match self.write(replication, now_ms) {
@@ -219,7 +220,7 @@ impl<T: Ticket> Work<T> {
         }
         match self.clear(replication)? {
             Some(cleared) => Ok(cleared),
-            // Between pieces of the scan the full disk would be tried again each time.
+            // The scan pauses, because each of its pieces would try the full disk again.
             None if is_full => Ok(Went::Wait(ms)),
             None => Ok(Went::Wait(self.fill(replication).map_or(ms, |fill_ms| fill_ms.min(ms)))),
         }
@@ -233,8 +234,8 @@ impl<T: Ticket> Work<T> {
             && !self.fills
     }
 
-    /// Removes some records of a shard that is elsewhere now, if there is one; when nothing else is to be done. What does not
-    /// go before the node ends goes after its next start.
+    /// Removes some records of a shard that has moved away, if there is one and nothing else is due. Records that are left when
+    /// the node ends are removed after its next start.
     fn clear(&mut self, replication: &Replication<T>) -> Result<Option<Went>, ReplicationError> {
         let Some(&shard) = self.clears.first() else { return Ok(None) };
         match replication.history.remove_some(shard) {
@@ -246,7 +247,8 @@ impl<T: Ticket> Work<T> {
         Ok(Some(Went::On))
     }
 
-    /// Adds some records to the filter, when nothing else is to be done; when to go on, `None` if there are no more.
+    /// Adds some records to the filter, when nothing else is due. Returns after how many milliseconds to go on, `None` if there
+    /// are no more.
     fn fill(&mut self, replication: &Replication<T>) -> Option<u64> {
         if !self.fills {
             return None;
@@ -259,7 +261,7 @@ impl<T: Ticket> Work<T> {
             }
             Err(HistoryStoreError::Store(error)) if error.is_full() => Some(RETRY_MS),
             Err(error) => {
-                // A lookup that needs what cannot be read ends the node, as it would without a filter.
+                // A lookup that needs the unreadable part ends the node, as it would without a filter.
                 tracing::error!(%error, "the store cannot be read as a whole: lookups of new entities stay slow");
                 self.fills = false;
                 None
@@ -292,21 +294,20 @@ impl<T: Ticket> Work<T> {
         if replication.history.failures() == self.failures {
             self.forget(replication)?;
         } else {
-            // A snapshot that was coming in ran out of room meanwhile.
+            // An incoming snapshot has run out of room meanwhile.
             self.write_again(replication);
         }
         Ok(Went::On)
     }
 
-    /// None of what was written and not synced counts as written.
+    /// Everything that was written and not synced is to be written again.
     fn write_again(&mut self, replication: &Replication<T>) {
         replication.history.will_rewrite();
         let again = std::mem::take(&mut self.written);
         self.batches.splice(0..0, again);
     }
 
-    /// How many of those that wait are written in one batch: what left in one turn of the replication, of all its shards. One that
-    /// is too large is cut.
+    /// How many waiting batches are written at once, [`BATCH`] entities at most. A first batch that is too large is cut.
     fn next_batch(&mut self) -> usize {
         let (shard, first) = &mut self.batches[0];
         if first.len() > BATCH {
@@ -321,7 +322,7 @@ impl<T: Ticket> Work<T> {
         fits.count()
     }
 
-    /// What is durable in the store is taken out of memory, and snapshots cut from now on rest on the store.
+    /// Evicts durable entities from memory. Snapshots cut from now on depend on the store.
     fn forget(&mut self, replication: &Replication<T>) -> Result<(), HistoryStoreError> {
         for (shard, leaving) in self.written.drain(..) {
             let batches = replication.history.shard(shard)?.batches;
@@ -343,8 +344,8 @@ impl<T: Ticket> Work<T> {
         }
     }
 
-    /// Archives the oldest segment that waits; `false` if it must wait for room on the disk. One that cannot be read is
-    /// given up: nothing but its history is lost.
+    /// Archives the oldest waiting segment. `false` if it must wait for room on the disk. A segment that cannot be read is given
+    /// up, and only its history is lost.
     fn archive(&mut self, replication: &Replication<T>, number: u64) -> Result<bool, ReplicationError> {
         let begun_ms = replication.world.clock.monotonic_ms();
         match replication.archives.archive(&replication.log_dir, number, replication.config.history_archive_bytes) {
@@ -370,12 +371,12 @@ struct ArchiveQueue {
     rests_until_ms: u64,
 }
 
-/// What the queue is to do.
+/// The next step of the queue.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// Archive this segment.
     Archive(u64),
-    /// Nothing for so many milliseconds.
+    /// Nothing for this many milliseconds.
     Rest(u64),
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! The way into one of the node's loops: everything that wants something of it, in order.
+//! The queue of messages for one of the node's loops, in order.
 
 use std::{
     pin::pin,
@@ -12,14 +12,14 @@ use tokio::{sync::Notify, time::sleep};
 
 use crate::queue::Queue;
 
-/// A queue with one reader, a thread or a task, that sleeps while it is empty. What may be in it is bounded by its
-/// writers: in the replication's by admission, every command under way having at most a few inputs there.
+/// A queue with one reader, a thread or a task, that sleeps while it is empty. Its writers bound it. In the replication,
+/// admission does so, because every command under way has at most a few inputs there.
 pub(crate) struct Inbox<M> {
     queue: Queue<M>,
     reader: OnceLock<Reader>,
 }
 
-/// Who reads.
+/// The reader of an inbox.
 enum Reader {
     Thread(Thread),
     Task(Notify),
@@ -39,27 +39,27 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// Adds one message that can wait: it stands in the order of all, and is read with the next one that cannot, or after
-    /// [`Inbox::nudge`].
+    /// Adds one message that can wait. It keeps its place in the order, and is read with the next message that cannot wait, or
+    /// after [`Inbox::nudge`].
     pub(crate) fn push_quietly(&self, message: M) {
         self.queue.push_quietly(message);
     }
 
-    /// Wakes the reader if it sleeps although something waits.
+    /// Wakes the reader if it sleeps although messages wait.
     pub(crate) fn nudge(&self) {
         if self.queue.nudge() {
             self.wake();
         }
     }
 
-    /// Says that nothing more will come.
+    /// Closes the inbox. No further message will come.
     pub(crate) fn close(&self) {
         if self.queue.close() {
             self.wake();
         }
     }
 
-    /// The reader has ended: what waits and what is still to come is dropped.
+    /// The reader has ended. Waiting and further messages are dropped.
     pub(crate) fn end(&self) {
         self.queue.end();
     }
@@ -73,12 +73,12 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// Whether nothing more will come; what is in the queue may still be taken.
+    /// Whether the inbox is closed. Messages in the queue may still be taken.
     pub(crate) fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// Moves everything into `into`; waits for the first message at most `wait`. Only the one reading thread calls this.
+    /// Moves everything into `into`. Waits for the first message for at most `wait`. Only the one reading thread calls this.
     pub(crate) fn take(&self, into: &mut Vec<M>, wait: Duration) {
         self.reader.get_or_init(|| Reader::Thread(thread::current()));
         if self.falls_asleep(into, wait) {
@@ -87,7 +87,7 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// As [`Inbox::take`], for a reader that is a task. Others on its runtime have their turn even if it does not wait.
+    /// As [`Inbox::take`], for a reader that is a task. Other tasks of its runtime get a turn even if it does not wait.
     pub(crate) async fn taken(&self, into: &mut Vec<M>, wait: Duration) {
         let Reader::Task(notify) = self.reader.get_or_init(|| Reader::Task(Notify::new())) else {
             unreachable!("an inbox is read by a thread or by a task");
@@ -105,7 +105,7 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// Takes what is there; if that is nothing, announces that the reader is going to sleep.
+    /// Takes all messages. If there are none, announces that the reader is going to sleep. Returns whether it is.
     fn falls_asleep(&self, into: &mut Vec<M>, wait: Duration) -> bool {
         if wait.is_zero() {
             self.queue.take(into);
@@ -114,13 +114,13 @@ impl<M> Inbox<M> {
         self.queue.falls_asleep(into)
     }
 
-    /// Moves everything into `into`; `false` if there is nothing.
+    /// Moves everything into `into`. `false` if there is nothing.
     pub(crate) fn take_now(&self, into: &mut Vec<M>) -> bool {
         self.queue.take(into)
     }
 }
 
-/// Waits as long as a simulated disk says that it would have taken.
+/// Waits as long as the calls to a simulated disk would have taken.
 pub(crate) async fn wait_for_disk(disk: &dyn Disk) {
     let delay = disk.take_delay();
     if !delay.is_zero() {

@@ -1,5 +1,5 @@
-//! Looking into a data directory that no node has open. Nothing that a node keeps in it is changed; the store of what has left
-//! memory is opened for it, and may tidy its own files.
+//! Inspects a data directory that no node has open. Nothing that a node keeps in it is changed. The store of ended entities is
+//! opened for it, and may tidy its own files.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -23,46 +23,43 @@ use bytes::Bytes;
 
 use crate::error::ReplicationError;
 
-/// What a data directory holds.
+/// The content of a data directory.
 pub struct Inspection {
-    /// Whose it is.
+    /// The owner of the directory.
     pub identity: Identity,
-    /// What the log says of itself.
+    /// The result of reading the log.
     pub recovery: Recovery,
     /// By shard.
     pub shards: Vec<InspectedShard>,
-    /// Snapshots that were passed over, and why.
+    /// Damaged snapshots that were skipped, and why.
     pub warnings: Vec<String>,
 }
 
 /// One shard on disk.
 pub struct InspectedShard {
-    /// Its number.
     pub shard: ShardId,
-    /// The last entry in its newest snapshot; 0 without one.
+    /// The last entry in its newest snapshot. 0 without one.
     pub snapshot: u64,
-    /// The last entry in the log; the snapshot's if there is none.
+    /// The last entry in the log, or the snapshot's if there is none.
     pub last: u64,
-    /// What its entities outside the store add up to, with every entry of the log applied. A cluster's last entries may not be
+    /// The sums of its entities outside the store, with every entry of the log applied. A cluster's last entries may not be
     /// committed. An entity that left after the snapshot is in both sums.
     pub audit: ShardAudit,
-    /// What its entities in the store add up to.
+    /// The sums of its entities in the store.
     pub left: Totals,
 }
 
 /// One turn of the log.
 pub struct InspectedTurn {
     pub shard: ShardId,
-    /// In which entry.
+    /// The place of its entry.
     pub position: Position,
     pub at: Timestamp,
-    /// Of which entity.
     pub entity: Entity,
-    /// What happened.
     pub events: Vec<Event>,
 }
 
-/// Reads the data directory at `dir` and hands every turn that is still in the log to `see`, shard by shard.
+/// Reads the data directory at `dir` and passes every turn that is still in the log to `see`, shard by shard.
 ///
 /// # Errors
 /// As a node that would start from it, or that there is no data directory.
@@ -122,7 +119,7 @@ fn open_history(world: &World, dir: &Path, identity: &Identity) -> Result<Option
     Ok(Some(HistoryStore::open(&*world.stores, &store, &StoreSettings::default(), identity.disk, &[])?))
 }
 
-/// An entry replaces what was written at its place and after it before.
+/// An entry replaces everything that was written before at its place and after it.
 fn keep_entry(entries: &mut BTreeMap<(ShardId, u64), (Position, Bytes)>, record: Record) {
     if let Record::Entry { shard, position, kind, payload } = record {
         let replaced: Vec<_> =
@@ -148,7 +145,7 @@ fn apply(
         let (entity, _, events) = codec::decode(turn).map_err(undecodable)?;
         let turn = InspectedTurn { shard, position, at: Timestamp(stamp.true_ms()), entity, events };
         see(&turn);
-        // As a node that starts from it: see `history`.
+        // As at the start of a node (see `history`).
         if !kept.contains(&turn.entity)
             && let Some((replay, history)) = &mut replay
             && replay.reload(history, kept, position.index, (&turn.entity, &turn.events))? == ReplayOutcome::Already

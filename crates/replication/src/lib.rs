@@ -1,8 +1,8 @@
-//! Replication of the shards: what the node decides becomes durable, committed and applied.
+//! Replication of the shards. It makes the node's decisions durable, commits them and applies them.
 //!
 //! A [`Replicator`](replicator::Replicator) is a loop that steps raft ([`boxoffice_shard`]), writes and syncs the log, applies
 //! committed entries to the [shards' states](shard_state::ShardState), and keeps log, snapshots and history in order. It takes
-//! [`Input`](replicators::Input) and tells its [`Owner`](owner::Owner) by [`Event`](owner::Event) what came of it. It knows no
+//! [`Input`](replicators::Input) and reports the results to its [`Owner`](owner::Owner) as [`Event`](owner::Event)s. It knows no
 //! client and no actor.
 
 pub mod checksums;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-/// What the replication counts.
+/// The counters of the replication.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Passes that wrote something.
@@ -27,7 +27,7 @@ pub struct Metrics {
     pub history_syncs: AtomicU64,
     /// Segments of the log that were archived.
     pub archived: AtomicU64,
-    /// Frames of other nodes that were dropped: too many waited, or they could not be understood.
+    /// Frames of other nodes that were dropped, because too many waited or they could not be decoded.
     pub peer_frames_dropped: AtomicU64,
     /// Pieces of snapshots sent to other nodes.
     pub stream_pieces: AtomicU64,

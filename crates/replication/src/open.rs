@@ -1,4 +1,4 @@
-//! What is on disk, read back at the start.
+//! Reads the data directory back at the start.
 
 use std::sync::{
     Arc,
@@ -36,12 +36,12 @@ pub(crate) struct Restored<T> {
     pub(crate) log: Log,
     pub(crate) replays: Vec<Replay>,
     pub(crate) snapshots_kept: Vec<SnapshotsKept>,
-    /// Shards without a replica here: their records in the store go.
+    /// Shards without a replica here. Their records in the store are removed.
     pub(crate) leftover: Vec<ShardId>,
     pub(crate) epochs: Arc<EpochTracker>,
 }
 
-/// Reads back a data directory, which is made if it is not there.
+/// Reads a data directory back, and creates it if it does not exist.
 ///
 /// # Errors
 /// The directory is in use, another node's, damaged or cannot be written.
@@ -89,7 +89,7 @@ pub(crate) fn restored<T>(
     let engines = engines(&engine_config(&config, world, &directory), division, &metas, records)?;
     let engine_of = |shard: ShardId| &engines[division.of(shard)];
     for meta in metas.iter().filter(|meta| engine_of(meta.shard).snapshot_meta(meta.shard) != Some(*meta)) {
-        // It is of a replica that is gone.
+        // The snapshot is of a replica that is gone.
         let state = &shards[usize::from(meta.shard)];
         *state.replica.lock() = Replica::default();
         state.applied.store(0, Ordering::Relaxed);
@@ -141,7 +141,7 @@ fn engine_config(config: &ReplicationConfig, world: &World, directory: &DataDire
     engine
 }
 
-/// Opens the log and reads back what the engine had written.
+/// Opens the log and reads the engine's records back.
 fn open_log(
     config: &ReplicationConfig,
     world: &World,
@@ -171,7 +171,7 @@ fn open_log(
     Ok((log, records))
 }
 
-/// The engines of the replicators, each with what was kept of its shards.
+/// The engines of the replicators, each with the snapshots and records of its shards.
 fn engines<T>(
     config: &Config,
     division: Division,
@@ -190,8 +190,8 @@ fn engines<T>(
     engines.collect()
 }
 
-/// Looks whether the store is of the same moment as snapshots and log; returns for each shard up to where it tells. What
-/// snapshots cut from now on rest on is what the store has now: it was read from there.
+/// Checks that the store is of the same moment as the snapshots and the log. Returns the replay of each shard, with the store's
+/// last log index. Snapshots cut from now on depend on all batches that the store has now.
 fn check_history(
     history: &HistoryStore,
     shards: &[Arc<ShardState>],
@@ -207,12 +207,12 @@ fn check_history(
     for record in records {
         let Some(end) = logs.get_mut(usize::from(record.shard())) else { continue };
         match record {
-            // An entry replaces what was written at its place and after it before.
+            // An entry replaces everything that was written before at its place and after it.
             Record::Entry { position, .. } => *end = position.index,
             Record::Reset { index, .. } => *end = *index,
-            // What was kept of it here tells of a log that is elsewhere now; if it comes back it brings its history along.
+            // The store's records are of a log that is elsewhere now. If the shard comes back, it brings its history along.
             Record::Gone { .. } => *end = u64::MAX,
-            // Every part of the log begins with it again; another one begins with nothing.
+            // Every part of the log begins with this record again. Another replica begins with nothing.
             Record::Replica { shard, replica } => {
                 if replicas[usize::from(*shard)].replace(*replica) != Some(*replica) {
                     *end = 0;
@@ -225,7 +225,7 @@ fn check_history(
     for state in shards {
         let at = usize::from(state.id);
         let last = ends[at].max(logs[at]);
-        // Without snapshot and entries the replica has no state yet, and the store what is left of an earlier one.
+        // Without snapshot and entries the replica has no state yet, and the store's records are left from an earlier one.
         if last > 0 {
             history.check_not_ahead(state.id, last)?;
         }
@@ -236,7 +236,7 @@ fn check_history(
     Ok(replays)
 }
 
-/// Where a damaged snapshot was passed over for an older one, the log must not insist on the newer: it is kept from the
+/// If a damaged snapshot was skipped for an older one, the log must not insist on the newer one. The log has the entries from the
 /// older one on. If entries are missing all the same, the engine says so.
 fn forget_bad_snapshots(metas: &[SnapshotMeta], records: &mut Vec<Record>) {
     records.retain(|record| match record {

@@ -1,13 +1,13 @@
-//! What the replication hands to its owner, the node.
+//! The interface between the replication and its owner, the node.
 
 use boxoffice_core::{event::Event as EntityEvent, id::Entity, state_map::StateMap};
 use boxoffice_shard::{NodeId, RejectReason, ShardId};
 
 use crate::{checksums::Checksum, error::ReplicationError, shard_state::Leadership};
 
-/// What the owner gives with a proposal or a read, and gets back with its outcome.
+/// A value that the owner gives with a proposal or a read, and gets back with its outcome.
 pub trait Ticket: Send + 'static {
-    /// The turns of the proposal, in their order there: one, two of a joint one, none of a read.
+    /// The turns of the proposal, in order. A joint proposal has two, and a read has none.
     fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>>;
 }
 
@@ -17,56 +17,47 @@ pub struct ProposedTurn<'a> {
     pub entity: &'a Entity,
     /// The entity's version after it.
     pub until: u64,
-    /// What happens, as the proposal's bytes say it. It is applied as it is, and not read from the log again.
+    /// The events, as in the proposal's bytes. They are applied directly and not decoded from the log again.
     pub events: &'a mut Vec<EntityEvent>,
 }
 
-/// What came of the replication's input, in order.
+/// The results of the replication's input, in order.
 pub enum Event<T, C> {
     /// Turns are committed and applied, and reads are safe.
     Committed {
-        /// What changed in watched entities.
+        /// Changes of watched entities.
         changes: Vec<C>,
         /// Tickets of this node, each with the index of its entry.
         settled: Vec<(T, u64)>,
     },
     /// A proposal or a read was dropped.
     Dropped {
-        /// Its shard.
         shard: ShardId,
-        /// What the owner gave with it.
         ticket: T,
         /// Whether it can have taken effect.
         why: RejectReason,
     },
     /// This node leads a shard from now on.
     BecameLeader {
-        /// The shard.
         shard: ShardId,
         /// The term and its clock.
         leadership: Leadership,
     },
     /// This node does not lead a shard any more, if it did.
-    BecameFollower {
-        /// The shard.
-        shard: ShardId,
-    },
+    BecameFollower { shard: ShardId },
     /// A shard has another leader: this node, another one, or none.
     LeaderChanged {
-        /// The shard.
         shard: ShardId,
-        /// In this term.
         term: u64,
         /// The leader, if it is known.
         leader: Option<NodeId>,
     },
-    /// An entity of a shard that this node leads has something to do: a deadline has come, or a new leader found it unfinished.
+    /// An entity of a shard that this node leads has something to do. A deadline has come, or a new leader found it unfinished.
     Due(Entity),
     /// The directory of the cluster has changed.
     DirectoryChanged,
     /// A shard that is led here has reached its target configuration.
     TargetReached {
-        /// The shard.
         shard: ShardId,
         /// The version of the configuration.
         version: u64,
@@ -77,16 +68,16 @@ pub enum Event<T, C> {
     Checksums {
         /// The other node.
         to: NodeId,
-        /// What this node has after some entries.
+        /// This node's checksums after some entries.
         checksums: Vec<Checksum>,
     },
 }
 
 /// The node, as the replication knows it. All calls come from the replicators' loops and must not block.
 pub trait Owner: Clone + Send + 'static {
-    /// What it gives with proposals.
+    /// The tickets of its proposals and reads.
     type Ticket: Ticket;
-    /// A watched entity before a turn, as far as the change must be told from it.
+    /// A watched entity before a turn, as far as it is needed to find the change.
     type Before;
     /// What a turn changed in a watched entity.
     type Change: Send;
@@ -94,16 +85,16 @@ pub trait Owner: Clone + Send + 'static {
     /// Looks at a watched entity before these events are applied.
     fn before(kept: &StateMap, entity: &Entity, events: &[EntityEvent]) -> Option<Self::Before>;
 
-    /// What changed since.
+    /// The change since `before`.
     fn change(before: Self::Before, kept: &StateMap, entity: Entity) -> Option<Self::Change>;
 
     /// A watched entity may have changed in a way that is not known here.
     fn lost(entity: Entity) -> Self::Change;
 
-    /// Commands under way on the node. Where many are, a replicator waits for company.
+    /// Commands under way on the node. If there are many, a replicator waits for more inputs.
     fn under_way(&self) -> usize;
 
-    /// Something came of the input.
+    /// Receives a result of the input.
     fn on(&self, event: Event<Self::Ticket, Self::Change>);
 
     /// The replication cannot go on.

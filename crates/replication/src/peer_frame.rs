@@ -1,6 +1,7 @@
 //! The messages of one pass for one node, as one frame of the lane of consensus.
 //!
-//! Layout: how far the sender's disk is ([`DurablePosition`]); for each message the shard (2 bytes), its length (4 bytes, both little-endian), and its bytes.
+//! Layout: the sender's [`DurablePosition`], then for each message the shard (2 bytes), its length (4 bytes, both little-endian),
+//! and its bytes.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ impl Outbox {
         frame.put_slice(&bytes);
     }
 
-    /// Everything, by node and in order, from a node of which this is true when it is sent.
+    /// All frames, by node and in order, with the sender's durable position when they are sent.
     pub(crate) fn take(&mut self, durable_position: DurablePosition) -> impl Iterator<Item = (NodeId, Bytes)> + use<> {
         let frames = std::mem::take(&mut self.frames).into_iter();
         frames.flat_map(move |(to, frames)| {
@@ -46,7 +47,7 @@ impl Outbox {
     }
 }
 
-/// Hands each message of a frame to `see`.
+/// Passes each message of a frame to `see`.
 ///
 /// # Errors
 /// The frame is cut off inside a message.

@@ -1,10 +1,10 @@
-//! What is written to the log in one pass, cut to what a segment has room for.
+//! Cuts the records of one pass into pieces that fit into a segment of the log.
 
 use boxoffice_shard::Record;
 use bytes::Bytes;
 
-/// What is written in one pass, in pieces that a segment of the log has room for: a follower that catches up is given more
-/// than that at once. No one is told of any of it before all of it is durable. A crash leaves a beginning of it.
+/// The records of one pass, in pieces that a segment of the log has room for. A follower that catches up receives more than that
+/// at once. None of it is announced before all of it is durable. A crash leaves a beginning of it.
 pub(crate) fn pieces(records: &[u8], room: usize) -> Vec<&[u8]> {
     if records.len() <= room {
         return vec![records];

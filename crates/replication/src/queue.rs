@@ -1,5 +1,5 @@
-//! A queue with one reader that sleeps while it is empty: who pushes wakes it, once. Its orders of memory are tried
-//! exhaustively in `crates/node/tests/loom`; how the reader sleeps is [`super::inbox`]'s business.
+//! A queue with one reader that sleeps while it is empty. A push wakes it, once. `crates/node/tests/loom` tries its memory orders
+//! exhaustively. How the reader sleeps is up to [`super::inbox`].
 
 use super::sync::{AtomicBool, Mutex, Ordering};
 
@@ -12,7 +12,7 @@ pub(crate) struct Queue<M> {
 
 struct Contents<M> {
     messages: Vec<M>,
-    /// The reader has ended: nothing is added any more.
+    /// The reader has ended. Nothing is added any more.
     is_over: bool,
 }
 
@@ -27,11 +27,11 @@ impl<M> Default for Queue<M> {
 }
 
 impl<M> Queue<M> {
-    /// Adds one message. Whether the reader is to be woken.
+    /// Adds one message. Returns whether the reader must be woken.
     #[must_use]
     pub(crate) fn push(&self, message: M) -> bool {
         self.push_quietly(message);
-        // The lock has shown whether the reader, which looks under it as well, sleeps: most of the time it does not.
+        // The lock has shown whether the reader, which looks under it as well, sleeps. Most of the time it does not.
         self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel)
     }
 
@@ -43,7 +43,7 @@ impl<M> Queue<M> {
         }
     }
 
-    /// The reader has ended: what is in the queue is dropped, and what is still pushed.
+    /// The reader has ended. Messages in the queue and later ones are dropped.
     pub(crate) fn end(&self) {
         let dropped = {
             let mut contents = self.contents.lock();
@@ -53,26 +53,26 @@ impl<M> Queue<M> {
         drop(dropped);
     }
 
-    /// Whether the reader sleeps although there may be something: it is to be woken.
+    /// Returns whether the reader must be woken, because it sleeps although there are messages.
     #[must_use]
     pub(crate) fn nudge(&self) -> bool {
         !self.contents.lock().messages.is_empty() && self.asleep.swap(false, Ordering::AcqRel)
     }
 
-    /// Says that nothing more will come. Whether the reader is to be woken.
+    /// Closes the queue. Returns whether the reader must be woken.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
         self.closed.swap(true, Ordering::AcqRel);
         self.asleep.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether nothing more will come; what is in the queue may still be taken.
+    /// Whether the queue is closed. Messages in it may still be taken.
     pub(crate) fn is_closed(&self) -> bool {
-        // Written, not read: a plain read may be older than what the reader has said before it.
+        // Written, not read, because a plain read may take effect before the reader's announcement that precedes it.
         self.closed.fetch_or(false, Ordering::AcqRel)
     }
 
-    /// Moves everything into `into`; `false` if there is nothing.
+    /// Moves everything into `into`. `false` if there is nothing.
     pub(crate) fn take(&self, into: &mut Vec<M>) -> bool {
         let messages = &mut self.contents.lock().messages;
         if messages.is_empty() {
@@ -86,7 +86,7 @@ impl<M> Queue<M> {
         true
     }
 
-    /// Takes what is there; if that is nothing and there will be more, announces that the reader is going to sleep. Whether
+    /// Takes all messages. If there are none and more may come, announces that the reader is going to sleep. Returns whether
     /// it is.
     #[must_use]
     pub(crate) fn falls_asleep(&self, into: &mut Vec<M>) -> bool {
@@ -102,7 +102,7 @@ impl<M> Queue<M> {
         !came
     }
 
-    /// The reader is awake again: takes what is there.
+    /// The reader is awake again. Takes all messages.
     pub(crate) fn awakes(&self, into: &mut Vec<M>) {
         self.asleep.swap(false, Ordering::AcqRel);
         self.take(into);

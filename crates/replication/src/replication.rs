@@ -1,4 +1,4 @@
-//! What the parts of the replication share, and the node reads.
+//! The state that the parts of the replication share, and that the node reads.
 
 use std::{
     path::PathBuf,
@@ -19,19 +19,16 @@ use crate::{config::ReplicationConfig, metrics::Metrics, replicators::Replicator
 
 /// The replication of a node. Its loops are in [`Running`](crate::running::Running).
 pub struct Replication<T> {
-    /// The settings.
     pub config: ReplicationConfig,
-    /// Clock, disk and network.
     pub world: World,
     /// The shards by number. The first one is the directory's.
     pub shards: Vec<Arc<ShardState>>,
-    /// The ways to the replicators.
+    /// The queues of the replicators.
     pub replicators: Replicators<T>,
-    /// What was counted.
     pub metrics: Metrics,
-    /// The disk is nearly full: no new changes.
+    /// The disk is nearly full. No new changes are taken.
     pub read_only: AtomicBool,
-    /// When the leader of the directory was heard last, if that is another node; monotonic milliseconds.
+    /// When the last message of the directory's leader arrived, if that is another node, in monotonic milliseconds.
     pub directory_heard_ms: AtomicU64,
     /// The store of ended entities. It is closed before the lock on the data directory ends.
     pub history: HistoryStore,
@@ -40,11 +37,11 @@ pub struct Replication<T> {
     /// The directory of the segments in use.
     pub log_dir: PathBuf,
     pub(crate) snapshot_files: SnapshotFiles,
-    /// The store has no room for what leaves memory.
+    /// The store has no room for entities that leave memory.
     pub(crate) history_full: AtomicBool,
-    /// How far the disks of the other nodes are, as they have said.
+    /// The durable positions that other nodes have announced.
     pub peer_positions: PeerPositions,
-    /// Drawn when this process began.
+    /// A random number of this process.
     pub(crate) run: u64,
     /// The last record of the log that is durable.
     pub(crate) durable: AtomicU64,
@@ -69,7 +66,7 @@ impl<T> Replication<T> {
         self.read_only.load(Ordering::Relaxed)
     }
 
-    /// A frame whose checksum is right and that is no message: the other node runs another version of the program.
+    /// Counts a frame with a valid checksum that cannot be decoded. The other node runs another version of the program.
     pub fn not_understood(&self, from: NodeId, why: &str) {
         self.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(from, why, "a message of another node cannot be understood: does it run another version?");

@@ -1,5 +1,5 @@
-//! A replicator: one loop for all shards of the node or a part of them, a thread or a task. Each turn takes every input, steps
-//! the engine, appends one record to the log, syncs it once, applies what is committed and hands on what was waiting for it.
+//! A replicator is one loop, a thread or a task, for all shards of the node or a part of them. Each turn takes every input, steps
+//! the engine, appends one record to the log, syncs it once, applies committed entries and reports the results.
 
 use std::{
     borrow::Cow,
@@ -43,19 +43,20 @@ mod replicas;
 
 /// The engine's clock tick.
 const TICK_MS: u64 = 100;
-/// Where at least this number of commands is under way on a node that is alone, a turn with few inputs waits for more: fewer buyers would rather
-/// have their answers. Where other nodes follow, their frames come by the same thread, and it does not wait.
+/// On a node that is alone with at least this many commands under way, a turn with few inputs waits for more. With fewer
+/// commands, buyers would rather have their answers. On a node with followers, their frames come by the same thread, and it does
+/// not wait.
 const COMPANY_MIN: usize = 32;
 /// Few inputs are less than this share of the commands under way.
 const COMPANY_SHARE: usize = 4;
-/// How long it waits: about as long as a sync takes. Half of it and twice as much gave fewer purchases a second.
+/// How long it waits, about as long as a sync takes. Half of it and twice as much gave fewer purchases a second.
 const COMPANY_WAIT: Duration = Duration::from_micros(200);
-/// How long the replication waits before it tries again to read a store for which there is no room.
+/// The pause before the replication tries again to read a store for which there is no room.
 const STORE_AGAIN: Duration = Duration::from_millis(100);
-/// Deadlines handed to actors in one pass; the rest follow in the next, so that an expiry storm does not stop selling.
+/// Deadlines handed to actors in one pass. The rest follow in the next one, so that an expiry storm does not stop selling.
 const DUE_MAX: usize = 256;
 
-/// One time round.
+/// One turn of the loop.
 struct Turn {
     now: Now,
     /// The node stops after it.
@@ -67,7 +68,7 @@ pub(crate) struct Replicator<O: Owner> {
     owner: O,
     replication: Arc<Replication<O::Ticket>>,
     transfers: Arc<Transfers>,
-    /// The number of this replicator. The first one does what is to be done once a node.
+    /// The number of this replicator. The first one also does the node's common tasks.
     number: usize,
     division: Division,
     engine: Engine<O::Ticket>,
@@ -84,26 +85,26 @@ pub(crate) struct Replicator<O: Owner> {
     next_tick_ms: u64,
     synced_ms: u64,
     unsynced: bool,
-    /// The log's last record, and since when it is the last one.
+    /// The log's last record, and when it became the last one.
     log_rests: (u64, u64),
-    /// By shard: what its snapshots on disk go up to.
+    /// By shard: the last entries of its snapshots on disk.
     snapshots_kept: Vec<SnapshotsKept>,
-    /// By shard: which entities had left before the node started.
+    /// By shard: which entities had left memory before the node started.
     replays: Vec<Replay>,
-    /// A segment was begun while there were too many: cut snapshots after this pass.
+    /// A segment was begun while there were too many. Snapshots are cut after this pass.
     cut_for_release: bool,
-    /// Messages of other leaders were dropped for want of room since the last tick.
+    /// Messages of other leaders were dropped for lack of room since the last tick.
     left: bool,
-    /// The operator was told that they are.
+    /// The operator was informed of that.
     leaves: bool,
-    /// The shard whose members were looked at last.
+    /// The position of the shard whose members were checked last.
     noted: usize,
     /// Messages of this half of a pass, by node.
     outbox: Outbox,
-    /// When this process began, as long as it takes no part yet.
+    /// When this process began. `None` once the node takes part.
     waits_since_ms: Option<u64>,
     neighbours_ms: u64,
-    /// Snapshots that came from other nodes and are durable here, until the engine says what they replace.
+    /// Snapshots from other nodes that are durable here and not restored yet.
     restoring: BTreeMap<ShardId, Bytes>,
     /// By shard: checksums of this replica and of others.
     checksums: Vec<ShardChecksums>,
@@ -113,17 +114,17 @@ pub(crate) struct Replicator<O: Owner> {
     scratch: Vec<u8>,
 }
 
-/// What a replicator begins with.
+/// The initial state of a replicator.
 pub(crate) struct Beginning<T> {
     pub(crate) number: usize,
-    /// Restored from disk, of this replicator's shards.
+    /// Restored from disk, with this replicator's shards.
     pub(crate) engine: Engine<T>,
     pub(crate) log: LogWriter,
     pub(crate) snapshots: Arc<SnapshotWriter>,
     pub(crate) history: Arc<HistoryWriter>,
-    /// By shard: what its snapshots on disk go up to.
+    /// By shard: the last entries of its snapshots on disk.
     pub(crate) snapshots_kept: Vec<SnapshotsKept>,
-    /// By shard: which entities had left before the node started.
+    /// By shard: which entities had left memory before the node started.
     pub(crate) replays: Vec<Replay>,
 }
 
@@ -177,7 +178,7 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Runs as a thread until told to stop.
+    /// Runs as a thread until [`Input::Stop`].
     ///
     /// # Errors
     /// When the node cannot go on: a failed write or sync, a damaged entry, a gap.
@@ -203,8 +204,8 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Whether more is to come soon of what would fit into this turn. A turn costs a sync and several wake-ups, however much is in
-    /// it, and their processor time is what those lack who decide.
+    /// Whether more inputs are to come soon that would fit into this turn. A turn costs a sync and several wake-ups, whatever its
+    /// size, and the actors need that processor time.
     fn expects_company(&self, taken: &[Input<O::Ticket>]) -> bool {
         let under_way = self.owner.under_way() / self.division.replicators();
         self.replication.config.is_alone
@@ -213,8 +214,8 @@ impl<O: Owner> Replicator<O> {
             && taken.len() < under_way / COMPANY_SHARE
     }
 
-    /// Runs as a task until told to stop. What the disk owes is waited for where a thread would have been blocked: before
-    /// a caller hears that something is durable.
+    /// Runs as a task until [`Input::Stop`]. It waits for a simulated disk where a thread would have been blocked, before any
+    /// caller learns that something is durable.
     ///
     /// # Errors
     /// As [`Replicator::run`].
@@ -241,13 +242,13 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Begins a turn with what came in, and the housekeeping if it is time for it.
+    /// Begins a turn with the received inputs, and does the housekeeping if it is due.
     fn begin(&mut self, taken: &mut Vec<Input<O::Ticket>>) -> Result<Turn, ReplicationError> {
         let mut is_last = false;
         let mut room = self.room_for_others();
         for input in taken.drain(..) {
             match input {
-                // A snapshot that came from another node while there was room for it: it is offered again.
+                // A snapshot that came from another node while there was room for it. It is offered again.
                 Input::Engine(EngineInput::Message { .. }) if room.is_some() => self.left = true,
                 Input::Engine(EngineInput::Message { .. }) if self.waits_since_ms.is_some() => {}
                 Input::Engine(input) => {
@@ -304,10 +305,10 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// How long there is nothing to do if nothing comes in.
+    /// How long to wait for inputs.
     fn wait(&self) -> Duration {
         let until = match self.replication.is_read_only() {
-            // Deadlines are not handed out then, however long they are due.
+            // On a read-only node no deadlines are handed out, even if they are due.
             true => self.next_tick_ms,
             false => self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min),
         };
@@ -320,7 +321,7 @@ impl<O: Owner> Replicator<O> {
         self.replication.shards.iter().filter(|state| self.division.of(state.id) == self.number)
     }
 
-    /// The first half of a pass: in, and log. When it is durable, [`Replicator::persisted`] is the other half.
+    /// The first half of a pass: inputs and log. [`Replicator::persisted`] is the second half, once the write is durable.
     fn step(&mut self, turn: &Turn) -> Result<(), ReplicationError> {
         let mut write = self.engine.step(turn.now, self.inputs.drain(..));
         for message in std::mem::take(&mut write.messages) {
@@ -337,7 +338,7 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// The other half: out. `true` if the engine has something ready for another pass in this turn.
+    /// The second half of a pass: outputs. `true` if the engine has something ready for another pass in this turn.
     fn persisted(&mut self) -> Result<bool, ReplicationError> {
         self.engine.persisted(&mut self.outputs);
         self.take_outputs()?;
@@ -345,13 +346,13 @@ impl<O: Owner> Replicator<O> {
         Ok(self.engine.has_ready())
     }
 
-    /// Hands on what came of the turn, and what its time has come for.
+    /// Reports the results of the turn, and hands out deadlines that have come.
     fn end(&mut self, turn: &Turn) {
         self.hand_on();
         self.hand_out_deadlines(turn.now.mono_ms);
     }
 
-    /// Hands on what was carried out to those who wait for it.
+    /// Reports committed turns to the owner.
     fn hand_on(&mut self) {
         if !self.changes.is_empty() || !self.settled.is_empty() {
             let (changes, settled) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.settled));
@@ -366,7 +367,7 @@ impl<O: Owner> Replicator<O> {
             match output {
                 Output::Apply { shard, position, stamp, turns } => {
                     self.set_distance(shard, stamp.distance_ms);
-                    // Who waits for it is told when all outputs are taken.
+                    // The tickets that wait for it are settled when all outputs are taken.
                     let mut settled = std::mem::take(&mut self.settled);
                     let first = settled.len();
                     while let Some(Output::Completed { ticket, index, .. }) = rest.next_if(
@@ -410,7 +411,7 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// Applies a committed entry. `own` is who waits for it, if this node proposed it: what their actors decided is not read
+    /// Applies a committed entry. `own` has the tickets that wait for it, if this node proposed it. Their events are not decoded
     /// from the entry again.
     fn apply(
         &mut self,
@@ -425,7 +426,7 @@ impl<O: Owner> Replicator<O> {
         let mut replica = state.replica.lock();
         replica.kept.advance(position.index);
         let mut count = 0;
-        // None: not compared with other replicas.
+        // `None` if the entry is not compared with other replicas.
         let mut changed = self.compares(position.index).then(BTreeSet::new);
         for turn in turns.iter() {
             count += 1;
@@ -456,7 +457,7 @@ impl<O: Owner> Replicator<O> {
             if let Some(changed) = &mut changed {
                 changed.insert(Entity::clone(&entity));
             }
-            // The log is what other nodes have: if the actor decided on anything else, nothing of it may be told.
+            // Other nodes have only the log. If the actor decided on anything else, nothing of it may be announced.
             let check = |entity: &Entity, found: u64| match until {
                 Some(decided) if decided != found => {
                     let (index, entity) = (position.index, entity.clone());
@@ -490,7 +491,7 @@ impl<O: Owner> Replicator<O> {
                 match brought {
                     ReplayOutcome::New => {}
                     ReplayOutcome::Already => {
-                        // It is not as it was right after this entry.
+                        // The entity is not as it was right after this entry.
                         changed = None;
                         // Its feed may have begun with the older state that was in memory at first.
                         if replica.watched.contains(&entity) {
@@ -501,7 +502,7 @@ impl<O: Owner> Replicator<O> {
                     ReplayOutcome::Back => _ = self.replication.metrics.put_back.fetch_add(1, Ordering::Relaxed),
                 }
             }
-            // Somebody may have begun to watch it while the store was waited for.
+            // A watch may have begun during the wait for the store.
             let is_watched = is_watched || replica.watched.contains(&entity);
             let before = if is_watched { O::before(&replica.kept, &entity, &events) } else { None };
             check(&entity, replica.kept.apply(&entity, events))?;
@@ -523,7 +524,7 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// True time less the shard's running time is this from here on.
+    /// Sets true time less the shard's running time, from here on.
     fn set_distance(&self, shard: ShardId, distance_ms: i64) {
         if planted::is("a correction of the time that is not sent") {
             return;
@@ -539,7 +540,7 @@ impl<O: Owner> Replicator<O> {
         self.due_ms[at] = self.leaderships[at].and_then(|leadership| Some(leadership.mono_ms_of(deadline?)));
     }
 
-    /// Gives entities whose deadline has come a wake-up.
+    /// Wakes entities whose deadline has come.
     fn hand_out_deadlines(&mut self, now_ms: u64) {
         if self.replication.is_read_only() {
             return;
@@ -562,7 +563,7 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Puts a message with the others for its node.
+    /// Adds a message to the frame for its node.
     fn send(&mut self, message: Outgoing) {
         let Outgoing { to, shard, snapshot: Some(token), bytes } = message else {
             return self.outbox.add(message);
@@ -572,11 +573,11 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Sends every node its messages, in one frame.
+    /// Sends each node its messages, in one frame.
     fn flush(&mut self) {
         self.replication.durable.fetch_max(self.log.synced_seq(), Ordering::Relaxed);
         for (to, frame) in self.outbox.take(self.replication.durable_position()) {
-            // What is not sent is lost like on a broken link: raft sends it again.
+            // A frame that is not sent is lost as on a broken link. Raft sends its messages again.
             if let Err(reason) = self.replication.world.net.send(to, Lane::Consensus, frame) {
                 tracing::debug!(%reason, "messages were dropped");
                 self.unreachable(to);
@@ -590,11 +591,11 @@ impl<O: Owner> Replicator<O> {
     }
 }
 
-/// Asks the store for what the replication cannot go on without. While there is no room to open it the node is read-only, and
-/// this waits.
+/// Asks the store for something without which the replication cannot go on. While there is no room to open the store, the node is
+/// read-only and this waits.
 ///
 /// # Errors
-/// Others than want of room.
+/// Any error except a lack of room.
 fn ask_store<O: Owner, T>(
     owner: &O,
     replication: &Replication<O::Ticket>,
@@ -608,7 +609,7 @@ fn ask_store<O: Owner, T>(
     }
 }
 
-/// Nothing is decided before the store can be read again, and no client may rely on this node.
+/// Makes the node read-only and waits a moment. Nothing is decided before the store can be read again.
 fn wait_for_store<O: Owner>(owner: &O, replication: &Replication<O::Ticket>, error: &StoreError) {
     if !replication.read_only.swap(true, Ordering::Relaxed) {
         tracing::error!(%error, "the store cannot be read: only reads are served until it can");

@@ -1,5 +1,5 @@
-//! The replicators of a node, and the ways to them. Each has some of the shards for itself, with a loop of its own; the log is
-//! common to all.
+//! The replicators of a node, and their queues. Each has some of the shards for itself, with a loop of its own. The log is common
+//! to all.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,23 +8,23 @@ use bytes::Bytes;
 
 use crate::{checksums::Checksum, error::ReplicationError, inbox::Inbox, metrics::Metrics, peer_frame};
 
-/// Frames and checksums of other nodes that may wait for the replicators. What comes beyond is dropped: raft sends its messages
-/// again, and a checksum that is lost is not compared.
+/// Frames and checksums of other nodes that may wait for the replicators. Further ones are dropped. Raft sends its messages
+/// again, and a lost checksum is not compared.
 const FROM_NODES_MAX: usize = 4_096;
 
-/// Which replicator a shard belongs to. The directory belongs to the first one, which also does what is to be done once a node.
+/// Which replicator a shard belongs to. The directory belongs to the first one, which also does the node's common tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Division {
     replicators: usize,
 }
 
 impl Division {
-    /// Among this number of replicators, at least one.
+    /// A division among this number of replicators, at least one.
     pub(crate) fn new(replicators: usize) -> Division {
         Division { replicators: replicators.max(1) }
     }
 
-    /// How many there are.
+    /// The number of replicators.
     pub fn replicators(self) -> usize {
         self.replicators
     }
@@ -35,13 +35,13 @@ impl Division {
     }
 }
 
-/// What comes into a replicator.
+/// An input of a replicator.
 pub(crate) enum Input<T> {
     /// For the engine.
     Engine(EngineInput<T>),
     /// Messages of another node's engine, as that node sent them in one pass.
     Consensus { from: NodeId, frame: Bytes },
-    /// What another node's replicas have after some entries.
+    /// Checksums of another node's replicas.
     Checksums { from: NodeId, checksums: Vec<Checksum> },
     /// Records of a shard's history came from another node, up to this entry.
     Imported { shard: ShardId, upto: u64 },
@@ -53,27 +53,27 @@ pub(crate) enum Input<T> {
     Stop,
 }
 
-/// The ways to them.
+/// The queues of the replicators.
 pub struct Replicators<T> {
     division: Division,
     inboxes: Vec<Inbox<Input<T>>>,
-    /// What waits of other nodes'.
+    /// Waiting frames and checksums of other nodes.
     from_nodes: AtomicUsize,
 }
 
 impl<T> Replicators<T> {
-    /// The ways into as many replicators as `division` has.
+    /// Queues for as many replicators as `division` has.
     pub(crate) fn new(division: Division) -> Replicators<T> {
         let inboxes = (0..division.replicators()).map(|_| Inbox::default()).collect();
         Replicators { division, inboxes, from_nodes: AtomicUsize::new(0) }
     }
 
-    /// Which shard belongs to which.
+    /// Which shard belongs to which replicator.
     pub fn division(&self) -> Division {
         self.division
     }
 
-    /// What comes to one of them.
+    /// The queue of one replicator.
     pub(crate) fn inbox(&self, replicator: usize) -> &Inbox<Input<T>> {
         &self.inboxes[replicator]
     }
@@ -82,17 +82,17 @@ impl<T> Replicators<T> {
         self.inbox(self.division.of(shard))
     }
 
-    /// Hands in what is of one shard.
+    /// Queues an input of one shard.
     pub fn push(&self, shard: ShardId, input: EngineInput<T>) {
         self.inbox_of(shard).push(Input::Engine(input));
     }
 
-    /// The same, if it can wait: [`Inbox::push_quietly`].
+    /// The same for an input that can wait, as in [`Inbox::push_quietly`].
     pub fn push_quietly(&self, shard: ShardId, input: EngineInput<T>) {
         self.inbox_of(shard).push_quietly(Input::Engine(input));
     }
 
-    /// Wakes those for whom something waits.
+    /// Wakes replicators with waiting inputs.
     pub fn nudge(&self) {
         self.inboxes.iter().for_each(Inbox::nudge);
     }
@@ -102,12 +102,12 @@ impl<T> Replicators<T> {
         self.tell_all(|| EngineInput::Unreachable { node });
     }
 
-    /// A node has said what time it is there.
+    /// A node has answered with its wall clock.
     pub fn clock(&self, node: NodeId, read: ClockReading) {
         self.tell_all(|| EngineInput::Clock { node, read });
     }
 
-    /// A node would rather not lead, or would again.
+    /// A node should avoid leadership, or need not any more.
     pub fn avoid_leadership(&self, node: NodeId, avoid: bool) {
         self.tell_all(|| EngineInput::AvoidLeadership { node, avoid });
     }
@@ -116,7 +116,7 @@ impl<T> Replicators<T> {
         self.inboxes.iter().for_each(|inbox| inbox.push(Input::Engine(input())));
     }
 
-    /// Records of a shard's history came from another node, which tell up to here.
+    /// Records of a shard's history came from another node, up to this entry.
     pub(crate) fn imported(&self, shard: ShardId, upto: u64) {
         self.inbox_of(shard).push(Input::Imported { shard, upto });
     }
@@ -131,25 +131,25 @@ impl<T> Replicators<T> {
         self.inbox(0).push(Input::Fail(error.into()));
     }
 
-    /// Each of them is to write what is under way, then to end.
+    /// Makes each replicator write what is under way, then end.
     pub fn stop(&self) {
         self.inboxes.iter().for_each(|inbox| inbox.push(Input::Stop));
     }
 
-    /// One of them has ended. What waits for it is thrown away, and what still comes: its callers hear `unknown`.
+    /// A replicator has ended. Its waiting and later inputs are dropped, and their callers hear `unknown`.
     pub(crate) fn ended(&self, replicator: usize) {
         self.inbox(replicator).end();
     }
 
-    /// All of them are ended where they stand.
+    /// Drops all waiting and later inputs of all replicators.
     pub fn clear(&self) {
         self.inboxes.iter().for_each(Inbox::end);
     }
 
-    /// Hands in messages of another node's engines, as it sent them, to each that has a shard of theirs.
+    /// Queues a frame with messages of another node's engines for each replicator that has a shard of them.
     ///
     /// # Errors
-    /// What is wrong with the frame; what is right in it is handed in.
+    /// What is wrong with the frame. Its valid messages are queued.
     pub fn frame(&self, metrics: &Metrics, from: NodeId, frame: Bytes) -> Result<(), &'static str> {
         if let [only] = &self.inboxes[..] {
             self.push_lossy(metrics, only, Input::Consensus { from, frame });
@@ -163,7 +163,7 @@ impl<T> Replicators<T> {
         whole
     }
 
-    /// Hands in what another node's replicas have after some entries.
+    /// Queues checksums of another node's replicas.
     pub fn checksums(&self, metrics: &Metrics, from: NodeId, checksums: Vec<Checksum>) {
         let mut parts: Vec<Vec<Checksum>> = vec![Vec::new(); self.inboxes.len()];
         checksums.into_iter().for_each(|checksum| parts[self.division.of(checksum.shard)].push(checksum));
@@ -172,7 +172,7 @@ impl<T> Replicators<T> {
         }
     }
 
-    /// Hands in what may be lost.
+    /// Queues an input that may be lost, unless too many wait.
     fn push_lossy(&self, metrics: &Metrics, inbox: &Inbox<Input<T>>, input: Input<T>) {
         if self.from_nodes.fetch_add(1, Ordering::Relaxed) >= FROM_NODES_MAX {
             self.taken();
@@ -182,7 +182,7 @@ impl<T> Replicators<T> {
         inbox.push(input);
     }
 
-    /// A replicator has taken something that another node sent.
+    /// A replicator has taken a frame or checksums of another node.
     pub(crate) fn taken(&self) {
         self.from_nodes.fetch_sub(1, Ordering::Relaxed);
     }

@@ -30,13 +30,13 @@ use crate::{
     transfer::{self, Transfers},
 };
 
-/// What was restored from disk, before anything runs.
+/// The state restored from disk, before anything runs.
 pub struct Opened<T> {
     /// The common state.
     pub replication: Arc<Replication<T>>,
     /// Snapshots on their way between nodes.
     pub transfers: Arc<Transfers>,
-    /// The epoch of the data, in which versions of entities count.
+    /// The epoch that versions of entities belong to.
     pub epochs: Arc<EpochTracker>,
     restored: Restored<T>,
     runner: Runner,
@@ -46,14 +46,14 @@ pub struct Opened<T> {
 /// The replicators' loops.
 pub struct Running(Vec<Loop>);
 
-/// A replicator's loop, and where its end is heard of.
+/// A replicator's loop, with the way to learn of its end.
 enum Loop {
     Thread(JoinHandle<Result<(), ReplicationError>>),
     Task(oneshot::Receiver<Result<(), ReplicationError>>),
 }
 
 impl<T: Ticket> Opened<T> {
-    /// Reads back the data directory, which is made if it is not there.
+    /// Reads the data directory back, and creates it if it does not exist.
     ///
     /// # Errors
     /// The directory is in use, another node's, damaged or cannot be written.
@@ -74,7 +74,7 @@ impl<T: Ticket> Opened<T> {
         &self.replication.directory
     }
 
-    /// What the links to other nodes run on: the runtime of the first replicator's thread, if it has one.
+    /// The runtime for the links to other nodes. It is that of the first replicator's thread, if the thread has one.
     pub fn handle(&self) -> Option<&Handle> {
         self.runtime.as_ref().map(Runtime::handle)
     }
@@ -88,13 +88,13 @@ impl<T: Ticket> Opened<T> {
     /// Starts the loops.
     ///
     /// # Errors
-    /// No thread is to be had.
+    /// No thread can be started.
     pub fn start<O: Owner<Ticket = T>>(self, owner: &O) -> Result<Running, ReplicationError> {
         let Opened { replication, transfers, epochs: _, restored, runner, mut runtime } = self;
         let Restored { engines, log, replays, snapshots_kept, leftover, .. } = restored;
         let snapshots = Arc::new(SnapshotWriter::start(&replication, &runner)?);
         let history = Arc::new(HistoryWriter::start(&replication, &runner)?);
-        // What was left of replicas that had ended when the process before did.
+        // Records of replicas that had ended before the previous process did.
         leftover.into_iter().for_each(|shard: ShardId| history.order(Order::Clear(shard)));
         let mut loops = Vec::new();
         for (number, (engine, log)) in engines.into_iter().zip(GroupCommit::writers(log)).enumerate() {
@@ -120,7 +120,7 @@ impl Running {
     /// Waits until all replicators have ended.
     ///
     /// # Errors
-    /// Why the first one that failed did.
+    /// The error of the first replicator that failed.
     pub async fn ended(self) -> Result<(), ReplicationError> {
         let mut result = Ok(());
         for one in self.0 {
@@ -141,7 +141,7 @@ impl Loop {
     }
 }
 
-/// Starts a replicator. If it fails, the others end as well, and the owner hears why.
+/// Starts a replicator. If it fails, the others end as well, and the owner receives the error.
 fn start<O: Owner>(
     replicator: Replicator<O>,
     (owner, replication): (O, Arc<Replication<O::Ticket>>),
@@ -184,8 +184,8 @@ fn start<O: Owner>(
     }
 }
 
-/// What the first replicator's thread runs on where there are other nodes: their consensus comes and goes by it, without a way
-/// through another thread.
+/// The runtime of the first replicator's thread in a cluster. Consensus comes and goes by it, without a way through
+/// another thread.
 fn runtime<T>(replication: &Replication<T>, runner: &Runner) -> Result<Option<Runtime>, ReplicationError> {
     if replication.config.is_alone || matches!(runner, Runner::Tasks(_)) {
         return Ok(None);

@@ -11,17 +11,16 @@ use tracing_mutex::parkinglot::Mutex;
 
 /// One shard as it is replicated here. Its replicator writes it, all others read it.
 pub struct ShardState {
-    /// Its number.
     pub id: ShardId,
     /// The committed state.
     pub replica: Mutex<Replica>,
     /// The last applied entry's index.
     pub applied: AtomicU64,
-    /// The first entry that must stay in the log: 0 when that has not been worked out, [`u64::MAX`] when none must.
+    /// The first entry that must stay in the log. 0 before that is known, [`u64::MAX`] if none must.
     pub(crate) first_needed: AtomicU64,
     /// The term of the last change of leadership.
     pub term: AtomicU64,
-    /// The id of the shard's replica on this node, once it has a state; 0 if it has none.
+    /// The id of the shard's replica on this node, once it has a state. 0 if it has none.
     pub(crate) replica_id: AtomicU64,
     /// The same from its first message on.
     pub(crate) group_id: AtomicU64,
@@ -35,7 +34,7 @@ pub struct ShardState {
     pub voters: AtomicUsize,
     /// The last entry that the replica here knows to be committed.
     pub committed: AtomicU64,
-    /// While this node leads: every other replica, as it was known a moment ago.
+    /// On the leader: every other replica, as of a moment ago.
     pub followers: Mutex<Vec<FollowerStatus>>,
 }
 
@@ -64,7 +63,7 @@ impl ShardState {
         ReplicaId::from_bits(self.replica_id.load(Ordering::Relaxed))
     }
 
-    /// The same, also if it has not been given its first state yet.
+    /// The same, even before the replica has its first state.
     pub fn group_here(&self) -> Option<ReplicaId> {
         ReplicaId::from_bits(self.group_id.load(Ordering::Relaxed))
     }
@@ -75,7 +74,7 @@ impl ShardState {
 pub struct Replica {
     /// Every entity of the shard that is in memory.
     pub kept: StateMap,
-    /// The batch of the store on which a snapshot cut now would rest: what it has is not in `kept`.
+    /// The number of store batches that a snapshot cut now would depend on. Their entities are not in `kept`.
     pub(crate) store_batches: u64,
     /// Entities whose changes the owner wants.
     pub watched: WatchedEntities,
@@ -133,7 +132,6 @@ impl WatchedEntities {
 /// One term in which this node leads a shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Leadership {
-    /// Its epoch.
     pub epoch: Epoch,
     /// The shard's clock in it.
     pub time: ShardTime,

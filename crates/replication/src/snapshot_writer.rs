@@ -1,4 +1,4 @@
-//! Snapshots of shards: cut by the replication (a copy of references), written by a thread or task of their own, so that
+//! Snapshots of shards. The replication cuts them (a copy of references), and a thread or task of their own writes them, so that
 //! selling does not wait for them.
 
 use std::{
@@ -22,7 +22,7 @@ use crate::{
     runner::Runner,
 };
 
-/// The last entries of the two newest snapshots of a shard; 0 for none.
+/// The last entries of the two newest snapshots of a shard. 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SnapshotsKept {
     pub(crate) older: u64,
@@ -30,8 +30,8 @@ pub(crate) struct SnapshotsKept {
 }
 
 impl SnapshotsKept {
-    /// One more snapshot is on disk; only two are kept. In a shard where nothing happens it is the same one, written anew: it
-    /// has no older one behind it then, and does not keep the whole log from being released.
+    /// One more snapshot is on disk. Only two are kept. In a shard without new entries it is the same one, written again. Then no
+    /// older one is behind it, so that it does not keep the whole log from being released.
     pub(crate) fn add(&mut self, index: u64) {
         if index >= self.newest {
             self.older = self.newest;
@@ -48,8 +48,8 @@ pub(crate) struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// Starts it. A snapshot that is durable is reported to the replication; a failed one is reported to the operator and
-    /// tried again when the next is due: the log keeps everything until then.
+    /// Starts it. A durable snapshot is reported to the replication. A failed one is reported to the operator, and another one is
+    /// tried when the next is due. The log keeps everything until then.
     pub(crate) fn start<T: Ticket>(
         replication: &Arc<Replication<T>>,
         runner: &Runner,
@@ -80,7 +80,7 @@ impl SnapshotWriter {
         self.cuts.push(snapshot);
     }
 
-    /// Writes a snapshot that came from another node; it is durable when this returns.
+    /// Writes a snapshot from another node. It is durable when this returns.
     ///
     /// # Errors
     /// As the disk says.
@@ -108,7 +108,7 @@ impl Drop for SnapshotWriter {
     }
 }
 
-/// Waits for cuts; `false` at the end.
+/// Waits for cuts. `false` at the end.
 fn next(cuts: &Inbox<Snapshot>, taken: &mut Vec<Snapshot>) -> bool {
     cuts.take(taken, Duration::MAX);
     !taken.is_empty() || !cuts.is_closed()

@@ -1,4 +1,4 @@
-//! What [`crate::queue`] is built of, by names that a model of weak memory can stand in for (`crates/node/tests/loom`).
+//! The primitives of [`crate::queue`], by names that a model of weak memory can stand in for (`crates/node/tests/loom`).
 
 pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,10 +1,10 @@
-//! Snapshots on their way between nodes: in pieces, at the receiver's pace, beside calls and feeds.
+//! Snapshots on their way between nodes, in pieces, at the receiver's pace, beside calls and feeds.
 //!
-//! Raft's own message carries only a token. The receiver pulls what the token stands for: first the entities that were in
-//! memory when the snapshot was cut, then every record of the shard's history. A record may tell of a later moment than
-//! the cut, for the sender goes on meanwhile; all of it is committed, and the receiver passes over what its records have
-//! already, as a restart does over a history that is ahead of the log. Only when everything is durable here is the message
-//! given to raft.
+//! Raft's own message carries only a token, by which the receiver pulls the snapshot. First come the entities that were in memory
+//! when it was cut, then every record of the shard's history. A record may be newer than the cut, because the sender goes on
+//! meanwhile. All of it is committed, and the receiver skips what its records have already, as a restart does.
+//!
+//! Raft gets the message only when everything is durable here.
 
 mod incoming;
 pub mod message;
@@ -33,13 +33,13 @@ const PIECE_BYTES: usize = 128 * 1024;
 /// Pieces asked for before the first of them has come.
 const PULLED_AHEAD: u64 = 4;
 
-/// Room in a snapshot's file for what it says of itself, besides the state.
+/// Room in a snapshot's file for its description, besides the state.
 const DESCRIPTION_BYTES: u64 = 4 * 1024;
 
-/// Pieces that wait to be made or taken in: each peer asks for a few at a time, so more are of a peer that does not keep to it.
+/// Pieces that wait to be made or taken in. Each peer asks for a few at a time, so more come only from a faulty peer.
 const JOBS_WAITING_MAX: usize = 1_024;
 
-/// What goes out and comes in.
+/// Outgoing and incoming snapshots.
 #[derive(Default)]
 pub struct Transfers {
     jobs: Mutex<VecDeque<Job>>,
@@ -57,16 +57,16 @@ enum Job {
 }
 
 impl Transfers {
-    /// Keeps a cut of a shard to be pulled. Returns what raft is given in its place. The token is drawn, so that no two
-    /// nodes, and no two lives of a node, mean different cuts by the same one.
+    /// Keeps a cut of a shard to be pulled. Returns the token that raft gets in its place. The token is random, so that no two
+    /// nodes, and no two processes of a node, mean different cuts by the same one.
     pub(crate) fn offer(&self, world: &World, shard: ShardId, cut: Cut) -> Bytes {
         let token = world.rng.u64();
         self.outgoing.lock().offer(token, shard, cut, world.clock.monotonic_ms());
         Bytes::copy_from_slice(&token.to_le_bytes())
     }
 
-    /// Sends raft's message that stands for a cut of a shard, if that can still be pulled. What cannot be sent is lost, and
-    /// asked for again.
+    /// Sends raft's message with the token of a cut, if the cut can still be pulled. A message that cannot be sent is lost, and
+    /// raft asks for it again.
     pub(crate) fn announce<T>(
         &self,
         replication: &Replication<T>,
@@ -80,19 +80,19 @@ impl Transfers {
         replication.world.net.send(to, Lane::Bulk, message.encode()).is_ok()
     }
 
-    /// What was pulled for a snapshot that raft now takes.
+    /// The pulled state of a snapshot that raft now takes.
     pub(crate) fn received(&self, shard: ShardId, token: &[u8]) -> Option<Bytes> {
         self.incoming.lock().received(shard, read_token(token)?)
     }
 
-    /// A frame of the lane of big things.
+    /// A frame of the bulk lane.
     pub fn take<T>(&self, replication: &Replication<T>, from: NodeId, frame: Bytes) {
         let message = match Message::decode(&frame) {
             Ok(message) => message,
             Err(why) => return replication.not_understood(from, &why),
         };
         match message {
-            // There would be no room for it: it is offered again.
+            // There would be no room for it. It is offered again.
             Message::Offer { .. } if replication.is_read_only() => {}
             Message::Offer { shard, token, raft } => {
                 let now_ms = replication.world.clock.monotonic_ms();
@@ -104,11 +104,11 @@ impl Transfers {
         }
     }
 
-    /// A shard's replica here has ended: nothing of it can be pulled any more, nothing for it is on its way, and its records
-    /// in the store are given up; not if a snapshot for its next replica has brought its own along already.
+    /// A shard's replica here has ended. Nothing of it can be pulled any more, and nothing for it is on its way. Its records in
+    /// the store are given up, unless a snapshot for its next replica has brought its own. Returns whether they are.
     pub(crate) fn let_go<T>(&self, replication: &Replication<T>, shard: ShardId) -> bool {
         self.outgoing.lock().let_go(shard);
-        // While it is held nothing new begins: what comes from now on finds the mark.
+        // Nothing new begins while this lock is held. Later snapshots find the mark.
         let mut incoming = self.incoming.lock();
         let may_go = incoming.let_go(shard);
         if may_go {
@@ -117,7 +117,7 @@ impl Transfers {
         may_go
     }
 
-    /// A node is lost: what comes from it will be offered anew.
+    /// A node is lost. Its snapshots will be offered anew.
     pub fn lost(&self, node: NodeId) {
         self.incoming.lock().lost(node);
         self.outgoing.lock().lost(node);
@@ -139,7 +139,7 @@ impl Transfers {
     fn job(&self, job: Job) {
         let mut jobs = self.jobs.lock();
         if jobs.len() >= JOBS_WAITING_MAX {
-            // The stream it is of stands still then, and is offered anew.
+            // The snapshot of this piece stops then, and is offered anew.
             return;
         }
         jobs.push_back(job);
@@ -181,7 +181,7 @@ impl Transfers {
             let gone = Message::Piece { token, piece, body: message::Body::Gone };
             let _ = replication.world.net.send(to, Lane::Bulk, gone.encode());
             if piece == 0 {
-                // A newer cut took its place before it was pulled: raft is to offer that one, without waiting for this.
+                // A newer cut took its place before it was pulled. Raft should offer that one, without waiting for this.
                 replication.replicators.unreachable(to);
             }
             return Ok(());
@@ -193,13 +193,13 @@ impl Transfers {
             if outgoing.stands(shard, ends) {
                 outgoing.put_back(to, token, after);
             } else {
-                // Records may have gone while this was read.
+                // Records may have been removed during the read.
                 body = message::Body::Gone;
             }
         }
         replication.replicators.push(shard, boxoffice_shard::Input::SnapshotMoves { shard, to });
         replication.metrics.stream_pieces.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        // A piece that cannot be sent ends the stream: raft offers it again.
+        // A piece that cannot be sent ends the transfer. Raft offers the snapshot again.
         let _ = replication.world.net.send(to, Lane::Bulk, Message::Piece { token, piece, body }.encode());
         Ok(())
     }
@@ -270,7 +270,7 @@ pub async fn run<T: Ticket>(weak: Weak<Replication<T>>, transfers: Arc<Transfers
         let Some(replication) = weak.upgrade() else { return };
         let of_job = Arc::clone(&transfers);
         if on_threads {
-            // It reads and writes files: not on a thread that sells. A panic in it ends the process by the hook.
+            // It reads and writes files, so it must not run on a thread that sells. A panic in it ends the process by the hook.
             let _ = tokio::task::spawn_blocking(move || of_job.work(&replication, job)).await;
         } else {
             of_job.work(&replication, job);

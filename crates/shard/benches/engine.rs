@@ -1,5 +1,4 @@
-//! Turns through one node's engine: taken, appended, written, committed, applied and answered. The disk is
-//! left out.
+//! Turns through one node's engine: taken, appended, written, committed, applied and answered, without a disk.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -34,7 +33,7 @@ impl Driver {
         driver
     }
 
-    /// One pass; how many tickets it answered.
+    /// One pass. Returns how many tickets it answered.
     fn pass(&mut self) -> u64 {
         self.mono_ms += 1;
         let now = Now { wall_ms: 1_700_000_000_000, mono_ms: self.mono_ms };

@@ -8,7 +8,7 @@ use crate::name::Position;
 use crate::output::FatalError;
 use crate::snapshot::{Members, SnapshotMeta};
 
-/// The applied state of one shard: its position, and what the next entry must continue.
+/// The position of one shard's applied state, and the values that the next entry must continue.
 pub(crate) struct AppliedState {
     // The description that a snapshot of it would have.
     meta: SnapshotMeta,
@@ -39,7 +39,7 @@ impl AppliedState {
         Ok(())
     }
 
-    /// Checks that the turns of the entry at this position continue the last ones: none is missing, and time does not
+    /// Checks that the turns of the entry at this position continue the last ones. None may be missing, and time must not
     /// go back.
     pub(crate) fn follow(&mut self, position: Position, header: Header) -> Result<(), FatalError> {
         let meta = &mut self.meta;
@@ -69,8 +69,7 @@ impl AppliedState {
         Ok(())
     }
 
-    /// The members from here on; `placed` is the version of the target configuration the change was made for, if it was
-    /// for one.
+    /// The members from here on. `placed` is the version of the target configuration that the change was made for, if any.
     pub(crate) fn change_members(&mut self, members: Members, placed: Option<u64>) {
         self.meta.members = members;
         self.meta.placed = self.meta.placed.max(placed.unwrap_or(0));

@@ -1,7 +1,7 @@
 //! The payload of one log entry: the turns of a shard that were proposed in the same pass.
 //!
-//! Layout, little-endian: version 1 byte, count 4, epoch 8, sequence 8, stamp 8, distance 8; then for each turn its
-//! length (4) and its bytes. An entry without turns only changes the distance.
+//! Layout, little-endian: version 1 byte, count 4, epoch 8, sequence 8, stamp 8, distance 8. Each turn follows with its length
+//! (4) and its bytes. An entry without turns only changes the distance.
 
 use bytes::{Buf, BufMut, Bytes};
 
@@ -45,12 +45,12 @@ impl Stamp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turns {
     count: u32,
-    // Only the lengths and turns; all lengths were checked when the entry was opened.
+    // Only the lengths and turns. All lengths were checked when the entry was opened.
     body: Bytes,
 }
 
 impl Turns {
-    /// How many turns there are; 0 if the entry only changes the shard's distance from true time.
+    /// The number of turns. It is 0 if the entry only changes the shard's distance from true time.
     pub fn len(&self) -> usize {
         self.count as usize
     }

@@ -37,7 +37,7 @@ pub struct ClockReading {
 pub(crate) enum TrueTime {
     /// A majority of the voters agrees with it.
     Confirmed(u64),
-    /// No majority agrees: the earliest of the known clocks.
+    /// No majority agrees. This is the earliest of the known clocks.
     Unconfirmed(u64),
 }
 
@@ -101,7 +101,7 @@ impl Clocks {
         is_majority(&known_clocks, members).then(|| judge(own, now, members, &known_clocks))
     }
 
-    /// The same, from the clocks that are known, however few.
+    /// The same from the known clocks, even if they are few.
     pub(crate) fn best_time(&self, own: NodeId, now: Now, members: &Members) -> TrueTime {
         judge(own, now, members, &self.known_clocks(own, now, members))
     }

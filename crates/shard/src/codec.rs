@@ -28,10 +28,9 @@ pub enum Malformed {
     Unknown {
         /// The value being read.
         what: &'static str,
-        /// The value found.
         found: u8,
     },
-    /// A number is not the id of a replica.
+    /// A number contradicts another one.
     #[error("{what} says {said} where {fits} fits; the file or frame is damaged")]
     Contradiction {
         /// The value being read.
@@ -41,12 +40,11 @@ pub enum Malformed {
         /// The value that would fit.
         fits: u64,
     },
-    /// A number that should name a replica does not.
+    /// A number is not the id of a replica.
     #[error("{what} says {found:#x}, which is no replica's id; the file or frame is damaged")]
     Replica {
         /// The value being read.
         what: &'static str,
-        /// The number found.
         found: u64,
     },
 }

@@ -1,5 +1,5 @@
-//! When a leader tells its followers the commit index. Raft would send a message of its own, which is answered, for
-//! every entry. The next entry carries the commit index as well, and follows soon under load.
+//! The broadcast of the commit index to a leader's followers. Raft would send a message of its own, which is answered, for every
+//! entry. The next entry carries the commit index as well, and follows soon under load.
 
 /// The commit index that followers know, and when the next broadcast is due.
 #[derive(Default)]

@@ -25,10 +25,10 @@ pub const TAIL_ENTRIES: u64 = 1_000;
 /// Bytes of applied entries that a shard keeps in memory at most. A follower that lags further gets a snapshot.
 pub const TAIL_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The same for all shards of a node together. Each may keep an equal part of it …
+/// The same for all shards of a node together. Each may keep an equal part of it, and at least [`TAIL_BYTES_MIN`].
 pub const NODE_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// … but at least this much. Otherwise a follower that is one large entry behind would need a snapshot.
+/// The least that each shard may keep. With less, a follower that is one large entry behind would need a snapshot.
 pub const TAIL_BYTES_MIN: u64 = 256 * 1024;
 
 /// How long followers may not know that an entry is committed, in milliseconds. Usually the next entry tells them
@@ -42,14 +42,14 @@ pub struct Config {
     pub node: NodeId,
     /// The seed of the election timeouts.
     pub seed: u64,
-    /// The number of data shards. They are 1..=`shards`; the directory is shard 0.
+    /// The number of data shards. They are 1..=`shards`. The directory is shard 0.
     pub shards: u16,
     /// The shards of which this node has a replica at first, each with its voters. A disk that is not empty outranks
     /// them.
     pub groups: BTreeMap<ShardId, Vec<ReplicaId>>,
-    /// Replicas of this node below this generation are gone, even if the disk does not say so: they were on a lost
-    /// disk. 0 for a node that never lost one. Otherwise any generation that the directory gave out after the loss and
-    /// before the first replica on the new disk.
+    /// Replicas of this node below this generation are gone, even if the disk does not say so, because they were on a lost disk.
+    /// 0 for a node that never lost one. Otherwise any generation that the directory gave out after the loss and before the first
+    /// replica on the new disk.
     pub generation_min: u64,
     /// Nodes that should not lead while others can, because they are shutting down or unhealthy.
     /// [`Input::AvoidLeadership`](crate::Input::AvoidLeadership) changes them while the engine runs.

@@ -32,7 +32,7 @@ pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> 
         // A node that avoids leadership waits up to twice as long.
         max_election_tick: 2 * config.election_ticks_max,
         read_only_option: ReadOnlyOption::Safe,
-        // The next entry usually tells followers the commit index; the group broadcasts it otherwise.
+        // The next entry usually tells followers the commit index. Otherwise the group broadcasts it.
         skip_bcast_commit: true,
         // It adds entries to an empty message for a later position when a follower is probed twice in a pass. The
         // follower then finds a gap and stops.
@@ -43,8 +43,8 @@ pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> 
     }
 }
 
-/// Whether peers send each other such messages. Proposals and reads are never forwarded: they are only for the node
-/// whose actors decided them.
+/// Whether peers send each other such messages. Proposals and reads are never forwarded, because they are only for the node whose
+/// actors decided them.
 pub(crate) fn travels(kind: MessageType) -> bool {
     match kind {
         MessageType::MsgAppend
@@ -75,7 +75,7 @@ pub(crate) fn is_from_leader(kind: MessageType) -> bool {
     matches!(kind, MessageType::MsgAppend | MessageType::MsgSnapshot | MessageType::MsgHeartbeat)
 }
 
-/// Whether a peer's message makes the log longer: it carries entries or a snapshot. A node without room can drop such
+/// Whether a peer's message makes the log longer, because it carries entries or a snapshot. A node without room can drop such
 /// messages and accept all others, because raft sends them again.
 pub fn grows_log(message: &[u8]) -> bool {
     // The receiver drops malformed messages.

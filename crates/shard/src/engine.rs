@@ -25,10 +25,10 @@ const SPARE_BYTES_MAX: usize = 4 << 20;
 
 /// All shards of a node. One thread owns it and drives it in passes:
 ///
-/// 1. [`step`](Engine::step) with all inputs that have arrived;
-/// 2. send the messages of the write, make its snapshots and then its records durable;
-/// 3. [`persisted`](Engine::persisted), and handle the outputs;
-/// 4. repeat without waiting for inputs while [`has_ready`](Engine::has_ready).
+/// 1. Call [`step`](Engine::step) with all inputs that have arrived.
+/// 2. Send the messages of the write, make its snapshots and then its records durable.
+/// 3. Call [`persisted`](Engine::persisted), and handle the outputs.
+/// 4. Repeat without waiting for inputs while [`has_ready`](Engine::has_ready).
 ///
 /// The same inputs always give the same outputs.
 pub struct Engine<T> {
@@ -42,7 +42,7 @@ pub struct Engine<T> {
     targets: Vec<Option<TargetConfig>>,
     // Records of replicas that are gone. The next write begins with them.
     head: Vec<u8>,
-    // The shards with something to do in this or the next pass, each once; the flags say which.
+    // The shards with something to do in this or the next pass, each once. The flags say which.
     touched: Vec<ShardId>,
     is_touched: Vec<bool>,
     // Outputs that need not wait for the write of the pass.
@@ -227,7 +227,7 @@ impl<T> Engine<T> {
         gone.chain(groups.flat_map(|group| group.checkpoint())).collect()
     }
 
-    /// The first entry of a shard that a restart would read from the log. `None` if this node has no replica of it:
+    /// The first entry of a shard that a restart would read from the log. `None` if this node has no replica of it, because
     /// nothing is needed then.
     pub fn first_needed(&self, shard: ShardId) -> Option<u64> {
         Some(self.of(shard)?.first_needed())
@@ -397,7 +397,7 @@ impl<T> Engine<T> {
         taken
     }
 
-    /// Whether a leader's message may create this replica: it must be newer than all that are known to be gone.
+    /// Whether a leader's message may create this replica. It must be newer than all replicas that are known to be gone.
     fn may_begin(&self, shard: ShardId, replica: ReplicaId) -> bool {
         let Some(gone) = self.gone.get(usize::from(shard)) else { return false };
         let generation = replica.generation();

@@ -1,7 +1,7 @@
-//! The messages between engines: a raft message after the sender's running time of the shard.
+//! The messages between engines. Each is a raft message after the sender's running time of the shard.
 //!
-//! Layout, little-endian: running time 8 bytes, 0 if the sender does not know it; then the message in raft-rs' protobuf
-//! form. A delayed message is older, so its running time is never ahead of the shard's time.
+//! Layout, little-endian: running time 8 bytes (0 if the sender does not know it), then the message in raft-rs' protobuf form. A
+//! delayed message is older, so its running time is never ahead of the shard's time.
 
 use bytes::{Buf, BufMut, Bytes};
 use protobuf::Message as _;

@@ -2,7 +2,7 @@
 //! within the bytes.
 //!
 //! The parser (protobuf 2, which raft-rs uses) follows nested groups of unknown fields without a limit, until the stack
-//! overflows (RUSTSEC-2024-0437). It also allocates whatever a length claims. raft-rs has no groups.
+//! overflows (RUSTSEC-2024-0437). It also allocates as much as a length claims. raft-rs has no groups.
 
 /// The type of a field.
 #[derive(Clone, Copy)]
@@ -11,7 +11,6 @@ enum Kind {
     Number,
     /// Any count of numbers, one by one or packed.
     Numbers,
-    /// Bytes.
     Bytes,
     /// A message with these fields.
     Message(Fields),
@@ -30,7 +29,7 @@ const SNAPSHOT_METADATA: Fields = &[(1, Message(CONF_STATE)), (2, Number), (3, N
 
 const SNAPSHOT: Fields = &[(1, Bytes), (2, Message(SNAPSHOT_METADATA))];
 
-/// Of `eraftpb.Message`.
+/// The fields of `eraftpb.Message`.
 const MESSAGE: Fields = &[
     (1, Number),
     (2, Number),
@@ -52,7 +51,7 @@ const MESSAGE: Fields = &[
 
 const CONF_CHANGE_SINGLE: Fields = &[(1, Number), (2, Number)];
 
-/// Of `eraftpb.ConfChangeV2`.
+/// The fields of `eraftpb.ConfChangeV2`.
 const CONF_CHANGE: Fields = &[(1, Number), (2, Message(CONF_CHANGE_SINGLE)), (3, Bytes)];
 
 /// The wire types of protobuf that raft-rs uses.
@@ -168,7 +167,7 @@ mod tests {
         // The same in an entry, which is field 7.
         let entry = [&[0x3a, 0x80, 0x80, 0x40][..], &groups].concat();
         assert!(!may_be_message(&entry));
-        // Field 12, of 4 GiB; a fixed number; an unterminated number; a field that the message does not have.
+        // Field 12 of 4 GiB, a fixed number, an unterminated number, and a field that the message does not have.
         for bad in
             [&[0x62, 0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0x11, 0, 0, 0, 0, 0, 0, 0, 0], &[0x10, 0xff], &[0xa8, 1, 0]]
         {

@@ -1,4 +1,4 @@
-//! Which followers are active.
+//! The activity of followers.
 
 use crate::name::ReplicaId;
 

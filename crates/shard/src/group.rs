@@ -113,7 +113,7 @@ impl<T> Group<T> {
             applied_state: AppliedState::new(meta),
         };
         if group.is_blank() {
-            // The entries alone are not enough: they do not contain the members at the start of the log.
+            // The entries alone are not enough, because they do not contain the members at the start of the log.
             group.raft.raft.pending_request_snapshot = 1;
         }
         group.campaign();

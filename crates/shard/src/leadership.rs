@@ -1,4 +1,4 @@
-//! What a leader has pending during one epoch of one shard.
+//! The pending proposals and reads of a leader during one epoch of one shard.
 
 use std::collections::VecDeque;
 
@@ -153,7 +153,7 @@ impl<T> Leadership<T> {
         self.readings.push_back(Reading { context, barrier, safe: None, tickets });
     }
 
-    /// Raft confirms the reads of `context`: everything up to `index` was committed when they were requested.
+    /// Raft confirms that everything up to `index` was committed when the reads of `context` were requested.
     pub(crate) fn safe(&mut self, context: u64, index: u64) {
         // The reads of an epoch that has ended are answered already.
         if let Ok(found) = self.readings.binary_search_by_key(&context, |reading| reading.context) {
@@ -161,7 +161,7 @@ impl<T> Leadership<T> {
         }
     }
 
-    /// The entry at `index` was applied: its proposals are completed.
+    /// The entry at `index` was applied, so its proposals are completed.
     pub(crate) fn applied(&mut self, index: u64, out: &mut Vec<Output<T>>) {
         while let Some((appended, _)) = self.waiting.front() {
             assert!(*appended >= index, "an entry was applied before an earlier one");
@@ -202,7 +202,7 @@ impl<T> Leadership<T> {
         }
     }
 
-    /// The leadership has ended: everything pending is answered.
+    /// The leadership has ended. Everything pending is answered.
     pub(crate) fn end(mut self, out: &mut Vec<Output<T>>) {
         for (_, ticket) in self.waiting.drain(..) {
             out.push(lost(self.shard, ticket, RejectReason::Ended));

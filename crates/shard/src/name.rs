@@ -11,14 +11,14 @@ pub type NodeId = u64;
 /// The highest id of a node.
 pub const NODE_MAX: NodeId = 65_535;
 
-/// The generation of the replicas with which a cluster begins; no other replica has it.
+/// The generation of the replicas with which a cluster begins. No other replica has it.
 pub const FOUNDING: u64 = 1;
 
 const GENERATION_BITS: u32 = 40;
 
-/// One copy of one shard, as raft knows it: on which node, and which of the copies that node has had. The directory
-/// counts the generations and never gives one out twice: a copy that was removed and comes back, or whose disk was
-/// lost, is another replica. One that came back under its old id could be counted for entries it no longer has.
+/// One copy of one shard, as raft knows it: the node, and the copy's generation. The directory counts the generations and never
+/// gives one out twice. A copy that was removed and comes back, or whose disk was lost, is another replica. Under its old id it
+/// could be counted for entries that it no longer has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplicaId(u64);
 
@@ -53,7 +53,7 @@ impl ReplicaId {
         self.0 >> GENERATION_BITS
     }
 
-    /// Which of the copies of the node, counted over all shards and nodes.
+    /// The generation of the copy, counted over all shards and nodes.
     pub fn generation(self) -> u64 {
         self.0 & ((1 << GENERATION_BITS) - 1)
     }
@@ -71,7 +71,7 @@ impl fmt::Debug for ReplicaId {
     }
 }
 
-/// The shard every node has a copy of: members and placement.
+/// The shard with members and placement. Every node has a copy of it.
 pub const DIRECTORY: ShardId = 0;
 
 /// One leadership of a shard: the raft term in which this node leads it.

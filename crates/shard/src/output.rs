@@ -13,7 +13,6 @@ use crate::time::ShardTime;
 pub struct Outgoing {
     /// The peer that receives it.
     pub to: NodeId,
-    /// The shard that it is about.
     pub shard: ShardId,
     /// The applied state, if the message carries a snapshot. It is large and belongs on the bulk link.
     pub snapshot: Option<Bytes>,
@@ -30,14 +29,14 @@ pub struct Received {
     pub state: Bytes,
 }
 
-/// The first half of a pass: what the node must send and make durable, in this order.
+/// The result of the first half of a pass. The node must send and make durable these parts, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Write {
     /// Messages that need not wait for the disk, such as the appends of a leader.
     pub messages: Vec<Outgoing>,
     /// Snapshots. They must be durable before the records.
     pub snapshots: Vec<Received>,
-    /// Encoded [`Record`](crate::Record)s: one append to the log, which must be durable before
+    /// Encoded [`Record`](crate::Record)s for one append to the log, which must be durable before
     /// [`Engine::persisted`](crate::Engine::persisted) is called.
     pub records: Vec<u8>,
     /// The index of the last entry of each shard that has entries among the records.
@@ -81,7 +80,6 @@ pub enum FatalError {
     Index {
         /// The index that is next.
         expected: u64,
-        /// The index found.
         found: u64,
     },
     /// The epoch of a committed entry differs from the term in which it was proposed.
@@ -106,12 +104,7 @@ pub enum FatalError {
     },
     /// The stamp of an entry is earlier than that of a previous entry.
     #[error("the shard's time goes back from {last_ms} to {found_ms} ms")]
-    Stamp {
-        /// The last stamp.
-        last_ms: u64,
-        /// The stamp found.
-        found_ms: u64,
-    },
+    Stamp { last_ms: u64, found_ms: u64 },
     /// A committed entry or a snapshot is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -151,7 +144,7 @@ pub enum Output<T> {
         /// The index of the proposal's entry, or of the last entry applied when the read became safe.
         index: u64,
     },
-    /// A proposal or a read was dropped. Its epoch is over: everything decided in it since must be dropped.
+    /// A proposal or a read was dropped. Its epoch is over, and everything decided in it since must be dropped.
     ProposalDropped { ticket: T, shard: ShardId, why: RejectReason },
     /// This node leads the shard, and everything that was committed before is applied.
     BecameLeader {
@@ -173,9 +166,9 @@ pub enum Output<T> {
     },
     /// A snapshot from the leader replaces the applied state. It is durable already.
     Restore(Received),
-    /// A snapshot is due: save the applied state as it is now, then answer with `SnapshotSaved`.
+    /// A snapshot is due. Save the applied state as it is now, then answer with `SnapshotSaved`.
     SnapshotDue { meta: SnapshotMeta },
-    /// A follower lags too far behind for entries: answer with `SnapshotCut`.
+    /// A follower lags too far behind for entries. Answer with `SnapshotCut`.
     CutSnapshot { to: NodeId, meta: SnapshotMeta },
     /// This node leads the shard, its members match the target configuration, and a majority of them knows it durably.
     /// Replicas that are not members can be dropped. Returned once for each epoch and target configuration.

@@ -1,4 +1,4 @@
-//! Where shards should go next. This is policy only: the directory commits it, and Raft alone decides which replicas
+//! The next moves of shards. This is policy only: the directory commits it, and Raft alone decides which replicas
 //! vote.
 //!
 //! A plan takes the committed table and the fewest moves that give every node its share, a few shards at a time. Among
@@ -37,9 +37,7 @@ pub struct Situation {
 /// A member of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its id.
     pub node: NodeId,
-    /// Its state.
     pub state: MemberState,
     /// Replicas of lower generations were on a lost disk.
     pub first_generation: u64,
@@ -61,7 +59,6 @@ pub enum MemberState {
 /// Where a shard should be, as committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The shard.
     pub shard: ShardId,
     /// The replicas that should vote.
     pub voters: Vec<Replica>,
@@ -78,16 +75,13 @@ pub struct Place {
 /// A replica of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// The node.
     pub node: NodeId,
-    /// Its generation.
     pub generation: u64,
 }
 
 /// Where a shard should go. A node without a live replica there gets a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// The shard.
     pub shard: ShardId,
     /// Nodes whose copies vote, ascending.
     pub voters: Vec<NodeId>,
@@ -97,8 +91,8 @@ pub struct Move {
     pub leader: NodeId,
 }
 
-/// The next moves: the directory first, then shards on nodes that are gone, then on new disks, then the rest, within
-/// the limit of concurrent moves; and all changes of leaders. Empty when there is nothing to do.
+/// The next moves, within the limit of concurrent moves. The directory comes first, then shards on nodes that are gone, then on
+/// new disks, then the rest. All changes of leaders are added. Empty when there is nothing to do.
 ///
 /// # Panics
 /// If a member is there twice, a place has no voters, or `replicas` is 0.
@@ -154,7 +148,7 @@ enum Urgency {
 }
 
 impl Situation {
-    /// Why a shard is to be moved; `None` if it is where it should be.
+    /// Why a shard must be moved. `None` if it is where it should be.
     fn urgency(&self, place: &Place, target: &Target) -> Option<Urgency> {
         let disk_lost = place.all().any(|replica| self.lost_its_disk(replica));
         if !disk_lost && *target == Target::of(place) {
@@ -171,8 +165,8 @@ impl Situation {
         })
     }
 
-    /// Whether a shard stays as it is because it is still on its way; one whose target configuration has become out of
-    /// reach does not.
+    /// Whether a shard stays as it is because it is still moving. It does not stay if its target configuration has
+    /// become unreachable.
     fn is_fixed(&self, place: &Place) -> bool {
         let unreachable =
             |replica: Replica| self.state(replica.node) == MemberState::Gone || self.lost_its_disk(replica);
@@ -189,7 +183,7 @@ impl Situation {
         self.member(replica.node).is_some_and(|member| replica.generation >= member.first_generation)
     }
 
-    /// What may be expected of a node; nothing of one that is no member.
+    /// The state of a node. A node that is not a member counts as gone.
     fn state(&self, node: NodeId) -> MemberState {
         self.member(node).map_or(MemberState::Gone, |member| member.state)
     }

@@ -25,7 +25,7 @@ pub(crate) use switch::is;
 #[cfg(feature = "planted")]
 pub use switch::plant;
 
-/// Whether this bug is planted: never without the feature.
+/// Whether this bug is planted. Without the feature it never is.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
 pub(crate) const fn is(_bug: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The records that a node writes to its log and reads back at a restart.
 //!
-//! Layout, little-endian: kind 1 byte, shard 2, then by kind: entry: index 8, term 8, entry kind 1, length 4, payload;
-//! state: term 8, vote 8, commit 8; snapshot and reset: index 8; replica: replica 8; gone: generation 8. Records follow
+//! Layout, little-endian: kind 1 byte, shard 2, then the fields of the kind. Entry: index 8, term 8, entry kind 1, length 4,
+//! payload. State: term 8, vote 8, commit 8. Snapshot and reset: index 8. Replica: replica 8. Gone: generation 8. Records follow
 //! one another without padding. The log adds checksums and removes an incomplete end.
 
 use bytes::{BufMut, Bytes};
@@ -19,7 +19,7 @@ const GONE: u8 = 6;
 /// The kind of an entry's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A batch of turns, or empty: the first entry of a leader.
+    /// A batch of turns. It is empty in the first entry of a leader.
     Turns,
     /// A change of members, as raft-rs writes it (`ConfChangeV2` of its protobuf definitions).
     Members,
@@ -47,18 +47,14 @@ impl EntryKind {
 pub enum Record {
     /// An entry of the log. It replaces any entry with the same or a higher index.
     Entry {
-        /// The shard.
         shard: ShardId,
-        /// Its position.
         position: Position,
-        /// The kind of the payload.
         kind: EntryKind,
         /// The payload. Empty for the first entry of a leader.
         payload: Bytes,
     },
     /// The state that raft must not forget. The newest record counts.
     State {
-        /// The shard.
         shard: ShardId,
         /// The highest term seen.
         term: u64,
@@ -69,7 +65,6 @@ pub enum Record {
     },
     /// A durable snapshot up to this index exists. The entries up to it are not needed.
     Snapshot {
-        /// The shard.
         shard: ShardId,
         /// The last entry in it.
         index: u64,
@@ -77,22 +72,15 @@ pub enum Record {
     /// A durable snapshot up to this index has replaced the log. All entries before this record are void, also later
     /// ones.
     Reset {
-        /// The shard.
         shard: ShardId,
         /// The last entry in the snapshot.
         index: u64,
     },
     /// This node has this replica of a shard. The record precedes all other records of the shard. Records of other
     /// replicas are void.
-    Replica {
-        /// The shard.
-        shard: ShardId,
-        /// The replica.
-        replica: ReplicaId,
-    },
+    Replica { shard: ShardId, replica: ReplicaId },
     /// This node's replicas of a shard up to this generation are gone for ever.
     Gone {
-        /// The shard.
         shard: ShardId,
         /// The highest generation.
         generation: u64,

@@ -19,9 +19,9 @@ pub(crate) struct Revived {
     pub(crate) vote: Option<ReplicaId>,
     /// Membership changes in the tail that may be uncommitted, by index.
     pub(crate) changes: Vec<u64>,
-    /// Nothing is on disk yet: a record of the replica must be written first.
+    /// Nothing is on disk yet. A record of the replica must be written first.
     pub(crate) replica_due: bool,
-    /// The entries on disk differ from the tail: a reset must be written before the next ones.
+    /// The entries on disk differ from the tail. A reset must be written before the next ones.
     pub(crate) reset_due: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Restored {
     pub(crate) gone: BTreeMap<ShardId, u64>,
 }
 
-/// Rebuilds a node from its disk. The configuration applies to shards that have no records: the first write of a node
+/// Rebuilds a node from its disk. The configuration applies to shards that have no records, because the first write of a node
 /// need not contain all its shards.
 pub(crate) fn replay(
     config: &Config,
@@ -74,7 +74,7 @@ struct Replay<'a> {
     snapshots: Vec<SnapshotMeta>,
     places: BTreeMap<ShardId, Found>,
     gone: BTreeMap<ShardId, u64>,
-    // Records of a shard whose replica is not known yet. Where older parts of the log were removed, the first write may
+    // Records of a shard whose replica is not known yet. If older parts of the log were removed, the first write may
     // precede the checkpoint that names the replicas.
     early: BTreeMap<ShardId, Vec<Record>>,
 }

@@ -7,32 +7,22 @@ use crate::name::{NodeId, ReplicaId, ShardId};
 pub enum RestoreError {
     /// The disk holds a shard that the configuration does not name.
     #[error("the disk holds shard {shard}, which this node is not configured for; was the number of shards changed?")]
-    UnknownShard {
-        /// The shard.
-        shard: ShardId,
-    },
+    UnknownShard { shard: ShardId },
     /// There are snapshots, but the log is empty.
     #[error(
         "there is a snapshot of shard {shard} and the log is empty; the log was removed: rejoin the cluster as a new node"
     )]
-    LogMissing {
-        /// The shard.
-        shard: ShardId,
-    },
+    LogMissing { shard: ShardId },
     /// The log has records of a shard before the one that names the replica.
     #[error(
         "the log tells of shard {shard} without saying of which replica; a part of the log was removed or is damaged"
     )]
-    NoReplica {
-        /// The shard.
-        shard: ShardId,
-    },
+    NoReplica { shard: ShardId },
     /// The log is another node's.
     #[error(
         "shard {shard}: the log is of replica {replica}, which is not on node {node}; was the data of another node copied?"
     )]
     Foreign {
-        /// The shard.
         shard: ShardId,
         /// The replica in the log.
         replica: ReplicaId,
@@ -42,9 +32,7 @@ pub enum RestoreError {
     /// A generation in the log is not higher than the one before it.
     #[error("shard {shard}: the log tells of generation {found} after generation {known}; the log is damaged")]
     Generation {
-        /// The shard.
         shard: ShardId,
-        /// The generation found.
         found: u64,
         /// The previous one.
         known: u64,
@@ -55,7 +43,6 @@ pub enum RestoreError {
          log was removed: rejoin the cluster as a new node"
     )]
     Gap {
-        /// The shard.
         shard: ShardId,
         /// The last entry in the snapshot, 0 without one.
         snapshot: u64,
@@ -68,7 +55,6 @@ pub enum RestoreError {
          was removed: rejoin the cluster as a new node"
     )]
     SnapshotMissing {
-        /// The shard.
         shard: ShardId,
         /// The last entry of the snapshot that the log names.
         named: u64,
@@ -81,7 +67,6 @@ pub enum RestoreError {
          of the log is damaged or was removed: rejoin the cluster as a new node"
     )]
     CommittedMissing {
-        /// The shard.
         shard: ShardId,
         /// The last entry that the log says is committed.
         commit: u64,

@@ -10,7 +10,7 @@ use crate::name::{NodeId, ShardId};
 /// Points of each node on the ring. More would spread better and take longer to walk.
 const VNODES: u16 = 16;
 
-/// The data shard, 1..=`shards`, of keys whose hash begins with these 16 bits. It never changes: keys are not moved.
+/// The data shard, 1..=`shards`, of keys whose hash begins with these 16 bits. It never changes, because keys are not moved.
 ///
 /// Each shard has one range of prefixes, so entities with the same prefix share a shard for every number of shards. The
 /// ranges differ by one prefix at most.
@@ -27,7 +27,6 @@ pub fn shard_of(prefix: u16, shards: u16) -> ShardId {
 /// Where a shard should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// The shard.
     pub shard: ShardId,
     /// The nodes that should have a copy, in the ring's order.
     pub replicas: Vec<NodeId>,
@@ -35,9 +34,9 @@ pub struct Placement {
     pub leader: NodeId,
 }
 
-/// Where the data shards 1..=`shards` should be: each on `replicas` distinct nodes, or on all if there are fewer, in
-/// the order of the ring from the shard's point on. No node gets more than ⌈shards × replicas / nodes⌉ copies or leads
-/// more than ⌈shards / nodes⌉ shards. This is a goal; the committed placement counts.
+/// Where the data shards 1..=`shards` should be. Each is on `replicas` distinct nodes, or on all if there are fewer, in the order
+/// of the ring from the shard's point on. No node gets more than ⌈shards × replicas / nodes⌉ copies or leads more than ⌈shards /
+/// nodes⌉ shards. This is a goal. The committed placement counts.
 ///
 /// # Panics
 ///
@@ -65,7 +64,7 @@ enum Place {
 }
 
 impl Hash for Place {
-    // Explicit bytes: `derive` may hash differently in another version of Rust.
+    // The bytes are explicit, because `derive` may hash differently in another version of Rust.
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Place::Node(node, vnode) => {

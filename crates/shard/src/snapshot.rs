@@ -15,7 +15,6 @@ const LENGTH_BYTES: usize = 4;
 /// The members of a shard's group, at one position of its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
-    /// The voters.
     pub voters: Vec<ReplicaId>,
     /// Replicas that receive everything and do not vote.
     pub learners: Vec<ReplicaId>,
@@ -49,7 +48,7 @@ impl Members {
         self.voters == [replica] && !self.is_joint()
     }
 
-    /// `None` if an id is not that of a replica: the membership change was not one of ours.
+    /// `None` if an id is not that of a replica. The membership change was then not one of ours.
     pub(crate) fn of(state: &ConfState) -> Option<Members> {
         let sorted = |ids: &[u64]| {
             let mut replicas = ids.iter().map(|id| ReplicaId::from_bits(*id)).collect::<Option<Vec<_>>>()?;
@@ -81,7 +80,6 @@ impl Members {
 /// that position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotMeta {
-    /// The shard.
     pub shard: ShardId,
     /// The replica. Another replica cannot use the snapshot.
     pub replica: ReplicaId,
@@ -95,7 +93,7 @@ pub struct SnapshotMeta {
     pub epoch: Epoch,
     /// The sequence number of its entry within that epoch.
     pub sequence: u64,
-    /// The newest target configuration that a membership change so far was made for; 0 before the first.
+    /// The newest target configuration that a membership change so far was made for. 0 before the first.
     pub placed: u64,
     /// The members of the shard's group. Empty until the replica receives its first message.
     pub members: Members,

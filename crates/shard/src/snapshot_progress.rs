@@ -18,7 +18,7 @@ pub(crate) struct SnapshotProgress {
 }
 
 impl SnapshotProgress {
-    /// Raft needs a snapshot. Returns whether to request it: one request serves all followers.
+    /// Raft needs a snapshot. Returns whether to request it. One pending request serves all followers.
     pub(crate) fn request(&mut self) -> bool {
         self.requested.replace(self.requested.unwrap_or(TIMEOUT_TICKS)).is_none()
     }
@@ -35,7 +35,7 @@ impl SnapshotProgress {
         self.sent.push((to, TIMEOUT_TICKS));
     }
 
-    /// A snapshot to a follower is still being sent: its timeout starts again.
+    /// A snapshot to a follower is still being sent, so its timeout starts again.
     pub(crate) fn moves(&mut self, to: ReplicaId) {
         if let Some((_, left)) = self.sent.iter_mut().find(|(replica, _)| *replica == to) {
             *left = TIMEOUT_TICKS;

@@ -6,11 +6,9 @@ use crate::snapshot::Members;
 /// The role of a replica in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It leads.
     Leader,
     /// It has a vote and follows, or waits for a leader.
     Follower,
-    /// It campaigns.
     Candidate,
     /// It receives everything and does not vote. Also a replica that has received nothing yet.
     Learner,
@@ -23,7 +21,6 @@ pub enum Role {
 pub struct GroupStatus {
     /// This node's replica.
     pub replica: ReplicaId,
-    /// Its role.
     pub role: Role,
     /// The raft term.
     pub term: u64,
@@ -37,7 +34,7 @@ pub struct GroupStatus {
     pub applied: u64,
     /// The members as of the last entry applied.
     pub members: Members,
-    /// The version of the newest target configuration received; 0 before the first.
+    /// The version of the newest target configuration received. 0 before the first.
     pub target_version: u64,
     /// True time less running time as of the last entry returned, milliseconds.
     pub distance_ms: i64,
@@ -50,7 +47,6 @@ pub struct GroupStatus {
 /// A member as its leader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowerStatus {
-    /// The member.
     pub replica: ReplicaId,
     /// The last entry it is known to have.
     pub matched: u64,

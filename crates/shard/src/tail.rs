@@ -1,4 +1,4 @@
-//! The tail of one shard's log, in memory: raft reads it, and followers that lag a little are served from it.
+//! The tail of one shard's log, in memory. Raft reads it, and it serves followers that lag a little.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -89,7 +89,7 @@ impl Tail {
         self.entries.extend(entries.iter().cloned());
     }
 
-    /// Drops everything: the log continues after a snapshot.
+    /// Drops everything, because the log continues after a snapshot.
     pub(crate) fn reset(&mut self, before: Position) {
         self.before = before;
         self.entries.clear();
@@ -141,13 +141,13 @@ impl Tail {
         self.wanted.take().into_iter().filter_map(ReplicaId::from_bits)
     }
 
-    /// Keeps a snapshot for raft to send; `None` frees it.
+    /// Keeps a snapshot for raft to send. `None` frees it.
     pub(crate) fn prepare(&mut self, snapshot: Option<Snapshot>) {
         self.prepared = snapshot;
     }
 
-    /// The kept snapshot, if the entries after it are still here and the receiver is among its members: without that
-    /// the receiver would refuse it for ever.
+    /// The kept snapshot, if the entries after it are still here and the receiver is among its members. Otherwise the receiver
+    /// would refuse it for ever.
     fn prepared_for(&self, to: u64, index_min: u64) -> Option<&Snapshot> {
         self.prepared.as_ref().filter(|snapshot| {
             let meta = snapshot.get_metadata();

@@ -57,7 +57,7 @@ impl TargetConfig {
         !members.is_joint() && members.voters == self.voters && members.learners == self.learners
     }
 
-    /// The next step of the leader `me`. `fit` says which replicas have caught up and were heard of lately.
+    /// The next step of the leader `me`. `fit` says which replicas have caught up and are active.
     pub(crate) fn next(&self, members: &Members, me: ReplicaId, fit: impl Fn(ReplicaId) -> bool) -> Step {
         if self.voters.is_empty() || members.is_joint() {
             return Step::Wait;
@@ -73,7 +73,7 @@ impl TargetConfig {
         if !members.voters.contains(&me) {
             return self.transfer(members, me, fit);
         }
-        // A leader goes last: it must be there to commit the change, and its successor removes it.
+        // A leader goes last, because it must be there to commit the change, and its successor removes it.
         let mut target = self.voters.clone();
         if !target.contains(&me) {
             target.push(me);
@@ -88,8 +88,8 @@ impl TargetConfig {
         }
     }
 
-    /// Missing replicas are added as learners first. Learners that the target does not contain are removed. A second
-    /// replica on the leader's own node must wait: its first message would end the leader.
+    /// Missing replicas are added as learners first. Learners that the target does not contain are removed. A second replica on
+    /// the leader's own node must wait, because its first message would end the leader.
     fn learner_changes(&self, members: &Members, me: ReplicaId) -> Vec<Change> {
         let wanted = self.voters.iter().chain(&self.learners);
         let missing = wanted.filter(|replica| !members.contains(**replica) && replica.node() != me.node());
@@ -98,8 +98,8 @@ impl TargetConfig {
         missing.chain(unwanted.map(|learner| Change::Remove(*learner))).collect()
     }
 
-    /// One joint change to the voters of `target`, as soon as it cannot stop the shard: those that get a vote have
-    /// caught up, and a majority can serve at once.
+    /// One joint change to the voters of `target`, as soon as it cannot stop the shard. The replicas that get a vote must have
+    /// caught up, and a majority must be able to serve at once.
     fn exchange(&self, members: &Members, target: &[ReplicaId], fit: impl Fn(ReplicaId) -> bool) -> Step {
         let is_new = |replica: &&ReplicaId| !members.voters.contains(replica);
         let serving = target.iter().filter(|replica| fit(**replica)).count();

@@ -1,7 +1,7 @@
 //! The time of a shard.
 //!
-//! A shard's time has two parts. Its *running time* is stamped into every entry. It never steps, it orders everything,
-//! and all deadlines use it. Its *distance* is true time less running time: one number that entries commit.
+//! A shard's time has two parts. Its *running time* is stamped into every entry. It never steps, it orders everything, and all
+//! deadlines use it. Its *distance* is true time less running time, one number that entries commit.
 //!
 //! Within a leadership, running time follows the monotonic clock. A step of the wall clock changes only the distance,
 //! so a hold of 30 minutes lasts 30 minutes. Between two leaderships, running time follows the monotonic clock of any
@@ -10,8 +10,8 @@
 //! If no such replica takes part in the election (all nodes were down), running time follows the true time that a
 //! majority of the voters confirms. A hold until 20:00 then ends at 20:00.
 //!
-//! A replica knows the running time once a reading fits confirmed true time and the shard's distance. A reading alone
-//! proves only a lower bound: the message may have waited in a link or in a stopped process.
+//! A replica knows the running time once a reading fits confirmed true time and the shard's distance. A reading alone proves only
+//! a lower bound, because the message may have waited in a link or in a stopped process.
 
 use crate::clocks::{AGREE_MS, TrueTime};
 use crate::now::Now;
@@ -89,7 +89,7 @@ fn shifted(ms: u64, ahead_ms: i64) -> u64 {
 pub(crate) struct RunningTime {
     running_ms: u64,
     mono_ms: u64,
-    /// The reading was not delayed: it fitted true time. Otherwise it is a lower bound.
+    /// The reading fitted true time, so it was not delayed. Otherwise it is a lower bound.
     is_known: bool,
 }
 

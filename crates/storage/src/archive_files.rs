@@ -263,7 +263,7 @@ struct Packer<'a> {
     at: u64,
     records: Vec<u8>,
     firsts: BTreeMap<ShardId, u64>,
-    /// Of the entities of all turns. Ordered, and each once, when the table is written.
+    /// Hashes of the entities of all turns. When the table is written, they are ordered and each is there once.
     hashes: Vec<u64>,
 }
 

@@ -59,7 +59,7 @@ impl DataEpoch {
 /// A node's current epoch, with its file.
 pub struct EpochTracker {
     path: PathBuf,
-    /// The disk tells a file from its copies.
+    /// The disk distinguishes a file from its copies.
     detects_copies: bool,
     known: Mutex<Known>,
 }

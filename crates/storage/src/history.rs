@@ -120,7 +120,6 @@ pub enum HistoryStoreError {
         .dir.display()
     )]
     Missing {
-        /// Its directory.
         dir: PathBuf,
         /// A shard that needs it.
         shard: ShardId,
@@ -133,9 +132,7 @@ pub enum HistoryStoreError {
         .dir.display()
     )]
     Older {
-        /// The store's directory.
         dir: PathBuf,
-        /// The shard.
         shard: ShardId,
         /// Batches it has.
         found: u64,
@@ -149,9 +146,7 @@ pub enum HistoryStoreError {
         .dir.display()
     )]
     Newer {
-        /// The store's directory.
         dir: PathBuf,
-        /// The shard.
         shard: ShardId,
         /// The last log index in the store.
         upto: u64,
@@ -160,10 +155,7 @@ pub enum HistoryStoreError {
     },
     /// It was made for another data directory.
     #[error("the history in {} belongs to another data directory; put it back where it came from", .dir.display())]
-    Foreign {
-        /// The store's directory.
-        dir: PathBuf,
-    },
+    Foreign { dir: PathBuf },
     /// A record cannot be decoded.
     #[error(
         "the record of {what} in {} cannot be understood: {why}; it is damaged, or was written by a newer version: restore the \
@@ -171,11 +163,9 @@ pub enum HistoryStoreError {
         .dir.display()
     )]
     BadRecord {
-        /// The store's directory.
         dir: PathBuf,
         /// The entity or key.
         what: String,
-        /// The cause.
         why: String,
     },
 }
@@ -328,7 +318,7 @@ impl HistoryStore {
     /// again.
     ///
     /// # Errors
-    /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
+    /// As [`Store::write`], and [`HistoryStoreError::BadRecord`].
     pub fn write(&self, leaving: &[(ShardId, Vec<EvictionCandidate>)]) -> Result<(), HistoryStoreError> {
         let mut shards: BTreeMap<ShardId, Vec<&EvictionCandidate>> = BTreeMap::new();
         for (shard, leaving) in leaving {
@@ -404,8 +394,8 @@ impl HistoryStore {
         (pairs, gone): (&[KeyValue], &[Bytes]),
         changed: Vec<(ShardId, ShardHistory)>,
     ) -> Result<(), HistoryStoreError> {
-        // Before the write, even if it fails, because the batch may be in the journal all the same. Removed keys are
-        // added too, because their records come back if the store is reopened without this batch.
+        // This comes before the write, even if the write fails, because the batch may be in the journal all the same. Removed
+        // keys are added too, because their records come back if the store is reopened without this batch.
         self.filter.add(pairs.iter().map(|(key, _)| key).chain(gone));
         if let Err(error) = self.store.change(pairs, gone) {
             writing.failures += 1;
@@ -425,8 +415,8 @@ impl HistoryStore {
         self.writing.lock().failures
     }
 
-    /// About `bytes` of a shard's encoded records behind the key `after`, with the key of the last one. That is `None`
-    /// if there are no more.
+    /// About `bytes` of a shard's encoded records behind the key `after`, with the key of the last one. The key is `None` if
+    /// there are no more.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`].
@@ -466,7 +456,7 @@ impl HistoryStore {
     /// many.
     ///
     /// # Errors
-    /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
+    /// As [`Store::write`], and [`HistoryStoreError::BadRecord`].
     pub fn remove_some(&self, shard: ShardId) -> Result<bool, HistoryStoreError> {
         let mut writing = self.writing.lock();
         // Checked under the lock, because a writer that had it may have written records of the next replica.
@@ -502,7 +492,7 @@ impl HistoryStore {
     /// ignored.
     ///
     /// # Errors
-    /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
+    /// As [`Store::write`], and [`HistoryStoreError::BadRecord`].
     pub fn import(&self, shard: ShardId, records: &[Bytes]) -> Result<u64, HistoryStoreError> {
         let mut taken = Vec::with_capacity(records.len());
         for bytes in records {

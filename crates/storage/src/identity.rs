@@ -18,7 +18,7 @@ pub use error::IdentityError;
 
 /// The version of the data directory. It covers the layout and the placement of entities.
 pub const FORMAT: u32 = 3;
-/// The first version that places entities by the first bits of their hashes. Before, carts had other ids and most
+/// The first version that places entities by the first bits of their hashes. In earlier versions, carts had other ids and most
 /// entities other shards.
 const FORMAT_BY_PREFIX: u32 = 3;
 const FILE: &str = "identity.toml";
@@ -59,9 +59,7 @@ fn hex128(text: &str) -> Option<u128> {
 /// The owner of a data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The cluster.
     pub cluster: ClusterId,
-    /// The node in it.
     pub node: NodeId,
     /// A random number from the creation of the data directory, so that an emptied disk is another one. The log's
     /// owner.
@@ -81,7 +79,6 @@ pub struct Identity {
 /// A cluster's answer to a node that asked to join it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Joining {
-    /// The cluster.
     pub cluster: ClusterId,
     /// The data directory as the cluster knows it: [`draw_disk_id`].
     pub disk: u128,
@@ -98,7 +95,6 @@ pub struct Wanted {
     pub cluster: Option<ClusterId>,
     /// The node to be.
     pub node: NodeId,
-    /// The number of shards.
     pub shards: u16,
     /// The cluster to join, if the directory is created now.
     pub joining: Option<Joining>,
@@ -115,9 +111,8 @@ impl DataDirectory {
     /// Opens and locks the data directory at `path`, and creates it if it does not exist.
     ///
     /// # Errors
-    /// [`IdentityError`]: it is in use, belongs to another node, has another version or is unreadable. Then only the
-    /// file
-    /// `lock` was changed.
+    /// [`IdentityError`]: it is in use, belongs to another node, has another version or is unreadable. Then only the file `lock`
+    /// was changed.
     pub fn open(world: &World, path: &Path, wanted: &Wanted) -> Result<Self, IdentityError> {
         let disk = &*world.disk;
         disk.create_dir_all(path).map_err(failed("create", path))?;

@@ -1,8 +1,7 @@
 //! Snapshot files. Each has one snapshot of one shard, and the newest two of each shard are kept.
 //!
-//! A file is written under a temporary name, synced, renamed, and its directory synced. So a file with its final name
-//! is complete. If the newest one is damaged later, the older one is used, with a warning. So the log keeps the entries
-//! that the
+//! A file is written under a temporary name, synced, renamed, and its directory synced. So a file with its final name is
+//! complete. If the newest one is damaged later, the older one is used, with a warning. So the log keeps the entries that the
 //! *older* one needs ([`SnapshotFiles::oldest_index`]).
 
 use std::io::{self, ErrorKind};
@@ -40,7 +39,6 @@ pub struct SnapshotFiles {
 pub struct Loaded {
     /// The log index of its state.
     pub index: u64,
-    /// Its payload.
     pub payload: Vec<u8>,
     /// Damaged newer snapshots.
     pub warnings: Vec<String>,
@@ -49,7 +47,6 @@ pub struct Loaded {
 /// A snapshot file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SnapshotName {
-    /// The shard.
     pub shard: u16,
     /// The log index.
     pub index: u64,
@@ -61,7 +58,7 @@ impl SnapshotName {
         format!("{}-{}.snap", self.shard, self.index)
     }
 
-    /// The snapshot in a file's name; `None` for other files.
+    /// The snapshot in a file's name, `None` for other files.
     pub fn parse(name: &str) -> Option<SnapshotName> {
         let (shard, index) = name.strip_suffix(".snap")?.split_once('-')?;
         let parsed = SnapshotName { shard: shard.parse().ok()?, index: index.parse().ok()? };
@@ -307,7 +304,7 @@ impl SnapshotWriter {
     /// Adds to the payload.
     ///
     /// # Errors
-    /// [`SnapshotError::Full`], [`SnapshotError::Io`]; the writer is then to be dropped.
+    /// [`SnapshotError::Full`], [`SnapshotError::Io`]. Then drop the writer.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
         for piece in bytes.chunks(PIECE) {
             self.put(piece, HEADER as u64 + self.length)?;

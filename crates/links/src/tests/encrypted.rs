@@ -74,7 +74,7 @@ async fn a_certificate_of_another_authority_is_refused_by_both_sides() {
     let (one, two) = (Node::with(1, with(authority.files("node-1"))), Node::with(2, with(other.files("node-2"))));
     know_each_other(&one, &two);
     one.reports(2, "invalid peer certificate").await;
-    // The acceptor trusts the dialer's authority but not the other way round, and vice versa.
+    // Node 3 trusts the authority of node 4, but not the other way round.
     let trusting = PeerTls { authority: other.path("authority.pem"), ..authority.files("node-3") };
     let three = Node::with(3, with(trusting));
     three.knows(&[(4, two.address())]);

@@ -101,7 +101,7 @@ async fn the_table_decides_which_nodes_are_linked() {
     one.linked(2).await;
     two.linked(1).await;
     one.reaches(&two, Lane::Calls, b"again").await;
-    // Another address is for the next dial, and existing connections stay.
+    // The next dial uses a new address. Existing connections stay.
     one.net.set_peers(&[
         PeerAddress { node: 2, address: "nowhere.invalid:1".into() },
         PeerAddress { node: 3, address: three.address().to_string() },

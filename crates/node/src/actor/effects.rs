@@ -1,4 +1,4 @@
-//! Carries out effects: at once, or when the log has the turn that they depend on.
+//! Carries out effects, at once or when the log has the turn that they depend on.
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
@@ -16,9 +16,9 @@ use crate::{
 };
 
 impl Shared {
-    /// Does what the core said of the entity `from`.
+    /// Carries out an effect of the entity `from`.
     pub(crate) fn carry_out(self: &Arc<Self>, from: &Entity, effect: Effect<Caller>) {
-        // An ask or reply that cannot be delivered is lost like one on a broken link: the asker asks again.
+        // An ask or reply that cannot be delivered is lost as on a broken link, and the asker asks again.
         match effect {
             Effect::Answer { to, outcome: Err(refusal) } if refusal.is_internal() => to.answer(Err(Failure::Internal)),
             Effect::Answer { to, mut outcome } => {
@@ -47,7 +47,7 @@ impl Shared {
         }
     }
 
-    /// Asks the gateway; what it says goes to the cart that pays.
+    /// Calls the gateway. The outcome goes to the cart that pays.
     fn pay(self: &Arc<Self>, call: GatewayCall) {
         let (key, step) = (call.key(), call.step());
         self.metrics.gateway_calls.fetch_add(1, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Shared {
         self.world.gateway.call(call, Box::new(done));
     }
 
-    /// Carries out what was held back until the log had the turn at `index`.
+    /// Carries out the effects that were held back until the log had the turn at `index`.
     pub(crate) fn settle(self: &Arc<Self>, ticket: PendingCommit, index: u64) {
         let parts = || std::iter::once(&ticket).chain(ticket.cart.as_deref());
         for PendingCommit { versions: (_, until), actor, .. } in parts() {
@@ -81,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// The same of one entity; an answer of a cart tells of the inventory of a joint turn as well.
+    /// The same for one entity. A cart's answer also gets the position of the inventory in a joint turn.
     fn settle_part(
         self: &Arc<Self>,
         entity: &Entity,
@@ -105,7 +105,7 @@ impl Shared {
     }
 }
 
-/// What came of a turn says where that is: the versions of the entity after the one that the turn began with.
+/// Sets the log position in a reply, and in an answer for the versions after the one that the turn began with.
 fn set_position(effect: &mut Effect<Caller>, entity: &Entity, after: u64, index: u64) {
     if let Effect::Reply { reply, .. } = effect {
         reply.set_position(index);

@@ -1,4 +1,4 @@
-//! When an input is decided where it comes, instead of by the entity's actor.
+//! When an input is decided where it arrives, instead of by the entity's actor.
 //!
 //! A message to an actor costs more than some decisions: a box, a place in a queue, a wake-up and a turn of the runtime. With one
 //! selling thread the actor would decide on the same thread a moment later. So the sender takes the entity's state
@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::shared::Shared;
 
-/// Decisions inside each other: that of a command, and that of what it asks at once. What follows from these goes to mailboxes.
+/// Nested decisions, of a command and of its immediate ask. The messages of these go to mailboxes.
 const DEPTH_MAX: u8 = 2;
 
 thread_local! {

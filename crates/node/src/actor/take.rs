@@ -6,7 +6,6 @@ use boxoffice_core::{
     command::{CartCommand, Command},
     host::Input,
     id::{Entity, Request},
-    planted,
 };
 
 use super::{EntityActorState, actor_of, here::Level};
@@ -18,7 +17,7 @@ use crate::{
     shared::Shared,
 };
 
-/// What else is known of a command for an entity that this node leads.
+/// Further facts about a command for an entity that this node leads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallContext {
     /// The command is decided only in this term.
@@ -41,7 +40,7 @@ impl Shared {
         given: CallContext,
         reply: ReplyTo,
     ) {
-        // What a gateway says has no request id and changes something all the same.
+        // An outcome from a gateway has no request id and changes something all the same.
         let changes = request.is_some() || matches!(command, Command::Cart(_, CartCommand::Paid { .. }));
         if changes && self.replication.is_read_only() {
             return reply.answer(Err(Failure::ReadOnly));
@@ -62,13 +61,13 @@ impl Shared {
     }
 
     /// Decides on an input if the entity is idle and this thread may, or else puts it into the mailbox of the entity's actor,
-    /// starting one if need be. Gives it back if this node does not lead the entity's shard.
+    /// starting one if need be. Returns the input if this node does not lead the entity's shard.
     #[expect(clippy::result_large_err, reason = "it goes back to its sender; a box would cost every command")]
     pub(crate) fn send(self: &Arc<Self>, entity: &Entity, input: Input<Caller>) -> Result<(), Input<Caller>> {
         self.send_in(entity, None, input)
     }
 
-    /// The same, if a term is given only while this node leads in it.
+    /// The same. If a term is given, only while this node leads in it.
     #[expect(clippy::result_large_err, reason = "as above")]
     fn send_in(
         self: &Arc<Self>,
@@ -83,8 +82,8 @@ impl Shared {
             return Err(input);
         }
         let Some(actor) = actor_of(self, lead, &mut leader_state, entity) else { return Err(input) };
-        // Nothing is sent while the lock is held: the entity decides in the order in which it is told.
-        if (actor.under_way.has_no_messages() || planted::is("an input decided before messages that wait"))
+        // No message can be sent while the lock is held, so the entity decides in the order of its messages.
+        if actor.under_way.has_no_messages()
             && let Some(_level) = Level::enter(self)
             && let Some(assignment) = actor.slot.borrow_if(|assignment| matches!(assignment.health, Health::Healthy))
         {
@@ -107,8 +106,8 @@ impl Shared {
             return Lent::Not(loan);
         }
         let Some(actor) = actor_of(self, lead, &mut leader_state, &loan.inventory) else { return Lent::Not(loan) };
-        // Nothing is sent while the lock is held: what the inventory is told it is told in order.
-        if (actor.under_way.has_no_messages() || planted::is("an input decided before messages that wait"))
+        // No message can be sent while the lock is held, so the inventory gets its messages in order.
+        if actor.under_way.has_no_messages()
             && let Some(assignment) = actor.slot.borrow_if(|assignment| assignment.may_be_borrowed())
         {
             drop(leader_state);
@@ -119,7 +118,7 @@ impl Shared {
         Lent::Sent
     }
 
-    /// Wakes an entity only if an actor serves it: one that was dropped had nothing under way.
+    /// Wakes an entity only if an actor serves it. An entity without an actor had nothing under way.
     pub(crate) fn wake_if_assigned(&self, entity: &Entity) {
         let leader_state = self.lead_of(entity).leader_state.lock();
         if let Some(actor) = leader_state.actors.get(entity) {

@@ -1,4 +1,4 @@
-//! Which commands may be shed, and in which order.
+//! The commands that may be shed, and their order.
 
 use boxoffice_core::command::{
     CartCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
@@ -8,13 +8,11 @@ use boxoffice_core::command::{
 /// A kind of first command. Those that stand earlier are shed earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// It reads.
     Read,
-    /// It begins a cart or makes a booking: its client has nothing yet.
+    /// It begins a cart or makes a booking, so its client has nothing yet.
     Begin,
     /// It wants more for a cart that was begun.
     Hold,
-    /// It buys.
     Checkout,
 }
 

@@ -1,9 +1,9 @@
-//! The controller: when to shed, how many commands may be under way then, and when clients should try again. It is a function
-//! of what was seen; time is handed in.
+//! The controller decides when to shed, how many commands may be under way then, and when clients should try again. It is a
+//! function of the measurements. Time is passed in.
 //!
-//! While the node sheds, the limit follows Little's law: `n` commands under way that stay `t` on average are answered at the
-//! rate `n / t`, so for a stay of the target the limit is multiplied by `target / t`. The node stays busy, and the queue is
-//! as long as the target allows, whatever a command costs.
+//! While the node sheds, the limit follows Little's law. `n` commands under way that stay `t` on average are answered at the rate
+//! `n / t`. So for a stay of the target the limit is multiplied by `target / t`. The node stays busy, and the queue is as long as
+//! the target allows, whatever a command costs.
 
 use super::OverloadSettings;
 
@@ -11,16 +11,16 @@ use super::OverloadSettings;
 pub(super) const RETRY_MIN_MS: u32 = 50;
 /// The longest one. After an overload all clients have tried again within this time and its jitter.
 const RETRY_MAX_MS: u32 = 2_000;
-/// The limit is never lower: with fewer commands under way a node waits for its disk more than it decides.
+/// The limit is never lower, because with fewer commands under way a node waits for its disk more than it decides.
 const LIMIT_MIN: f64 = 32.0;
-/// It is not raised further: it would take too long to fall when it is needed.
+/// It is not raised further, because it would take too long to fall when it is needed.
 const LIMIT_MAX: f64 = 4_096.0;
 /// The most that one window lowers the limit, and raises it.
 const STEP: (f64, f64) = (0.6, 1.25);
 /// The fewest checkouts that may be under way.
 const CHECKOUTS_MIN: f64 = 512.0;
 /// As many checkouts may be under way as are answered in this time, in milliseconds. A refused checkout wastes what its cart has
-/// cost, and an impatient client repeats it: it is cheaper to let a client wait that long.
+/// cost, and an impatient client repeats it. It is cheaper to let a client wait that long.
 const CHECKOUT_WAIT_MS: f64 = 1_000.0;
 /// How much of a higher rate of answers is forgotten in one window with a lower one.
 const RATE_WEIGHT: f64 = 0.05;
@@ -30,15 +30,15 @@ const USUAL_WEIGHT: f64 = 0.02;
 const AIM: f64 = 0.4;
 /// How much of a long stay becomes usual in one window where only the fewest commands are under way.
 const FLOOR_WEIGHT: f64 = 0.5;
-/// … that is, where the limit is not above this.
+/// The fewest commands are under way where the limit is not above this.
 const FLOOR: f64 = 1.2 * LIMIT_MIN;
-/// Where commands are decided sooner than this on average, in milliseconds, no command queues for the processors. It was 1.3 ms
+/// If commands are decided sooner than this on average, in milliseconds, no command queues for the processors. It was 1.3 ms
 /// and more when `boxoffice load overload` drove a node of one processor over its capacity, and below 0.1 ms at half of it.
 const QUEUE_MIN_MS: f64 = 1.0;
 /// A pause between two windows that is longer than this says nothing about the time in between, in milliseconds.
 const SILENCE_MS: u64 = 1_000;
 
-/// What was seen in one window.
+/// The measurements of one window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// Commands that were decided, and how long all of them had waited.
@@ -54,12 +54,12 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// How long a command waited on average, in milliseconds; `None` if none was taken.
+    /// How long a command waited on average, in milliseconds. `None` if none was taken.
     pub(super) fn wait_ms(&self) -> Option<f64> {
         mean(self.waited_ms, self.decided)
     }
 
-    /// How long a command stayed on average, in milliseconds; `None` if none was answered.
+    /// How long a command stayed on average, in milliseconds. `None` if none was answered.
     pub(super) fn stay_ms(&self) -> Option<f64> {
         mean(self.stayed_ms, self.answered)
     }
@@ -71,7 +71,7 @@ impl Seen {
     }
 }
 
-/// What holds for the next window.
+/// The terms of the next window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) is_shedding: bool,
@@ -149,7 +149,7 @@ impl Control {
         }
         // Whether commands waited in a long silence is not known.
         let over_ms = if length_ms > SILENCE_MS { 0 } else { over_ms + length_ms };
-        // What takes that long to answer makes the delay last, too.
+        // A queue that takes that long to answer makes the delay last, too.
         let drain_ms = seen.under_way as f64 * length_ms as f64 / seen.answered.max(1) as f64;
         let lasts = over_ms > 0 && drain_ms > self.sustain_ms as f64 + self.target_ms;
         if over_ms < self.sustain_ms && !lasts {
@@ -168,16 +168,16 @@ impl Control {
         self.at_floor_ms = if limit <= FLOOR { self.at_floor_ms + length_ms } else { 0 };
         let factor = match seen.stay_ms() {
             Some(stay_ms) => {
-                // What came before the limit was that low has queued.
+                // Commands that came before the limit was that low have queued.
                 if stay_ms > self.usual_ms && self.at_floor_ms as f64 > 2.0 * stay_ms {
-                    // So few commands do not queue: they stay because the disk or other nodes are slow.
+                    // So few commands do not queue. They stay because the disk or other nodes are slow.
                     self.usual_ms += (stay_ms - self.usual_ms) * FLOOR_WEIGHT;
                 }
                 let least = if seen.is_queueing() { STEP.0 } else { 1.0 };
-                // Half of the way there, on a scale of ratios: one window's stays tell little of the next one's.
+                // Half of the way there, on a scale of ratios, because one window's stays tell little of the next one's.
                 (self.aim_ms() / stay_ms.max(1.0)).sqrt().clamp(least, STEP.1)
             }
-            // Nothing was answered: the disk or the other nodes are slow, and a lower limit would not help.
+            // Nothing was answered, because the disk or the other nodes are slow. A lower limit would not help.
             None => 1.0,
         };
         State::Shedding { limit: (limit * factor).clamp(LIMIT_MIN, LIMIT_MAX.max(limit)), calm_ms }

@@ -8,7 +8,7 @@ struct Node {
     now_ms: u64,
     per_ms: usize,
     queue: VecDeque<Pass>,
-    /// What it has decided, and when the disk will have it.
+    /// Decided commands, and when the disk will have them.
     written: VecDeque<(u64, Pass)>,
     disk_ms: u64,
     owed: f64,
@@ -100,7 +100,7 @@ fn a_lasting_overload_is_shed_and_the_rest_is_answered_in_time() {
         let mut node = Node::new(10);
         node.load(0.8, Class::Begin, 1_000);
         node.load(times, Class::Begin, 499);
-        // What takes longer than half a second to answer is shed before that.
+        // Load that takes longer than half a second to answer is shed before that.
         assert!(node.shed == [0; 4] || times > 2.0, "{times}: nothing is shed in the first half second");
         node.load(times, Class::Begin, 4_000);
         node.forget();
@@ -124,7 +124,7 @@ fn begun_purchases_go_on_while_new_ones_are_shed() {
             node.arrive(Some(Class::Begin));
             node.arrive(Some(Class::Read));
         }
-        // Each of the classes has an eighth of the capacity; a release is never shed.
+        // Each of the classes has an eighth of the capacity. A release is never shed.
         if round % 4 == 0 {
             (0..5).for_each(|_| node.arrive(Some(Class::Hold)));
             (0..5).for_each(|_| node.arrive(Some(Class::Checkout)));
@@ -161,7 +161,7 @@ fn checkouts_have_a_bound_of_their_own() {
     let buy = |now_ms| admission.admit(true, || Some(Class::Checkout), now_ms);
     let mut bought: Vec<Pass> = (0..3).filter_map(|_| buy(5).ok()).collect();
     assert_eq!((held.len(), bought.len()), (3, 3), "a node full of holds takes checkouts");
-    // Those that wait for their gateway for long count as well.
+    // Checkouts that wait long for their gateway count as well.
     assert!(buy(5).is_err() && buy(5_000).is_err());
     admission.over(bought.pop().expect("three were admitted"), 5_000);
     assert!(buy(5_000).is_ok());
@@ -196,7 +196,7 @@ fn clients_are_told_to_wait_longer_the_more_are_shed() {
 
 #[test]
 fn a_slow_disk_is_no_overload() {
-    // Every answer takes 200 ms since the disk became slow, however many wait for it; actors take commands at once.
+    // Every answer takes 200 ms since the disk became slow, however many wait for it. Actors take commands at once.
     let admission = Admission::new(OverloadSettings::default(), 0);
     let mut under_way: VecDeque<Pass> = VecDeque::new();
     for now_ms in 0..20_000 {
@@ -237,7 +237,7 @@ fn a_queue_from_before_a_low_limit_does_not_count_as_usual() {
         shed: 5_000,
         under_way,
     };
-    // A crowd: the limit falls to its lowest while those who came before it fell are still answered, very late.
+    // A crowd comes. The limit falls to its lowest while earlier commands are still answered, very late.
     let mut now_ms = 0;
     let mut turn = |seen: &Seen| {
         now_ms += 128;

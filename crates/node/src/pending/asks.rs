@@ -1,7 +1,6 @@
-//! Asks of entities here that entities of other shards have not replied to yet. When the shard they are for has another
-//! leader, or was asked at a node that does not lead it, they are asked again at once: entities themselves ask again only
-//! after a second, and clients wait for them. Asks of entities that this node leads as well are among them: what a leader has
-//! in its mailboxes is lost when its term ends.
+//! Asks of entities here that entities of other shards have not replied to yet. They are repeated at once when their shard has
+//! another leader, or when the asked node does not lead it. Entities themselves ask again only after a second, and clients wait
+//! for them. Asks to shards that this node leads are among them, because a leader's mailboxes are lost when its term ends.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -16,9 +15,9 @@ use tracing_mutex::parkinglot::Mutex;
 
 use crate::message::Message;
 
-/// Asks that are remembered; those beyond are asked again by their entities only.
+/// Asks that are remembered. Further ones are repeated by their entities only.
 const ASKS_MAX: usize = 16_384;
-/// How long an ask is remembered, in milliseconds: its entity asks again by itself then.
+/// How long an ask is remembered, in milliseconds. After that its entity asks again by itself.
 const LIFE_MS: u64 = 1_000;
 /// Milliseconds before a shard is asked again that could not be reached, or did not lead.
 pub(crate) const AGAIN_MS: u64 = 40;
@@ -72,12 +71,12 @@ impl PendingAsks {
         self.wake();
     }
 
-    /// Something is to be sent again.
+    /// Something must be sent again.
     pub(crate) fn wake(&self) {
         self.some.notify_one();
     }
 
-    /// What is to be asked again now, and which entity asks, by shard.
+    /// The asks to repeat now, with the entity that asks, by shard.
     pub(crate) fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<(Entity, Bytes)>)> {
         let Table { asks, due } = &mut *self.table.lock();
         let shards: Vec<ShardId> = due.extract_if(.., |_, at_ms| *at_ms <= now_ms).map(|(shard, _)| shard).collect();

@@ -19,7 +19,7 @@ use crate::{
     caller::key_of,
 };
 
-/// An attempt at another node that is not answered within these milliseconds is made again: the request id keeps it from
+/// An attempt at another node that is not answered within these milliseconds is repeated. The request id keeps it from
 /// happening twice.
 pub(crate) const ATTEMPT_MS: u64 = 1_000;
 /// The calls of a node that have no outcome yet.
@@ -54,7 +54,7 @@ impl Table {
         Some(call)
     }
 
-    /// A call is in the table no more.
+    /// A call has left the table.
     pub(crate) fn is_over(&mut self, call: &Call) {
         if let Some(request) = call.key()
             && let Entry::Occupied(mut calls) = self.requests.entry(request)
@@ -66,8 +66,8 @@ impl Table {
         }
     }
 
-    /// Remembers a call that ends, if an attempt of its own is in doubt. What earlier calls have left in doubt is remembered
-    /// from then: a client that asks all the time, also in the moment in which that is forgotten, does not prolong it.
+    /// Remembers a call that ends, if an attempt of its own is in doubt. A doubt of earlier calls keeps its time. So a client
+    /// that asks all the time, even when the doubt is about to be forgotten, does not prolong it.
     pub(crate) fn remember(&mut self, call: &Call, now_ms: u64) {
         if let Some(request) = call.request.filter(|_| call.doubted) {
             self.doubts.keep(call.command.entity(), request.id, call.doubt, now_ms);
@@ -83,16 +83,16 @@ pub(crate) struct Call {
     pub(crate) shard: ShardId,
     /// In milliseconds of the monotonic clock.
     pub(crate) deadline_ms: u64,
-    /// How often it was sent: an answer to an earlier attempt that says only that there is none is old news.
+    /// How often it was sent. An earlier attempt's answer without an outcome is out of date.
     pub(crate) attempt: u16,
     pub(crate) state: State,
-    /// The way of the attempt under way, or of the last one.
+    /// The path of the attempt under way, or of the last one.
     pub(crate) path: Option<Path>,
     /// Attempts that may have changed something, of this call and of earlier ones with its request id.
     pub(crate) doubt: Doubt,
     /// Whether one of these is of this call.
     pub(crate) doubted: bool,
-    /// The last word of an attempt that certainly did nothing.
+    /// The failure of the last attempt that certainly did nothing.
     pub(crate) failure: Failure,
 }
 
@@ -111,7 +111,7 @@ impl Call {
         self.request.map(|request| key_of(&self.command.entity(), request.id))
     }
 
-    /// When something is to be done about it if nothing comes in, in milliseconds of the monotonic clock.
+    /// When it must be looked at if no answer comes, in milliseconds of the monotonic clock.
     pub(crate) fn next_ms(&self) -> u64 {
         match self.state {
             State::Here => self.deadline_ms,
@@ -120,8 +120,8 @@ impl Call {
         }
     }
 
-    /// Begins the attempt after `last`, unless another task has begun it, or it is too late: then the client is about to be
-    /// told, and a node that was stopped meanwhile sends nothing for a client that has gone.
+    /// Begins the attempt after `last`, unless another task has begun it, or it is too late. Then the client is about to get its
+    /// answer, and a node that was stopped meanwhile sends nothing for a client that has gone.
     pub(crate) fn begin_attempt(&mut self, last: u16, now_ms: u64) -> bool {
         let begins = self.attempt == last && self.deadline_ms > now_ms;
         if begins {
@@ -143,7 +143,7 @@ impl Call {
         }
     }
 
-    /// Whether what the attempt with this number was told is the last word on the request.
+    /// Whether the outcome of the attempt with this number is final for the request.
     pub(crate) fn is_final(&self, attempt: u16, outcome: &Outcome) -> bool {
         let Err(refusal) = outcome else { return true };
         if self.request.is_none() || refusal.is_outcome() {
@@ -165,7 +165,7 @@ impl ForwardedCalls {
         table.requests.contains_key(&key_of(entity, request)) || table.doubts.has(entity, request)
     }
 
-    /// Ends a call without an outcome. One in doubt is remembered, for its client will ask again.
+    /// Ends a call without an outcome. One in doubt is remembered, because its client will ask again.
     pub(crate) fn end(&self, mut table: MutexGuard<'_, Table>, id: u64, failure: Failure, now_ms: u64) {
         let call = table.remove(id).expect("only calls under way end");
         table.remember(&call, now_ms);
@@ -258,7 +258,7 @@ mod tests {
         first.is_in_doubt();
         table.remember(&first, 0);
         let (entity, request) = (first.command.entity(), RequestHash(1));
-        // Each repeat is refused after 20 ms, and the next one begins at once: one is under way when the minute is over.
+        // Each repeat is refused after 20 ms, and the next one begins at once. One is under way when the minute is over.
         let mut now_ms = 10;
         while now_ms < MINUTE_MS + 50 {
             let mut repeat = change();

@@ -1,10 +1,12 @@
 //! Attempts whose outcome is unknown, and when a refusal of a later one is the last word.
 //!
-//! A command that changes something says in which term it may be decided, so an attempt is decided by one leadership or by
-//! none. A refusal of a repeat is final in two cases. Either both attempts went over one connection to one leader in one
-//! term: then the first was decided before the second, and a grant would have been remembered. Or the repeat was decided in
-//! a later term than the first may be decided in: a leader answers only what a majority has confirmed in its own term, and
-//! after that nothing of an earlier term can be committed any more.
+//! A command that changes something names the term in which it may be decided, so an attempt is decided by one leadership or by
+//! none. A refusal of a repeat is final in two cases.
+//!
+//! - Both attempts went over one connection to one leader in one term. Then the first was decided before the second, and a
+//!   grant would have been remembered.
+//! - The repeat was decided in a later term than the first may be decided in. A leader answers only what a majority has
+//!   confirmed in its own term. After that nothing of an earlier term can be committed any more.
 
 use std::collections::VecDeque;
 
@@ -12,17 +14,17 @@ use boxoffice_core::id::{Entity, RequestHash};
 use boxoffice_shard::NodeId;
 use rustc_hash::FxHashMap;
 
-/// Requests in doubt that a node remembers after it has told their clients so.
+/// Requests in doubt that a node remembers after it has answered `unknown`.
 const DOUBTS_MAX: usize = 65_536;
 /// The milliseconds for which they are remembered. No request waits longer for its answer.
 const DOUBT_MS: u64 = 60_000;
 
-/// The way of one attempt: what goes along it is decided in the order in which it was sent, in this term or not at all.
+/// The path of one attempt. Attempts along one path are decided in the order in which they were sent, in this term or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
     /// The node that decides.
     pub(crate) node: NodeId,
-    /// The connection to it; 0 to this node itself.
+    /// The connection to it. 0 to this node itself.
     pub(crate) connection: u64,
     /// The term in which it may decide.
     pub(crate) term: u64,
@@ -31,12 +33,11 @@ pub(crate) struct Path {
 /// Attempts of one request that may have changed something, or may do so yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// There are none.
     #[default]
     None,
     /// All went along one path.
     Along(Path),
-    /// They went along several; this is the newest term.
+    /// They went along several. This is the newest term.
     Many(u64),
 }
 
@@ -65,7 +66,7 @@ impl Doubt {
     }
 }
 
-/// Requests whose clients were told `unknown`, so that a refusal of a repeat is not taken for more than it is.
+/// Requests whose clients got `unknown`, so that a refusal of a repeat is not mistaken for a final one.
 #[derive(Default)]
 pub(crate) struct Doubts {
     known: FxHashMap<(Entity, RequestHash), (Doubt, u64)>,
@@ -74,7 +75,7 @@ pub(crate) struct Doubts {
 }
 
 impl Doubts {
-    /// Keeps one. A repeat that adds no attempt to it does not prolong it: however often its client asks, it ends.
+    /// Keeps a doubt. A repeat that adds no attempt to it does not prolong it, so it ends however often its client asks.
     pub(crate) fn keep(&mut self, entity: Entity, request: RequestHash, doubt: Doubt, now_ms: u64) {
         self.forget(now_ms);
         if self.of(&entity, request, now_ms) == doubt {
@@ -88,7 +89,7 @@ impl Doubts {
         self.order.push_back((until_ms, key));
     }
 
-    /// What is in doubt of a request that comes again.
+    /// The doubt about a request that comes again.
     pub(crate) fn of(&mut self, entity: &Entity, request: RequestHash, now_ms: u64) -> Doubt {
         self.forget(now_ms);
         if self.known.is_empty() {

@@ -1,5 +1,6 @@
-//! Histories that are read at other nodes: of entities whose shard has no replica here, or whose replica here is younger than
-//! they are. No clocks: an answer is waited for as long as the link to the other node stands, or until the caller gives up.
+//! Histories that are read at other nodes, of entities whose shard has no replica here, or whose replica here is younger than
+//! they are. There is no timeout. An answer is awaited as long as the link to the other node stands, or until the caller
+//! gives up.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use crate::{
     message::Message,
 };
 
-/// Histories that are waited for; beyond this a caller hears `busy`.
+/// Pending queries. Further callers hear `busy`.
 const WAITING_MAX: usize = 64;
 
-/// What comes back from another node.
+/// The answer of another node.
 type HistoryReply = Result<HistoryPart, NoHistory>;
 
 /// Callers that wait for another node's history.
@@ -24,7 +25,7 @@ type HistoryReply = Result<HistoryPart, NoHistory>;
 pub(crate) struct PendingHistories(Mutex<BTreeMap<u64, (NodeId, oneshot::Sender<HistoryReply>)>>);
 
 impl PendingHistories {
-    /// Asks another node, and waits for what it finds.
+    /// Asks another node, and waits for its answer.
     pub(crate) async fn ask(&self, world: &World, node: NodeId, query: HistoryQuery<'_>) -> HistoryReply {
         let tag = world.rng.u64();
         let (answered, tells) = oneshot::channel();
@@ -41,7 +42,7 @@ impl PendingHistories {
         tells.await.unwrap_or(Err(NoHistory::Elsewhere))
     }
 
-    /// A node tells what it found.
+    /// A node has answered.
     pub(crate) fn answered(&self, from: NodeId, tag: u64, answered: HistoryReply) {
         let mut waiting = self.0.lock();
         if waiting.get(&tag).is_some_and(|(node, _)| *node == from)
@@ -52,7 +53,7 @@ impl PendingHistories {
         }
     }
 
-    /// A node is lost: what it was asked is asked elsewhere.
+    /// A node is lost. Its pending queries are asked elsewhere.
     pub(crate) fn lost(&self, node: NodeId) {
         self.0.lock().retain(|_, (at, _)| *at != node);
     }

@@ -1,5 +1,5 @@
-//! Replies, and asks without a reply, that could not be sent or handed in: their shard has no known leader, the leader
-//! cannot be reached, or its queue is full. They are sent when the shard has a leader, and tried again every few
+//! Replies, and asks without a reply, that could not be sent or handed in, because their shard has no known leader, the
+//! leader cannot be reached, or its queue is full. They are sent when the shard has a leader, and tried again every few
 //! milliseconds meanwhile.
 
 use std::collections::BTreeMap;
@@ -14,18 +14,17 @@ const PARKED_MAX: usize = 1_024;
 /// A message that waits for a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    /// The message's bytes.
     pub(crate) message: Bytes,
     /// The node that sent it here, if it is not of an entity of this node. It goes back there only when that node has become
     /// the leader, so that it does not circle between two nodes that take each other for the leader.
     pub(crate) came_from: Option<NodeId>,
 }
 
-/// What waits for a leader, by shard and in order.
+/// Messages that wait for a leader, by shard and in order.
 #[derive(Default)]
 pub(crate) struct LeaderlessQueue(Mutex<BTreeMap<ShardId, ShardQueue>>);
 
-/// What waits for the leader of one shard.
+/// Messages that wait for the leader of one shard.
 #[derive(Default)]
 struct ShardQueue {
     waiting: Vec<Waiting>,
@@ -47,7 +46,7 @@ impl LeaderlessQueue {
         queue.waiting.extend(waiting.take(room));
     }
 
-    /// Everything for a shard.
+    /// Takes all messages for a shard.
     pub(crate) fn take(&self, shard: ShardId) -> Vec<Waiting> {
         self.0.lock().remove(&shard).unwrap_or_default().waiting
     }

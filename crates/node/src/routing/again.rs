@@ -26,7 +26,8 @@ impl Shared {
         }
     }
 
-    /// Sends the messages that wait for a leader of the shard. Those that cannot be sent go on waiting. `is_news`: it is new.
+    /// Sends the messages that wait for a leader of the shard. Those that cannot be sent go on waiting. `is_news` if the leader
+    /// is new.
     pub(crate) fn send_parked(self: &Arc<Self>, shard: ShardId, is_news: bool) {
         let lead = &self.shards[usize::from(shard)];
         let waiting = self.leaderless.take(shard);
@@ -41,7 +42,7 @@ impl Shared {
         }
     }
 
-    /// A shard has a leader that may be another one than before: what waits for one goes to it.
+    /// A shard has a leader that may be another one than before. Waiting messages go to it.
     pub(crate) fn leader_changed(self: &Arc<Self>, shard: ShardId, leader: Option<NodeId>) {
         self.call_new_leader(shard, leader);
         if leader.is_none() {
@@ -51,7 +52,7 @@ impl Shared {
         self.send_parked(shard, true);
     }
 
-    /// The link to a node is up or lost: what was asked there and not replied to may be lost with it.
+    /// The link to a node is up or lost. Asks there without a reply may be lost with it.
     pub(crate) fn link_changed(&self, node: NodeId, up: bool) {
         let now_ms = self.world.clock.monotonic_ms();
         for lead in self.shards.iter().filter(|lead| lead.leader_hint.lock().known() == Some(node)) {

@@ -1,5 +1,6 @@
-//! Calls of this node's clients, under way to the node that leads: sent on, repeated with the same request id when a leader is
-//! lost, and given up at their deadline. A call that may have taken effect then ends with `unknown`, never with a guess.
+//! Calls of this node's clients, under way to the node that leads. They are forwarded, repeated with the same request id
+//! when a leader is lost, and given up at their deadline. A call that may have taken effect then ends with `unknown`, never
+//! with a guess.
 
 use std::{
     borrow::Cow,
@@ -27,8 +28,7 @@ use crate::{
     shared::Shared,
 };
 
-/// Calls under way; beyond this they are answered `busy`. A shard takes fewer, so this is reached only when many have no
-/// leader.
+/// Calls under way. Further ones are answered `busy`. A shard takes fewer, so this is reached only when many have no leader.
 const CALLS_MAX: usize = 65_536;
 /// The bits of a random number that are left out of the first call's: 16 for its attempts, and one so that there is no end.
 const CALL_SPARE_BITS: u32 = 17;
@@ -36,10 +36,10 @@ const CALL_SPARE_BITS: u32 = 17;
 const CALLS_FULL_MS: u32 = 100;
 /// Calls that wait are looked at no more often than this, in milliseconds.
 const LOOK_MS: u64 = 10;
-/// Milliseconds before a call without a leader, or with a lost one, is tried again; news of a leader come earlier.
+/// Milliseconds before a call without a leader, or with a lost one, is tried again. News of a leader come earlier.
 const AGAIN_MS: u64 = 40;
 
-/// Where an attempt goes, and in which term it may be decided there.
+/// The target of an attempt, and the term in which it may be decided there.
 enum Target {
     Here(u64),
     At(NodeId, u64),
@@ -62,7 +62,7 @@ fn tag_of(id: u64, attempt: u16) -> u64 {
 }
 
 impl Shared {
-    /// Takes a client's command; it is answered at its deadline at the latest.
+    /// Takes a client's command. It is answered at its deadline at the latest.
     pub(crate) fn begin_call(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
         let now_ms = self.world.clock.monotonic_ms();
         let shard = self.lead_of(&command.entity()).id;
@@ -105,8 +105,8 @@ impl Shared {
         self.calls.some.notify_one();
     }
 
-    /// Sends a call to the leader, as far as it is known. `last` is the call and its last attempt. Of several tasks that want
-    /// to begin the next attempt, the first one does.
+    /// Sends a call to the leader, as far as it is known. `last` is the call and its last attempt. If several tasks want to begin
+    /// the next attempt, the first one does.
     fn attempt_call(self: &Arc<Self>, last: (u64, u16), now_ms: u64) {
         let (id, last) = last;
         let mut table = self.calls.table.lock();
@@ -165,7 +165,7 @@ impl Shared {
             }
             // The attempt under way may yet be granted.
             Ok(_) if attempt != call.attempt => return,
-            // What is refused may still be granted to an earlier attempt that is late.
+            // A refused request may still be granted to an earlier attempt that is late.
             Ok(_) => return self.calls.end(table, id, Failure::Unknown, now_ms),
             Err(why) => why,
         };
@@ -184,7 +184,7 @@ impl Shared {
                 }
             }
             NoAnswer::Failed(Failure::Unknown) => call.is_in_doubt(),
-            // What panicked here would panic at the next leader as well.
+            // A command that panicked here would panic at the next leader as well.
             NoAnswer::Failed(failure @ (Failure::Busy(_) | Failure::Internal)) => {
                 let failure = if call.doubt.is_some() { Failure::Unknown } else { failure };
                 return self.calls.end(table, id, failure, now_ms);
@@ -199,7 +199,7 @@ impl Shared {
         self.calls.some.notify_one();
     }
 
-    /// A shard has another leader: what waits for one, or for the old one, is sent to it.
+    /// A shard has another leader. Calls that wait for one, or for the old one, are sent to it.
     pub(super) fn call_new_leader(self: &Arc<Self>, shard: ShardId, leader: Option<NodeId>) {
         let Some(leader) = leader else { return };
         self.call_again(|call| {
@@ -213,7 +213,7 @@ impl Shared {
         });
     }
 
-    /// A node is lost: what was sent to it may or may not have happened.
+    /// A node is lost. Calls that were sent to it may or may not have happened.
     pub(crate) fn calls_lost(self: &Arc<Self>, node: NodeId) {
         self.call_again(|call| matches!(call.state, State::At(at, _) if at == node));
     }
@@ -239,7 +239,8 @@ impl Shared {
         self.calls.some.notify_one();
     }
 
-    /// Tries again what waits and gives up what is overdue; in how many milliseconds to look again, if anything is under way.
+    /// Repeats calls that wait and gives up those that are overdue. Returns in how many milliseconds to look again, if any is
+    /// under way.
     fn look_at_calls(self: &Arc<Self>) -> Option<u64> {
         let now_ms = self.world.clock.monotonic_ms();
         let (mut over, mut due) = (Vec::new(), Vec::new());
@@ -256,7 +257,7 @@ impl Shared {
             }
             due.extend(table.calls.iter_mut().filter_map(|(id, call)| match call.state {
                 State::Waits(at_ms) if at_ms <= now_ms => Some((*id, call.attempt)),
-                // What was sent while a connection was being made may have gone with an earlier one.
+                // A call that was sent while a connection was being made may have been lost with an earlier one.
                 State::At(_, sent_ms) if now_ms.saturating_sub(sent_ms) >= ATTEMPT_MS => {
                     call.is_in_doubt();
                     Some((*id, call.attempt))

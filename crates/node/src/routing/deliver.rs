@@ -1,4 +1,4 @@
-//! Asks and replies of other shards, handed to the entities they are for.
+//! Delivers asks and replies of other shards to their entities.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -9,10 +9,10 @@ use boxoffice_shard::NodeId;
 use crate::{caller::Caller, message::Message, pending::asks, shard_lead::ShardLead, shared::Shared};
 
 impl Shared {
-    /// Hands in an ask or a reply that the node `from` has sent.
+    /// Delivers an ask or a reply from the node `from`.
     pub(crate) fn deliver(self: &Arc<Self>, from: NodeId, message: Message<'_>) {
         match message {
-            // What is asked would have to be written: it is asked again, of another leader or when there is room.
+            // An ask would have to be written. It is repeated, to another leader or when there is room.
             Message::Ask { .. } if self.replication.is_read_only() => {}
             Message::Ask { to, from: asker, ask } => {
                 let input = Input::Ask { from: asker.into_owned(), ask: ask.into_owned() };
@@ -33,7 +33,7 @@ impl Shared {
         let message = Message::NotLeader { shard: lead.id, leader: lead.leader_info() };
         // It asks again in any case.
         let _ = self.world.net.send(from, Lane::Calls, message.encode());
-        // Its sender has forgotten what it does not ask again.
+        // The sender does not repeat these.
         match input {
             Input::Reply { from: replier, reply } => {
                 let message =

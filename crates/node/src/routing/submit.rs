@@ -1,4 +1,4 @@
-//! Commands of clients, as they come.
+//! Takes commands of clients.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -35,8 +35,8 @@ impl Shared {
         self.begin_call(command, request, reply);
     }
 
-    /// Whether a client's command that comes now is shed, and then after how many milliseconds its client should try again. It
-    /// is counted then, and not to be submitted.
+    /// Whether a client's command that comes now is shed, and then after how many milliseconds its client should try again. Such
+    /// a command is counted, and must not be submitted.
     pub(crate) fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
             return None;
@@ -72,8 +72,8 @@ impl Shared {
         self.sheds_now(class)
     }
 
-    /// The same for a command that another node decides. What that node may have admitted before is not shed here: only reads,
-    /// and what begins a cart that this node has not heard of.
+    /// The same for a command that another node decides. Only reads are shed here, and commands that begin a cart unknown to this
+    /// node. The other node may have admitted any other before.
     fn sheds_remote(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         if !self.admission.may_shed() {
             return None;
@@ -96,8 +96,8 @@ impl Shared {
         Some(retry_after_ms)
     }
 
-    /// Whether a machine that wants to join shows that it knows what the nodes here show each other. Without it, it would
-    /// become a member that no node deals with.
+    /// Whether a machine that wants to join proves that it knows the secret of the nodes. Without the secret, it would become a
+    /// member that no node deals with.
     fn knows_secret(&self, command: &Command) -> bool {
         let Command::Cluster(ClusterCommand::Join { node, machine, proof }) = command else { return true };
         let Some(secret) = &self.config.peer_secret else { return true };

@@ -373,7 +373,7 @@ fn put(number: u64) -> Command {
 
 /// The cart with this number, in any shard.
 fn cart_id(number: u64) -> CartId {
-    // An odd factor: the first bits differ from number to number as the last ones do.
+    // An odd factor, so that the first bits differ from number to number as the last ones do.
     CartToken((u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).cart()
 }
 
@@ -443,7 +443,7 @@ impl Buyers {
         println!("{} holds and checkouts, the longest: {:?}", took.len(), &took[took.len() - 3..]);
         let late: Vec<_> = took.iter().filter(|(took, ..)| *took > TOOK_MAX).collect();
         assert!(late.is_empty(), "{} of {} took too long: {late:?}", late.len(), took.len());
-        // Forwarded replies do not circle: most need no link, the others one or two.
+        // Forwarded replies do not circle. Most need no link, the others one or two.
         let replies = cluster.network.0.replies.load(Ordering::Relaxed);
         assert!(replies <= took.len() as u64, "{replies} replies for {} holds and checkouts", took.len());
         for node in cluster.nodes.values() {

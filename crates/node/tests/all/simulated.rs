@@ -311,7 +311,7 @@ async fn a_slow_disk_is_waited_for_in_simulated_time() {
         begin.elapsed()
     };
     assert!(took(Duration::ZERO).await < Duration::from_millis(10));
-    // One entry, written and synced: cart and product are in one shard.
+    // One entry, written and synced, because cart and product are in one shard.
     let slow = took(Duration::from_secs(1)).await;
     assert!(slow >= Duration::from_secs(2), "{slow:?}");
 }
@@ -335,7 +335,7 @@ fn counted(node: &Node, name: &str) -> u64 {
     value.expect("the counter is told").parse().expect("a number")
 }
 
-/// A hold and a checkout in the shard of their product are one proposal each: one entry has the turns of both, and its answer has
+/// A hold and a checkout in the shard of their product are one proposal each. One entry has the turns of both, and its answer has
 /// its log position.
 #[tokio::test(start_paused = true)]
 async fn a_purchase_beside_its_product_is_two_proposals() {
@@ -380,6 +380,28 @@ async fn an_acknowledgement_waits_briefly_for_the_next_proposal() {
     sleep(Duration::from_millis(25)).await;
     let after = counters();
     assert_eq!([after[0] - before[0], after[1] - before[1]], [13, 15]);
+}
+
+/// Commands for one entity, of which some are decided where they come and some wait in its mailbox, are decided in the order in which
+/// they come. A cart that asks an inventory for which commands wait does not overtake them.
+#[tokio::test(start_paused = true)]
+async fn nothing_overtakes_messages_that_wait() {
+    let node = Machine::new().start(Duration::from_millis(2), Gate::new());
+    ready(&node).await;
+    for number in 1..=32 {
+        let name = format!("print-{number}");
+        must(&node, put_called(&name, 1_000), 1).await;
+        let stocked: Vec<_> = (2..=9).map(|stock| submit(&node, put_called(&name, stock), stock)).collect();
+        let of_none = submit(&node, put_called(&name, 0), 10);
+        let hold = submit(&node, of_cart(cart_beside(&name, number), hold_of(&name, number)), 1);
+        let mut versions = Vec::new();
+        for stocked in stocked.into_iter().chain([of_none]) {
+            versions.push(answer(stocked).await.expect("in time").expect("granted").at[0].version);
+        }
+        assert!(versions.is_sorted_by(|one, next| one < next), "{name}: {versions:?}");
+        let refused = answer(hold).await;
+        assert!(matches!(&refused, Ok(Err(Refusal::OutOfStock(_)))), "{name}: {refused:?}");
+    }
 }
 
 /// Messages for a cart wait while another actor has its state, and are answered in order.
@@ -528,7 +550,7 @@ async fn a_changed_clock_and_a_stop_are_distinguished() {
         let before_ms = reported_ms(&node, hold(first), 1).await;
         about(before_ms, machine.wall_ms() + LIFE_MS);
 
-        // The clock is changed while the node runs: lifetimes stay, and reported times follow the clock.
+        // The clock is changed while the node runs. Lifetimes stay, and reported times follow the clock.
         let was_ms = machine.ahead_ms.swap(set_ms, Ordering::Relaxed);
         sleep(Duration::from_secs(1)).await;
         about(reported_ms(&node, get(first), 2).await, before_ms.saturating_add_signed(set_ms - was_ms));

@@ -1,5 +1,5 @@
-//! An actor that leaves its entity, or restarts it, loses no message, has nothing in flight, and finishes. Of several actors that
-//! decide on an entity, one does at a time, in the order of its messages.
+//! An actor that leaves its entity, or restarts it, loses no message, has nothing in flight, and finishes. Several actors decide
+//! on an entity one at a time, in the order of its messages.
 
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ struct Entity {
     left: Mutex<Option<Vec<u32>>>,
 }
 
-/// What the actor had to put aside, because another actor had the state.
+/// Messages that the actor had to put aside, because another actor had the state.
 type Held = VecDeque<Letter>;
 
 impl Entity {

@@ -1,6 +1,6 @@
 //! The lock-free parts of the node, of its feeds and of replication, in every order of a model of weak memory (loom).
 
-// What the models test is compiled with `sync` in the place of the module of that name beside it.
+// The code under test is compiled with `sync` in the place of the module of that name beside it.
 #[path = "../../../replication/src/queue.rs"]
 mod queue;
 #[path = "../../../feeds/src/ready.rs"]

@@ -1,4 +1,4 @@
-//! Replicas compare what they made of the same entry: this node's replica is compared with the others', and they are told.
+//! Compares this node's replicas with those of other nodes after the same entry, and sends them this node's checksums.
 
 use std::{collections::BTreeMap, sync::atomic::Ordering};
 
@@ -19,7 +19,7 @@ impl<O: Owner> Replicator<O> {
         !self.replication.config.is_alone && every != 0 && index.is_multiple_of(every)
     }
 
-    /// Compares what this replica has after an entry with what others have, as far as they have said.
+    /// Compares this replica's checksum after an entry with those that other nodes have sent.
     ///
     /// # Errors
     /// [`ReplicationError::Outvoted`].
@@ -34,13 +34,13 @@ impl<O: Owner> Replicator<O> {
         self.judge(shard, index, compared)
     }
 
-    /// Takes what another node has after some entries.
+    /// Takes checksums of another node's replicas.
     ///
     /// # Errors
     /// [`ReplicationError::Outvoted`].
     pub(super) fn hear_checksums(&mut self, from: NodeId, checksums: &[Checksum]) -> Result<(), ReplicationError> {
         for &Checksum { shard, index, sum } in checksums {
-            // The replica may just have gone from here.
+            // The replica may just have been removed.
             let Some(meta) = self.engine.snapshot_meta(shard) else { continue };
             let compared = self.checksums[usize::from(shard)].heard(from, index, sum, &meta.members);
             self.judge(shard, index, compared)?;
@@ -53,7 +53,7 @@ impl<O: Owner> Replicator<O> {
         self.replication.metrics.checksums_compared.fetch_add(pairs, Ordering::Relaxed);
         self.replication.metrics.checksums_different.fetch_add(different.len() as u64, Ordering::Relaxed);
         if let Some((own, voted)) = outvoted {
-            // The others' logs and metrics are to show it as well.
+            // The others' logs and metrics should show it as well.
             self.tell_checksums();
             return Err(ReplicationError::Outvoted { shard, index, own, voted });
         }
@@ -74,7 +74,7 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// Tells the other replicas' nodes what this node has after the entries of this half of a pass. What is lost on the way is
+    /// Sends the nodes of the other replicas this node's checksums of this half of a pass. Checksums that are lost on the way are
     /// not compared.
     pub(super) fn tell_checksums(&mut self) {
         if self.own_checksums.is_empty() {

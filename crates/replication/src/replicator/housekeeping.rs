@@ -1,4 +1,4 @@
-//! What a replicator does ten times a second: housekeeping of the log, of memory and of what others are told of the node.
+//! The housekeeping of a replicator, ten times a second: the log, memory, and the state that the rest of the node reads.
 
 use std::{mem, sync::atomic::Ordering};
 
@@ -13,18 +13,19 @@ use crate::{
     owner::{Event, Owner},
 };
 
-/// Shards whose members are looked at in one tick.
+/// Shards whose members are checked in one tick.
 const NOTED_A_TICK: usize = 8;
-/// How often what other nodes say of their disks is written down, in milliseconds.
+/// How often the durable positions of other nodes are saved, in milliseconds.
 const NEIGHBOURS_MS: u64 = 10_000;
-/// A node that starts takes no part before every other one knows it, but waits no longer than this for those that do not
-/// answer, in milliseconds: longer than it takes until the node with the larger number dials …
+/// A starting node takes no part before every other node knows it. It waits this long at most for nodes that do not answer, in
+/// milliseconds. That is longer than it takes until the node with the larger number dials.
 const ABSENT_MS: u64 = 1_500;
-/// … and than this for those that refuse it: one that has come back from an old copy of its disk hears so meanwhile.
+/// It waits this long at most for nodes that refuse it, in milliseconds. A node that has come back from an old copy of its disk
+/// learns so meanwhile.
 const REFUSED_MS: u64 = 10_000;
 
 impl<O: Owner> Replicator<O> {
-    /// What is done ten times a second.
+    /// Does the housekeeping of one tick.
     pub(super) fn tick(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
         if let Fsync::Interval(interval_ms) = self.replication.config.fsync
             && self.unsynced
@@ -57,7 +58,7 @@ impl<O: Owner> Replicator<O> {
                 state.applied.store(position.index, Ordering::Relaxed);
             }
         }
-        // Members change without a word about leaders: some shards a tick are looked at again.
+        // Members change without an event about leaders, so some shards are checked in each tick.
         for state in self.own_shards().cycle().skip(self.noted).take(NOTED_A_TICK.min(self.replication.shards.len())) {
             self.note_group(state.id);
         }
@@ -67,7 +68,7 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// What is done ten times a second, once for all replicators.
+    /// Does the part of the housekeeping that is common to all replicators.
     fn tick_of_node(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
         self.seal_at_rest(now_ms)?;
         if now_ms >= self.neighbours_ms + NEIGHBOURS_MS {
@@ -77,7 +78,7 @@ impl<O: Owner> Replicator<O> {
         if let Some(heard_ms) = self.engine.leader_heard_ms(DIRECTORY) {
             self.replication.directory_heard_ms.store(heard_ms, Ordering::Relaxed);
         }
-        // A node that has stopped selling goes on when there is room for another segment: with less it would stop again at once.
+        // A node that has stopped selling resumes only with room for another segment. With less room it would stop again at once.
         let waits_for_room = self.replication.is_read_only() && self.log.headroom().no_space;
         let low = self.low_headroom_bytes().is_some() || waits_for_room;
         self.set_read_only(low || self.replication.history_full.load(Ordering::Relaxed));
@@ -86,7 +87,7 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// A node that has just started neither votes nor follows before every other one has let it in: if its disk is an old copy,
+    /// A node that has just started neither votes nor follows before every other node has let it in. If its disk is an old copy,
     /// it may have forgotten votes and entries, and a node that knows it says so.
     fn wait_for_others(&mut self, now_ms: u64) {
         let Some(since_ms) = self.waits_since_ms else { return };
@@ -100,8 +101,8 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Gives what may leave memory to the keeper, which writes it to the store. Only when the log is synced: a store that is
-    /// ahead of what the log has after a power cut would take other events at the same places for its own.
+    /// Gives entities that may leave memory to the history writer, but only when the log is synced. A store that is ahead of the
+    /// log after a power cut would take other events at the same places for its own.
     fn hand_over(&mut self) {
         if self.unsynced {
             return;
@@ -122,7 +123,7 @@ impl<O: Owner> Replicator<O> {
             tracing::warn!("there is space on the disk again: selling goes on");
         }
         if now != was {
-            // Others should lead, or this node may again.
+            // Other nodes should lead, or this node may again.
             self.owner.on(Event::ReadOnlyChanged);
         }
     }

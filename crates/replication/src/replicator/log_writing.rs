@@ -1,4 +1,4 @@
-//! What the replication writes into the log: records, their syncs and seals, segments, and what there is room for.
+//! Writes the log: records, syncs, seals and segments, within the room that is left.
 
 use std::sync::atomic::Ordering;
 
@@ -12,28 +12,29 @@ use boxoffice_storage::{
 use super::Replicator;
 use crate::{error::ReplicationError, history_writer::Order, owner::Owner, pieces::pieces};
 
-/// When nothing was written for so long, the log is sealed: damage to its last record is then told from an unfinished end.
+/// The log is sealed after this many milliseconds without a write. Damage to its last record is then distinguished from a
+/// torn end.
 const REST_MS: u64 = 1_000;
-/// With more segments than this, shards that keep the oldest from being released are made to cut a snapshot.
+/// With more segments than this, the shards cut snapshots, so that the oldest segments can be released.
 const LOG_SEGMENTS_MAX: usize = 4;
-/// The share of a segment that must be left for what is decided already, when the disk has no room for another one.
+/// The share of a segment that must be left for decisions already made, when the disk has no room for another one.
 const HEADROOM_SHARE: u64 = 2;
-/// The share of a segment that what others lead must leave when there is no room for another one: for terms and votes.
+/// The share of a segment that entries of other leaders must leave for terms and votes, when there is no room for another one.
 const OTHERS_SHARE: u64 = 8;
-/// With less than this share of a segment left nothing of others is heard any more: even a vote must be written.
+/// With less than this share of a segment left, all messages of other nodes are dropped, because even a vote must be written.
 const LAST_SHARE: u64 = 64;
-/// A piece of what is written in one pass is at most this share of a segment, if it is more than one record.
+/// A piece of the records of one pass is at most this share of a segment, if it is more than one record.
 const PIECE_SHARE: usize = 2;
 
-/// Room in the log for what others lead, where it is scarce.
+/// Room in the log for shards that other nodes lead, when it is scarce.
 pub(super) struct Room {
     entries_bytes: u64,
-    /// There is none for anything.
+    /// There is no room for anything.
     is_last: bool,
 }
 
 impl Room {
-    /// Whether there is room for what comes of this message; it is taken then.
+    /// Whether there is room for the records of this message. If so, the room is taken.
     pub(super) fn takes(&mut self, message: &[u8]) -> bool {
         if self.is_last || !grows_log(message) {
             return !self.is_last;
@@ -45,7 +46,7 @@ impl Room {
 }
 
 impl<O: Owner> Replicator<O> {
-    /// Gives the last record of a log at rest a peer_positions.
+    /// Seals a log that is at rest.
     pub(super) fn seal_at_rest(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
         let last_seq = self.log.last_seq();
         if self.log_rests.0 != last_seq {
@@ -58,21 +59,21 @@ impl<O: Owner> Replicator<O> {
             return Ok(());
         }
         match self.log.seal() {
-            // The next record is one as well.
+            // Without room for a seal, the next record has the same effect.
             Ok(()) | Err(LogError::Full { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// What is left in the log, in bytes, when there is no room for another segment and most of this one is used.
+    /// The bytes left in the log, if there is no room for another segment and most of this one is used.
     pub(super) fn low_headroom_bytes(&self) -> Option<u64> {
         let headroom = self.log.headroom();
         let low = headroom.no_space && headroom.bytes < self.replication.config.log_segment_bytes / HEADROOM_SHARE;
         low.then_some(headroom.bytes)
     }
 
-    /// What there is room for of what others lead, `None` if there is enough. Without this limit a member would run out
-    /// of its log and end. What leads to no entry is heard: the node votes, follows, and hands its leaderships over.
+    /// The room for entries of other leaders, `None` if there is enough. Without this limit a member would run out of its log and
+    /// end. Messages without entries are accepted, so the node votes, follows, and transfers its leaderships.
     pub(super) fn room_for_others(&self) -> Option<Room> {
         let left = self.low_headroom_bytes().filter(|_| !self.replication.config.is_alone)?;
         let segment_bytes = self.replication.config.log_segment_bytes;
@@ -91,7 +92,7 @@ impl<O: Owner> Replicator<O> {
         for piece in pieces(&write.records, room) {
             match self.log.append(Kind::Ordinary, piece, &marks) {
                 Ok(_) => {}
-                // What is decided already may use the reserve; nothing new is decided from now on.
+                // Decisions already made may use the reserve. No new ones are made from now on.
                 Err(LogError::Full { .. }) => {
                     self.set_read_only(true);
                     self.log.append(Kind::Vital, piece, &marks)?;
@@ -126,8 +127,8 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// A new segment of the log begins with everything that is not in entries, so that older ones can go; shards that
-    /// still need old entries are told to make a snapshot.
+    /// Begins a new segment of the log with everything that is not in entries, so that older ones can be released. If there are
+    /// too many segments, snapshots are cut.
     pub(super) fn write_checkpoint(&mut self) -> Result<(), ReplicationError> {
         let mut checkpoint = Vec::new();
         for record in self.engine.checkpoint() {
@@ -140,8 +141,8 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// Says from which entries on the log must stay: of each shard from the older of its two snapshots on, so that a damaged
-    /// newest one can be done without. Entries of a shard that has no replica here are not needed.
+    /// Sets the first entry of each shard that must stay in the log. It follows the older of the shard's two snapshots, in case
+    /// the newest one is damaged. A shard without a replica here needs no entries.
     pub(super) fn note_first_needed(&self) {
         for state in self.own_shards() {
             let first_needed = match self.engine.first_needed(state.id) {
@@ -153,8 +154,8 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Marks shards of which entries are about to be appended as needed. The first replicator must not release the segment of a
-    /// replica that has just begun because its shard had none before.
+    /// Marks shards as needed before their entries are appended. Otherwise the first replicator could release the segment of a
+    /// replica that has just begun, because its shard had none before.
     fn note_needed(&self, marks: &[LastEntry]) {
         for LastEntry { shard, .. } in marks {
             let first_needed = &self.replication.shard(*shard).first_needed;
@@ -164,7 +165,7 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Lets old segments go.
+    /// Releases old segments.
     pub(super) fn release_log(&mut self) {
         let shards = &self.replication.shards;
         let first_needed = |shard: u16| {
@@ -178,7 +179,7 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// When there are too many segments, cuts snapshots of the shards, which need them.
+    /// Cuts snapshots of the shards when there are too many segments.
     pub(super) fn cut_for_release(&mut self) {
         if std::mem::take(&mut self.cut_for_release) {
             let metas: Vec<SnapshotMeta> =

@@ -1,4 +1,4 @@
-//! A replica's life: it leads, follows, is restored from another node's snapshot, is cut into one, and goes.
+//! The life of a replica: it leads, follows, is restored from another node's snapshot, is cut into one, and is removed.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -18,10 +18,10 @@ use crate::{
 };
 
 impl<O: Owner> Replicator<O> {
-    /// This node leads a shard from now on: what is unfinished goes on.
+    /// This node leads a shard from now on. Unfinished entities go on.
     pub(super) fn lead(&mut self, shard: ShardId, leadership: Leadership) {
         self.leaderships[usize::from(shard)] = Some(leadership);
-        // An entry that says so is before everything that is decided in this term.
+        // An entry with this distance precedes every decision of this term.
         self.set_distance(shard, leadership.time.distance_ms);
         self.owner.on(Event::BecameLeader { shard, leadership });
         self.leader_changed(shard, leadership.epoch.0, Some(self.replication.config.node_id));
@@ -38,19 +38,19 @@ impl<O: Owner> Replicator<O> {
         unfinished.into_iter().for_each(|entity| self.owner.on(Event::Due(entity)));
     }
 
-    /// Another node leads a shard, or none, or this one.
+    /// The leader of a shard has changed to this node, another node or none.
     fn leader_changed(&mut self, shard: ShardId, term: u64, leader: Option<NodeId>) {
         self.note_group(shard);
         self.replication.shard(shard).term.store(term, Ordering::Relaxed);
         self.owner.on(Event::LeaderChanged { shard, term, leader });
     }
 
-    /// Looks at what replica of a shard is here.
+    /// Updates the published state of the shard's group here.
     pub(super) fn note_group(&self, shard: ShardId) {
         let state = self.replication.shard(shard);
         let group = self.engine.group(shard);
         state.group_id.store(group.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
-        // A replica that has not been given its first state yet is none that could be read.
+        // A replica without its first state cannot be read.
         let whole = group.filter(|group| group.members.contains(group.replica));
         state.committed.store(whole.as_ref().map_or(0, |group| group.committed), Ordering::Relaxed);
         *state.followers.lock() = whole.as_ref().map(|group| group.followers.clone()).unwrap_or_default();
@@ -60,7 +60,7 @@ impl<O: Owner> Replicator<O> {
             state.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);
             state.voters.store(voters.len(), Ordering::Relaxed);
             state.unconfirmed.store(group.confirmed == Some(false), Ordering::Relaxed);
-            // Where this node leads, the distance may be on its way to be committed, ahead of what is decided by it.
+            // On the leader, the distance in `state` may be newer, because its entry is still being committed.
             if group.confirmed.is_none() {
                 state.distance_ms.store(group.distance_ms, Ordering::Relaxed);
             }
@@ -79,7 +79,7 @@ impl<O: Owner> Replicator<O> {
         self.restoring.remove(&shard);
         self.checksums[usize::from(shard)] = ShardChecksums::default();
         let state = self.replication.shard(shard);
-        // What its next replica appends is not to be taken for this one's.
+        // Entries of the next replica must not be taken for this one's.
         state.first_needed.store(0, Ordering::Release);
         let mut replica = state.replica.lock();
         replica.kept = StateMap::new();
@@ -87,7 +87,7 @@ impl<O: Owner> Replicator<O> {
         drop(replica);
         state.applied.store(0, Ordering::Relaxed);
         self.snapshots.forget(shard)?;
-        // Where its next replica has begun already, the records may be of that one.
+        // If the next replica has begun already, the records may belong to it.
         if self.engine.group(shard).is_none() && self.transfers.let_go(&self.replication, shard) {
             self.history.order(Order::Clear(shard));
         }
@@ -102,21 +102,21 @@ impl<O: Owner> Replicator<O> {
         self.leader_changed(shard, term, leader);
     }
 
-    /// Makes a snapshot durable that came from another node, before the engine takes it for its own.
+    /// Makes a snapshot from another node durable, before the engine takes it over.
     pub(super) fn save(&mut self, received: &Received) -> Result<(), ReplicationError> {
         let shard = received.meta.shard;
         let why = || "it was announced, and did not come".to_owned();
         let bytes = self.transfers.received(shard, &received.state);
         let bytes = bytes.ok_or_else(|| ReplicationError::BadSnapshot { shard, why: why() })?;
         let store_batches = self.store_batches(shard)?;
-        // No file may rest on what a power cut takes away.
+        // No file may depend on data that a power cut takes away.
         ask_store(&self.owner, &self.replication, |past| past.sync())?;
         self.snapshots.save_now(&received.meta, store_batches, &bytes)?;
         self.restoring.insert(shard, bytes);
         Ok(())
     }
 
-    /// Takes over a snapshot that came from another node.
+    /// Takes over a snapshot from another node.
     pub(super) fn restore(&mut self, received: Received) -> Result<(), ReplicationError> {
         let Received { meta, .. } = received;
         let shard = meta.shard;
@@ -132,7 +132,7 @@ impl<O: Owner> Replicator<O> {
             replica.kept = kept;
         }
         replica.store_batches = store_batches;
-        // What happened in between is not known here.
+        // The changes in between are not known here.
         self.changes.extend(replica.watched.iter().cloned().map(O::lost));
         drop(replica);
         state.applied.store(meta.position.index, Ordering::Relaxed);
@@ -147,7 +147,7 @@ impl<O: Owner> Replicator<O> {
         Ok(ask_store(&self.owner, &self.replication, |past| past.shard(shard))?.batches)
     }
 
-    /// Has a snapshot written by the thread that does.
+    /// Cuts a snapshot and queues it for the snapshot writer.
     pub(super) fn cut(&mut self, meta: SnapshotMeta) {
         let replica = self.replication.shard(meta.shard).replica.lock();
         let (store_batches, cut) = (replica.store_batches, replica.kept.cut());
@@ -155,7 +155,7 @@ impl<O: Owner> Replicator<O> {
         self.snapshots.write(Snapshot { meta, store_batches, cut });
     }
 
-    /// What stands for a shard's state in a message to another node, which then pulls it.
+    /// The token for a shard's state in a message to another node, which then pulls the state.
     pub(super) fn cut_for_peer(&self, shard: ShardId) -> Bytes {
         let cut = self.replication.shard(shard).replica.lock().kept.cut();
         self.transfers.offer(&self.replication.world, shard, cut)

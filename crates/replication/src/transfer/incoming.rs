@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use boxoffice_shard::{NodeId, ShardId};
 use bytes::Bytes;
 
-/// Snapshots pulled at once; others wait.
+/// Snapshots pulled at once. Others wait.
 const AT_ONCE: usize = 2;
-/// Snapshots of a shard that wait for raft to take them: the one it is about to take, and the next.
+/// Snapshots of a shard that wait for raft to take them. One is about to be taken, and one is next.
 const RECEIVED_MAX: usize = 2;
-/// A snapshot of which nothing has come for these milliseconds is given up.
+/// A snapshot is given up after this many milliseconds without a piece.
 const PATIENCE_MS: u64 = 5_000;
 
-/// What comes in.
+/// Incoming snapshots.
 #[derive(Default)]
 pub(super) struct Incoming {
-    /// By shard: one is pulled at a time.
+    /// By shard. One is pulled at a time.
     pulls: BTreeMap<ShardId, Pull>,
     /// Offers that wait, the newest of each shard.
     waiting: BTreeMap<ShardId, Offered>,
-    /// What was pulled to its end and raft has not taken yet, oldest first: another leader's may come meanwhile.
+    /// Completely pulled snapshots that raft has not taken yet, oldest first. Another leader's may come meanwhile.
     received: BTreeMap<ShardId, Vec<(u64, Bytes)>>,
 }
 
@@ -36,7 +36,7 @@ struct Pull {
     heard_ms: u64,
 }
 
-/// Pulls to begin with: from whom, by which token.
+/// Pulls that begin: the sender and the token of each.
 type Begins = Vec<(NodeId, u64)>;
 
 impl Incoming {
@@ -68,7 +68,7 @@ impl Incoming {
         Some((*shard, pull))
     }
 
-    /// The shard of a piece, if it is the next one of what is pulled.
+    /// The shard of a piece, if it is the next one of a pull.
     pub(super) fn expects(&mut self, from: NodeId, token: u64, piece: u64, now_ms: u64) -> Option<ShardId> {
         let (shard, pull) = self.pull(from, token)?;
         if pull.next != piece {
@@ -85,19 +85,19 @@ impl Incoming {
         }
     }
 
-    /// All of it is here: raft's message, and what may begin now.
+    /// A snapshot is complete. Returns raft's message, and the pulls that may begin now.
     pub(super) fn end(&mut self, from: NodeId, token: u64) -> (Option<Bytes>, Begins) {
         let Some((shard, pull)) = self.pull(from, token) else { return (None, Vec::new()) };
         let now_ms = pull.heard_ms;
         let pull = self.pulls.remove(&shard).expect("it was looked at");
         let received = self.received.entry(shard).or_default();
         received.push((token, pull.memory.into()));
-        // Raft may never take what it is given: it knows more already.
+        // Raft may never take a snapshot, if it knows more already.
         received.drain(..received.len().saturating_sub(RECEIVED_MAX));
         (Some(pull.of.raft), self.begin(now_ms))
     }
 
-    /// Bytes of what was in memory, so far.
+    /// Bytes of the memory part so far.
     pub(super) fn size(&mut self, from: NodeId, token: u64) -> usize {
         self.pull(from, token).map_or(0, |(_, pull)| pull.memory.len())
     }
@@ -112,7 +112,7 @@ impl Incoming {
     pub(super) fn received(&mut self, shard: ShardId, token: u64) -> Option<Bytes> {
         let received = self.received.get_mut(&shard)?;
         let place = received.iter().position(|(found, _)| *found == token)?;
-        // What is older is of no use any more.
+        // Older ones are of no use any more.
         let (_, state) = received.drain(..=place).next_back()?;
         if received.is_empty() {
             self.received.remove(&shard);
@@ -120,8 +120,8 @@ impl Incoming {
         Some(state)
     }
 
-    /// What was on its way for a shard is offered anew. `false` if all of a snapshot is here, history and all, and raft has
-    /// not taken it yet.
+    /// Snapshots on their way for a shard will be offered anew. `false` if a complete snapshot, with its history, is here and
+    /// raft has not taken it yet.
     pub(super) fn let_go(&mut self, shard: ShardId) -> bool {
         self.pulls.remove(&shard);
         self.waiting.remove(&shard);

@@ -1,49 +1,44 @@
-//! What is said about snapshots under way, in postcard.
+//! Messages about snapshots on their way, in postcard.
 
 use boxoffice_core::packing;
 use boxoffice_shard::ShardId;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// One message of the lane of big things.
+/// One message of the bulk lane.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// A snapshot is there to be pulled.
+    /// A snapshot can be pulled.
     Offer {
-        /// Of which shard.
         shard: ShardId,
-        /// What it is pulled by, at this sender.
+        /// The token by which it is pulled from this sender.
         token: u64,
-        /// Raft's message, to be given to raft when all of it is here.
+        /// Raft's message, for raft when the snapshot is complete.
         raft: Bytes,
     },
     /// Send this piece.
     Pull {
-        /// Of which snapshot.
         token: u64,
-        /// Which, from 0, in order.
+        /// The number of the piece, from 0, in order.
         piece: u64,
     },
-    /// A piece.
     Piece {
-        /// Of which snapshot.
         token: u64,
         piece: u64,
-        /// What is in it.
         body: Body,
     },
 }
 
-/// What is in a piece.
+/// The content of a piece.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
-    /// The next bytes of what was in memory.
+    /// The next bytes of the memory part.
     Memory(Bytes),
     /// The next records of the history, as the sender's store has them.
     Records(Vec<Bytes>),
-    /// That was all.
+    /// There are no more pieces.
     End,
-    /// The sender does not have it any more.
+    /// The sender no longer has it.
     Gone,
 }
 

@@ -18,13 +18,13 @@ use super::{PIECE_BYTES, message::Body};
 /// A snapshot that no node pulls is freed after these milliseconds.
 const KEPT_MS: u64 = 30_000;
 
-/// What can be pulled here.
+/// Snapshots that can be pulled here.
 #[derive(Default)]
 pub(super) struct Outgoing {
     offers: BTreeMap<u64, Offer>,
-    /// Where each puller stands.
+    /// The progress of each puller.
     cursors: BTreeMap<(NodeId, u64), Cursor>,
-    /// How often a shard's replica here has ended: what was offered before cannot be pulled any more, for its records go.
+    /// How often a shard's replica here has ended. Earlier offers cannot be pulled any more, because their records are removed.
     ends: BTreeMap<ShardId, u64>,
 }
 
@@ -34,10 +34,10 @@ struct Offer {
     used_ms: u64,
 }
 
-/// What a token stands for.
+/// The snapshot that a token stands for.
 struct Source {
     cut: Cut,
-    /// Made when it is first asked for, not where it was cut.
+    /// Encoded when it is first asked for, not when it was cut.
     memory: OnceLock<Bytes>,
 }
 
@@ -47,7 +47,7 @@ impl Source {
     }
 }
 
-/// How far a puller is.
+/// The progress of a puller.
 pub(super) struct Cursor {
     pub(super) shard: ShardId,
     source: Arc<Source>,
@@ -58,7 +58,7 @@ pub(super) struct Cursor {
 }
 
 enum Part {
-    /// From this byte of what was in memory on.
+    /// From this byte of the memory part on.
     Memory(usize),
     /// After this record.
     Records(Option<Bytes>),
@@ -66,7 +66,7 @@ enum Part {
 }
 
 impl Outgoing {
-    /// Keeps a cut in place of the shard's earlier one, which those who pull it have to the end.
+    /// Keeps a cut in place of the shard's earlier one. Nodes that pull the earlier one get it to the end.
     pub(super) fn offer(&mut self, token: u64, shard: ShardId, cut: Cut, now_ms: u64) {
         self.offers.retain(|_, offer| offer.shard != shard && now_ms.saturating_sub(offer.used_ms) < KEPT_MS);
         let source = Arc::new(Source { cut, memory: OnceLock::new() });
@@ -78,7 +78,7 @@ impl Outgoing {
         self.offers.contains_key(&token)
     }
 
-    /// Takes out where a puller stands, if this piece is its next one.
+    /// Takes out the progress of a puller, if this piece is its next one.
     pub(super) fn cursor(&mut self, to: NodeId, token: u64, piece: u64, now_ms: u64) -> Option<Cursor> {
         if let Some(offer) = self.offers.get_mut(&token) {
             offer.used_ms = now_ms;
@@ -97,7 +97,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether the replica that something was read of is still here: what was read before is all there was.
+    /// Whether the replica that was read is still here. If so, the read was complete.
     pub(super) fn stands(&self, shard: ShardId, ends: u64) -> bool {
         self.ends.get(&shard).copied().unwrap_or_default() == ends
     }
@@ -115,7 +115,7 @@ impl Outgoing {
 }
 
 impl Cursor {
-    /// The next piece, and where the puller stands then; nothing after the last.
+    /// The next piece, and the progress after it. `None` after the last piece.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -74,8 +74,8 @@ impl<T> Group<T> {
         leadership.finish_readings(self.applied_state.meta().position.index, out);
     }
 
-    /// A single node keeps no entries in memory: a new follower begins with a snapshot. A follower that lags by more
-    /// than the kept entries gets a snapshot as well. A restart reads the log.
+    /// A single node keeps no entries in memory, because a new follower begins with a snapshot. A follower that lags by more than
+    /// the kept entries gets a snapshot as well. A restart reads the log.
     pub(super) fn forget_applied(&mut self, config: &Config) {
         let (members, applied) = (&self.meta().members, self.meta().position.index);
         if members.decides_alone(self.replica) && members.learners.is_empty() {

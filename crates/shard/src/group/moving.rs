@@ -73,8 +73,8 @@ impl<T> Group<T> {
         self.target = Some(target);
     }
 
-    /// The members match this target configuration already. The log must record it all the same: otherwise a later
-    /// leader that knows only the previous one could still apply that one.
+    /// The members match this target configuration already. The log must record it all the same. Otherwise a later leader that
+    /// knows only the previous one could still apply that one.
     fn note(&mut self, version: u64) {
         let own = match self.meta().members.voters.contains(&self.replica) {
             true => Change::Voter(self.replica),
@@ -142,7 +142,7 @@ impl<T> Group<T> {
         voters.iter().filter(knows).count() * 2 > voters.len()
     }
 
-    /// Whether a follower knows that the last membership change is committed. What it reports is on its disk.
+    /// Whether a follower knows that the last membership change is committed. The entries that it reports are on its disk.
     fn knows_members(&self, replica: ReplicaId) -> bool {
         let progress = self.raft.raft.prs().get(replica.bits());
         progress.is_some_and(|progress| progress.committed_index >= self.changed)

@@ -1,4 +1,4 @@
-//! What a group writes to its disk and sends to its peers.
+//! The records that a group writes to its disk, and the messages that it sends to its peers.
 
 use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 
@@ -53,11 +53,11 @@ impl<T> Group<T> {
         self.raft.mut_store().append(entries);
     }
 
-    /// The term and the vote must be durable. The commit index need not be: a replica learns it again from the leader,
-    /// from the snapshot, or by being elected. The commit of a membership change must be durable, for two reasons. A
-    /// replica with the next change in its log must know it: with the previous members it could be elected by a
-    /// majority that is none any more. And removed replicas are dropped only when a majority of the others knows it:
-    /// with the previous members these could need votes of dropped replicas.
+    /// The term and the vote must be durable. The commit index need not be, because a replica learns it again from the leader,
+    /// from the snapshot, or by being elected. The commit of a membership change must be durable, for two reasons. A replica with
+    /// the next change in its log must know it. With the previous members, a majority that is none any more could elect that
+    /// replica. And removed replicas are dropped only when a majority of the others knows it. With the previous members, the
+    /// others could need votes of dropped replicas.
     pub(super) fn write_state(&mut self, write: &mut Write) {
         let written = (self.raft.raft.term, self.raft.raft.vote);
         let committed = self.raft.raft.raft_log.committed;

@@ -12,8 +12,8 @@ pub(super) fn choose(situation: &Situation, targets: &[Target], changed: &BTreeS
         .iter()
         .zip(targets)
         .map(|(place, target)| {
-            // A moving shard keeps its leader. A shard with a lost replica does as well: naming its nodes would
-            // recreate the replica too early.
+            // A moving shard keeps its leader. So does a shard with a lost replica, because naming its nodes would recreate the
+            // replica too early.
             let is_bound = place.moving || place.all().any(|replica| situation.lost_its_disk(replica));
             let is_bound = is_bound && !changed.contains(&place.shard);
             if is_bound { vec![place.leader] } else { candidates(situation, place, target) }
@@ -23,7 +23,7 @@ pub(super) fn choose(situation: &Situation, targets: &[Target], changed: &BTreeS
     let shards: Vec<usize> = shards.collect();
     let serving = situation.members.iter().filter(|member| member.state == MemberState::Serving).count();
     let least = shards.len().div_ceil(serving.max(1));
-    // Where shards have one voter only, a node may have to lead more than its share.
+    // If shards have one voter only, a node may have to lead more than its share.
     let led = (least..=shards.len()).find_map(|leads_max| {
         let mut table = Table { situation, may_lead: &may_lead, leads_max, led: BTreeMap::new() };
         table.fill(&shards).then_some(table.led)
@@ -49,7 +49,7 @@ fn candidates(situation: &Situation, place: &Place, target: &Target) -> Vec<Node
     let mut best: Vec<NodeId> = target.voters.iter().copied().filter(|node| serves(*node) && !lost(*node)).collect();
     best.sort_by_key(|node| (*node != place.leader, !there(*node), *node));
     if best.is_empty() {
-        // No better leader: the node is being drained and has not been moved yet, or has to come back first.
+        // There is no better leader. The node is being drained and has not been moved yet, or has to come back first.
         let drains = |node: &NodeId| situation.state(*node) == MemberState::Draining;
         let other = target.voters.iter().copied().find(drains).unwrap_or(target.voters[0]);
         let keeps = target.voters.contains(&place.leader) && situation.state(place.leader) != MemberState::Gone;

@@ -39,8 +39,7 @@ impl Target {
     }
 }
 
-/// How many of this many copies vote. An even number tolerates no more failures than one voter less; two voters
-/// tolerate none.
+/// How many of this many copies vote. An even number tolerates no more failures than one voter less. Two voters tolerate none.
 fn voters_of(copies: usize) -> usize {
     copies - usize::from(copies.is_multiple_of(2) && copies > 0)
 }

@@ -86,7 +86,7 @@ impl History {
         self.done(node, ticket, shard, index);
     }
 
-    /// The node crashed: its pending requests get no answer.
+    /// The node crashed, and its pending requests get no answer.
     pub(crate) fn crashed(&mut self, node: NodeId) {
         self.applied.retain(|(applied, _), _| *applied != node);
     }

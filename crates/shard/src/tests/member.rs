@@ -13,11 +13,11 @@ pub(crate) type Ticket = u64;
 /// The point of a pass at which the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// The messages are sent; nothing is written.
+    /// The messages are sent, and nothing is written.
     BeforeWrite,
-    /// The snapshots are durable; the records are not.
+    /// The snapshots are durable, and the records are not.
     BeforeSync,
-    /// All is durable; no output is delivered.
+    /// All is durable, and no output is delivered.
     AfterSync,
 }
 
@@ -114,7 +114,7 @@ impl Member {
             let engine = self.engine.as_mut().unwrap();
             let write = engine.step(now, inputs);
             write.messages.iter().cloned().for_each(&mut send);
-            // Some handle committed entries at once, some when the write is durable.
+            // Some nodes handle committed entries at once, others when the write is durable.
             if rng.below(2) == 0 {
                 engine.decided(&mut out);
                 self.carry_out(out.drain(..), rng, &mut send, &mut taken);

@@ -257,7 +257,7 @@ fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
 #[test]
 fn a_newer_replica_ends_the_one_before_it() {
     let mut cluster = three_voters();
-    // The directory was told that node 3 lost its disk, but it did not.
+    // The directory has recorded that node 3 lost its disk, but it did not.
     cluster.target(&[1, 2, 3], &target(3, &[ONE, TWO, (3, 5)], &[]));
     cluster.run(LONG);
     assert_eq!(cluster.take_outputs(), ["3 dropped 3.3", "1 reached 3"]);
@@ -365,7 +365,7 @@ fn a_node_that_avoids_leadership_transfers_it_once() {
     cluster.run(20 * LONG);
     let leader = cluster.commit_turns(2);
     assert_ne!(leader, 1);
-    // Leadership is announced once: the leader does not try to transfer it to a preferred leader that avoids it.
+    // Leadership is announced once, because the leader does not try to transfer it to a preferred leader that avoids it.
     assert_eq!(cluster.take_outputs(), [format!("{leader} leads"), format!("{leader} reached 3")]);
     for node in [1, 2, 3] {
         cluster.at(node).inbox.push(Input::AvoidLeadership { node: 1, avoid: false });

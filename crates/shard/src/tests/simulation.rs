@@ -122,7 +122,7 @@ fn a_seed_runs_the_same_way_twice() {
     assert_ne!(run(Kind::Fixed, 1_000, 3).0, run(Kind::Fixed, 1_001, 3).0);
 }
 
-/// Tests the test: an engine that is told too early that a write is durable must be detected.
+/// Tests the test. An engine that learns too early that a write is durable must be detected.
 #[test]
 fn completion_before_the_sync_is_caught() {
     for nodes in [1, 3] {

@@ -232,14 +232,14 @@ fn a_change_of_all_clocks_is_followed_at_once() {
 
 #[test]
 fn downtime_and_a_wrong_clock_are_distinguished() {
-    // The clocks are an hour behind; then all nodes are down for a while.
+    // The clocks are an hour behind. Then all nodes are down for a while.
     let mut cluster = Cluster::led();
     cluster.wrong_ms = [-HOUR_MS; 3];
     cluster.run(2);
     cluster.stop_all(90_000);
     cluster.run(30);
     assert_eq!(cluster.sell(), (cluster.true_ms(), -HOUR_MS), "the distance does not change");
-    // The clocks are corrected while the nodes run: deadlines do not move.
+    // The clocks are corrected while the nodes run. Deadlines do not move.
     cluster.wrong_ms = [0; 3];
     cluster.run(2);
     assert_eq!(cluster.sell(), (cluster.true_ms(), 0));

@@ -108,14 +108,14 @@ pub(crate) struct World {
     // Messages by the step at which they arrive, in the order in which they were sent.
     in_flight: BTreeMap<(u64, u64), (NodeId, Outgoing)>,
     sent: u64,
-    // Nodes on this side do not hear the others, until this step.
+    // Until this step, nodes on this side and the others receive nothing from each other.
     apart: (Vec<NodeId>, u64),
     // The last proposal of a node to a shard in its epoch.
     last: BTreeMap<(NodeId, ShardId), Ticket>,
     history: History,
     tally: Tally,
     directory: Option<Directory>,
-    // Nodes that hear nothing of the directory before the faults end.
+    // Nodes that learn nothing of the directory before the faults end.
     uninformed: Vec<NodeId>,
     // The last index checked of a node's shard.
     seen: BTreeMap<(NodeId, ShardId), u64>,
@@ -304,7 +304,7 @@ impl World {
         }
     }
 
-    /// Where a majority of a shard's voters has the same time, its leader has it too.
+    /// If a majority of a shard's voters has the same time, its leader has it too.
     fn check_time(&self) {
         for member in &self.members {
             let engine = member.engine.as_ref().unwrap();

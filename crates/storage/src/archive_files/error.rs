@@ -13,28 +13,20 @@ pub enum ArchiveError {
     Full {
         /// The file that was being written.
         file: PathBuf,
-        /// The file system's error.
         source: io::Error,
     },
     /// Its content has changed.
     #[error("the archive {} is damaged: {why}; remove it: only history is lost with it", .file.display())]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-        /// The cause.
-        why: String,
-    },
+    Damaged { file: PathBuf, why: String },
     /// The segment cannot be read.
     #[error("{0}")]
     Log(String),
     /// The file system failed.
     #[error("cannot {doing} {}: {source}; check the disk", .file.display())]
     Io {
-        /// The operation.
         doing: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// The file system's error.
         source: io::Error,
     },
 }

@@ -24,9 +24,7 @@ const RECORD_BYTES: usize = 768;
 pub struct StoredEntity {
     /// The log index up to which it contains every event of the entity.
     pub index: u64,
-    /// The entity.
     pub entity: Entity,
-    /// Its state.
     pub state: Arc<State>,
 }
 

@@ -45,8 +45,8 @@ impl Replay {
         self.upto = self.upto.max(upto);
     }
 
-    /// Prepares an entity that is not in memory for its `events` at `index`: reloads it, unless its record contains
-    /// them.
+    /// Prepares an entity that is not in memory for its `events` at `index`. It reloads the entity, unless its record contains
+    /// the events.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].

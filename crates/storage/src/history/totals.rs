@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Exact sums, written in the same batch as the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Entities.
     pub entities: u64,
     /// Carts by state: active, checking out, done, canceled, expired.
     pub carts: [u64; 5],
-    /// Orders.
     pub orders: u64,
     /// Seats in the lines of orders that were not refunded.
     pub order_seats: u64,
@@ -22,7 +20,6 @@ pub struct Totals {
     pub payments: [u64; 4],
     /// By currency: how many refunds, and their sum in minor units.
     pub refunds: BTreeMap<Currency, (u64, i64)>,
-    /// Customers.
     pub customers: u64,
     /// Orders in their purchases.
     pub purchases: u64,

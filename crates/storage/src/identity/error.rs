@@ -11,10 +11,7 @@ use boxoffice_env::NodeId;
 pub enum IdentityError {
     /// Another process has it open.
     #[error("{} is in use by another process; stop that one or name another data directory", .dir.display())]
-    InUse {
-        /// The data directory.
-        dir: PathBuf,
-    },
+    InUse { dir: PathBuf },
     /// It belongs to another cluster.
     #[error(
         "{} belongs to cluster {found}, this node is to serve {wanted}; name the right data \
@@ -22,7 +19,6 @@ pub enum IdentityError {
         .dir.display()
     )]
     OtherCluster {
-        /// The data directory.
         dir: PathBuf,
         /// Its cluster.
         found: ClusterId,
@@ -35,7 +31,6 @@ pub enum IdentityError {
         .dir.display()
     )]
     OtherNode {
-        /// The data directory.
         dir: PathBuf,
         /// Its node.
         found: NodeId,
@@ -49,7 +44,6 @@ pub enum IdentityError {
         .dir.display()
     )]
     OtherShards {
-        /// The data directory.
         dir: PathBuf,
         /// Its number of shards.
         found: u16,
@@ -64,7 +58,6 @@ pub enum IdentityError {
         .dir.display()
     )]
     OtherPlacement {
-        /// The data directory.
         dir: PathBuf,
         /// Its format.
         found: u32,
@@ -77,7 +70,6 @@ pub enum IdentityError {
         .dir.display()
     )]
     OtherVersion {
-        /// The data directory.
         dir: PathBuf,
         /// Its format.
         found: u32,
@@ -86,22 +78,13 @@ pub enum IdentityError {
     },
     /// Its identity cannot be read.
     #[error("cannot tell whose {} is: {reason}; {remedy}", .dir.display())]
-    Unreadable {
-        /// The data directory.
-        dir: PathBuf,
-        /// The cause.
-        reason: String,
-        /// What to do.
-        remedy: &'static str,
-    },
+    Unreadable { dir: PathBuf, reason: String, remedy: &'static str },
     /// The file system failed.
     #[error("cannot {doing} {}: {source}; check the path, its owner and the disk", .file.display())]
     Io {
-        /// The operation.
         doing: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// The file system's error.
         source: io::Error,
     },
 }

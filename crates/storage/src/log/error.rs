@@ -21,7 +21,6 @@ pub enum LogError {
         needed: u64,
         /// Bytes left, the reserve among them.
         left: u64,
-        /// The log's directory.
         dir: PathBuf,
     },
     /// One record does not fit into a segment. Nothing was written.
@@ -44,7 +43,6 @@ pub enum LogError {
         offset: u64,
         /// The record, where it is known.
         seq: Option<u64>,
-        /// The cause.
         why: String,
     },
     /// A segment between others is gone.
@@ -52,15 +50,11 @@ pub enum LogError {
     MissingSegment {
         /// The segment's number.
         number: u64,
-        /// The log's directory.
         dir: PathBuf,
     },
     /// The log existed before and is gone.
     #[error("the log in {} is gone; put it back, or else {REMEDY}", .dir.display())]
-    Missing {
-        /// The log's directory.
-        dir: PathBuf,
-    },
+    Missing { dir: PathBuf },
     /// A segment of another node's log.
     #[error(
         "{} belongs to the log of another node ({found:032x}, this one is {owner:032x}); put it back \
@@ -92,11 +86,9 @@ pub enum LogError {
     /// The file system failed. After a failed write or sync the log is unusable.
     #[error("cannot {doing} {}: {source}; check the disk, then start the node again", .file.display())]
     Io {
-        /// The operation.
         doing: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// The file system's error.
         source: io::Error,
     },
     /// An earlier write or sync failed, so the content of the disk is in doubt.

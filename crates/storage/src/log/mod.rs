@@ -53,9 +53,7 @@ pub enum Start {
 pub struct Record<'a> {
     /// Its sequence number: 1, 2, 3 and so on, across restarts.
     pub seq: u64,
-    /// Its kind.
     pub kind: Kind,
-    /// Its payload.
     pub payload: &'a [u8],
 }
 
@@ -290,9 +288,9 @@ impl Log {
         Ok(())
     }
 
-    /// Syncs, and appends a seal, which says that all records before it are durable. So damage to the last record
-    /// cannot be taken for a torn end. For an orderly stop, and for a log without appends for a while. Does nothing if
-    /// nothing was appended since the last seal, or if the segment has no room.
+    /// Syncs, and appends a seal, which says that all records before it are durable. So damage to the last record cannot be taken
+    /// for a torn end. Call it at an orderly stop, and after a while without appends. Does nothing if nothing was appended since
+    /// the last seal, or if the segment has no room.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
@@ -470,7 +468,7 @@ impl Log {
         let bytes = self.buffer.len() as u64;
         assert!(bytes <= self.bytes_left(), "record {seq} does not fit where it is written");
         if let Err(error) = self.active.segment.file.write_all_at(&self.buffer, self.at) {
-            // Some file systems need new space even here. A part may be written, a torn end that the next record skips.
+            // Some file systems need new space even here. A part that was written is a torn end, which the next record skips.
             if is_no_space(&error) {
                 self.partial_write_bytes = bytes;
                 return Err(self.full(bytes));

@@ -1,4 +1,4 @@
-//! The encoding of a record in a segment, and how a damaged one is told from a torn one.
+//! The encoding of a record in a segment, and how a damaged one is distinguished from a torn one.
 //!
 //! ```text
 //! header, 64 bytes          body, when there is any
@@ -10,11 +10,12 @@
 //! *Lasts* are the last entries of the record's shards. Records begin at multiples of 64 bytes, so a header never straddles
 //! two sectors of the disk.
 //!
-//! Everything but the stamps is *whitened*, that is XORed with a stream made from the segment's random salt and the
-//! position. So no written aligned word of eight bytes is zero, for any payload. Every byte of a stamp has at least two
-//! bits, so one flipped bit does not make it zero. **A record with a zero word, or with a zero byte at its end, was not
-//! completely written.** Checksums cover the whitened bytes, so a record at another place or in another segment is bad
-//! as well.
+//! Everything but the stamps is *whitened*, that is XORed with a stream made from the segment's random salt and the position. So
+//! no written aligned word of eight bytes is zero, for any payload. Every byte of a stamp has at least two bits, so one flipped
+//! bit does not make it zero.
+//!
+//! **A record with a zero word, or with a zero byte at its end, was not completely written.** Checksums cover the whitened bytes,
+//! so a record at another place or in another segment is bad as well.
 
 /// Records begin at multiples of this many bytes.
 pub(super) const LINE: usize = 64;
@@ -54,7 +55,6 @@ fn kind(found: u8) -> Option<Option<Kind>> {
 /// The last entry of a shard in a record. The segment stays while the entry is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastEntry {
-    /// The shard.
     pub shard: u16,
     /// The highest index of its entries in the record.
     pub last_index: u64,

@@ -1,4 +1,4 @@
-//! Reads a whole log back, and tells a torn end from damage.
+//! Reads a whole log back, and distinguishes a torn end from damage.
 //!
 //! A power cut may interrupt the write of records that were not acknowledged. That place is *torn*: a part of it was
 //! not written, no later record knew it to be durable, and no later segment was begun (the older one is synced before).

@@ -52,7 +52,7 @@ pub(super) struct NewSegment<'a> {
     pub(super) pace: &'a dyn Fn(u64) -> io::Result<usize>,
 }
 
-/// Makes a segment: filled with zeros, durable, under its name.
+/// Makes a segment that is filled with zeros, durable, and under its name.
 pub(super) fn make(
     disk: &dyn Disk,
     rng: &dyn Rng,

@@ -65,7 +65,7 @@ struct AllocatorState {
     last_error: Option<io::Error>,
 }
 
-/// What the allocator has ready.
+/// The segments that the allocator has ready.
 pub(super) struct Preallocated {
     pub(super) ready_bytes: u64,
     /// The disk has no room for another segment.

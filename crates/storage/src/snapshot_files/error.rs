@@ -11,7 +11,6 @@ pub enum SnapshotError {
     Full {
         /// The file that was being written.
         file: PathBuf,
-        /// The file system's error.
         source: io::Error,
     },
     /// Every snapshot of a shard is damaged.
@@ -21,7 +20,6 @@ pub enum SnapshotError {
         .reasons.join("; ")
     )]
     AllBad {
-        /// The shard.
         shard: u16,
         /// The damage of each.
         reasons: Vec<String>,
@@ -29,11 +27,9 @@ pub enum SnapshotError {
     /// The file system failed.
     #[error("cannot {doing} {}: {source}; check the disk, then start the node again", .file.display())]
     Io {
-        /// The operation.
         doing: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// The file system's error.
         source: io::Error,
     },
 }

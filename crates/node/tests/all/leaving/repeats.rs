@@ -55,7 +55,7 @@ fn a_repeated_put_is_found_in_the_log_and_in_snapshots() {
 
     let shop = machine.start();
     check_all(&shop);
-    // Enough buyers to cut snapshots: the next start reads them and only the newer log.
+    // Enough buyers to cut snapshots. The next start reads them and only the newer log.
     let snapshots = || shop.metric(|metrics| &metrics.snapshots);
     let mut next = 0;
     eventually("snapshots of both shards", || {
