@@ -1,5 +1,7 @@
 //! Histories of entities are read from archives and the log, under load and after restarts.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use boxoffice_core::{
     command::{Command, SessionCommand},
     event::{CartEvent, Event, SessionEvent},
@@ -7,6 +9,8 @@ use boxoffice_core::{
     state_map::StateMap,
 };
 use boxoffice_node::history::{HISTORY_MAX, HistoryEntry};
+use boxoffice_replication::inspect::inspect;
+use boxoffice_shard::ShardId;
 use boxoffice_storage::log;
 
 use crate::leaving::shop::{Machine, Shop, cart, eventually, id, seat_of, session};
@@ -44,6 +48,34 @@ fn check_whole(shop: &Shop, entity: &Entity, version: u64) -> Vec<HistoryEntry> 
 
 fn segments(machine: &Machine) -> usize {
     log::segment_numbers(&machine.disk, &machine.config.data_dir.join("log")).expect("a log").len()
+}
+
+/// A hold and a sale that a cart and its session decide together are in the histories of both, at one place, and in the inspected log.
+#[test]
+fn joint_turns_are_in_both_histories_and_in_the_log() {
+    let machine = Machine::in_memory();
+    let shop = machine.start();
+    shop.open(1);
+    let decided_together = |number: &u64| {
+        let before = shop.counter("boxoffice_joint_turns_total");
+        shop.buy(*number).expect("an order");
+        shop.counter("boxoffice_joint_turns_total") == before + 2
+    };
+    let number = (0..16).find(decided_together).expect("half of the carts are in the session's shard");
+    let of = |entity: &Entity| -> BTreeSet<(ShardId, u64)> {
+        whole(&shop, entity).iter().map(|entry| (entry.shard, entry.index)).collect()
+    };
+    let places: Vec<(ShardId, u64)> = of(&cart(number)).intersection(&of(&session(0))).copied().collect();
+    assert_eq!(places.len(), 2, "the hold and the sale: {places:?}");
+    shop.stop();
+    let mut turns = BTreeMap::<(ShardId, u64), Vec<Entity>>::new();
+    let inspected = inspect(&machine.world(), &machine.config.data_dir, |turn| {
+        turns.entry((turn.shard, turn.position.index)).or_default().push(turn.entity.clone());
+    });
+    assert!(inspected.expect("whole").shards.iter().all(|shard| shard.audit.violations.is_empty()));
+    for place in places {
+        assert_eq!(turns[&place], [session(0), cart(number)], "{place:?}");
+    }
 }
 
 #[test]
