@@ -63,9 +63,9 @@ pub struct Alone {
     _watching: Runtime,
 }
 
-struct Heard(mpsc::SyncSender<api::Result>);
+struct AnswerSender(mpsc::SyncSender<api::Result>);
 
-impl ReplySink for Heard {
+impl ReplySink for AnswerSender {
     fn answer(&self, _: u64, result: api::Result) {
         let _ = self.0.send(result);
     }
@@ -111,7 +111,7 @@ impl Alone {
     /// If it is refused or fails.
     pub fn must(&self, command: Command, request: u64) -> Answered {
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.submit(command, request, &Arc::new(Heard(sender)));
+        self.submit(command, request, &Arc::new(AnswerSender(sender)));
         answered(receiver.recv())
     }
 
@@ -121,10 +121,10 @@ impl Alone {
     /// If one is refused or fails.
     pub fn all(&self, commands: impl Iterator<Item = (Command, u64)>) {
         let (sender, receiver) = mpsc::sync_channel(UNDER_WAY);
-        let heard = Arc::new(Heard(sender));
+        let answers = Arc::new(AnswerSender(sender));
         let mut under_way = 0;
         for (command, request) in commands {
-            self.submit(command, request, &heard);
+            self.submit(command, request, &answers);
             under_way += 1;
             if under_way == UNDER_WAY {
                 answered(receiver.recv());
@@ -142,14 +142,14 @@ impl Alone {
         self.selling.block_on(self.node.stop(5_000)).expect("an orderly stop");
     }
 
-    fn submit(&self, command: Command, request: u64, heard: &Arc<Heard>) {
+    fn submit(&self, command: Command, request: u64, answers: &Arc<AnswerSender>) {
         let request = Request { id: RequestHash(request), body: 0 };
-        self.handle().submit(command, Some(request), ReplyTo::new(Arc::<Heard>::clone(heard), 0));
+        self.handle().submit(command, Some(request), ReplyTo::new(Arc::<AnswerSender>::clone(answers), 0));
     }
 }
 
-fn answered(heard: Result<api::Result, mpsc::RecvError>) -> Answered {
-    match heard.expect("an answer") {
+fn answered(answers: Result<api::Result, mpsc::RecvError>) -> Answered {
+    match answers.expect("an answer") {
         Ok(Ok(answered)) => answered,
         other => panic!("not done: {other:?}"),
     }

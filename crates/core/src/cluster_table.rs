@@ -121,15 +121,15 @@ impl ClusterTable {
                 self.next_generation = *next_generation;
                 for (shard, place) in places {
                     let before = &mut self.shards[usize::from(*shard)];
-                    assert!(place.version > before.version, "the aim of shard {shard} goes back");
+                    assert!(place.version > before.version, "the target of shard {shard} goes back");
                     *before = place.clone();
                 }
             }
             ClusterEvent::Reached { shard, version } => {
                 let place = &mut self.shards[usize::from(*shard)];
-                assert_eq!(place.version, *version, "shard {shard} reached an aim it does not have");
+                assert_eq!(place.version, *version, "shard {shard} reached a target it does not have");
                 place.reached = *version;
-                place.settled = place.aim.clone();
+                place.settled = place.target.clone();
                 place.given_up.clear();
             }
         }

@@ -207,18 +207,18 @@ impl Peer {
     pub(super) async fn report_changes(&self, inbox: &dyn PeerInbox) {
         let mut watch = self.watch();
         // The number of losses when the link was reported as up.
-        let mut told_up = None;
+        let mut announced_up = None;
         loop {
             let state = *watch.borrow_and_update();
-            if told_up.is_some_and(|losses| losses != state.losses) {
+            if announced_up.is_some_and(|losses| losses != state.losses) {
                 tracing::warn!(node = self.node, "the link to a node is lost");
                 inbox.link(self.node, false);
-                told_up = None;
+                announced_up = None;
             }
-            if state.is_up() && told_up.is_none() {
+            if state.is_up() && announced_up.is_none() {
                 tracing::info!(node = self.node, "a node is linked");
                 inbox.link(self.node, true);
-                told_up = Some(state.losses);
+                announced_up = Some(state.losses);
             }
             if watch.changed().await.is_err() {
                 return;

@@ -238,7 +238,7 @@ impl EntityActorState {
             let versions = (turn.after, turn.after + turn.events.len() as u64);
             actor.under_way.turn_proposed();
             let is_quiet = is_quiet(turn);
-            let ticket = PendingCommit {
+            let completion = PendingCommit {
                 entity: assignment.entity.clone(),
                 versions,
                 events: std::mem::take(&mut turn.events),
@@ -247,7 +247,7 @@ impl EntityActorState {
                 cart: None,
             };
             let beside = None;
-            let input = EngineInput::Propose { shard, epoch, events, beside, ticket };
+            let input = EngineInput::Propose { shard, epoch, events, beside, completion };
             if is_quiet {
                 self.shared.replication.replicators.push_quietly(shard, input);
                 self.shared.timers.nudge(mono_ms + QUIET_MS);
@@ -259,8 +259,8 @@ impl EntityActorState {
             let effects = std::mem::take(&mut turn.read);
             let versions = (turn.after, turn.after);
             let (entity, events) = (assignment.entity.clone(), Vec::new());
-            let ticket = PendingCommit { entity, versions, events, effects, actor: None, cart: None };
-            self.shared.replication.replicators.push(shard, EngineInput::Read { shard, epoch, ticket });
+            let completion = PendingCommit { entity, versions, events, effects, actor: None, cart: None };
+            self.shared.replication.replicators.push(shard, EngineInput::Read { shard, epoch, completion });
         }
         if let Some(wake_at) = turn.wake_at.take() {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &assignment.entity);
@@ -424,7 +424,7 @@ impl EntityActorState {
         let (shard, epoch) = (assignment.lead.id, assignment.leadership.epoch);
         let versions = (turn.after, turn.after + turn.events.len() as u64);
         actor.under_way.turn_proposed();
-        let ticket = PendingCommit {
+        let completion = PendingCommit {
             entity: assignment.entity.clone(),
             versions,
             events: std::mem::take(&mut turn.events),
@@ -435,7 +435,10 @@ impl EntityActorState {
         let beside = changed.then_some(cart_events);
         let beside = beside.filter(|_| !planted::is("a joint turn without the cart's half"));
         self.shared.metrics.joint_turns.fetch_add(1, Ordering::Relaxed);
-        self.shared.replication.replicators.push(shard, EngineInput::Propose { shard, epoch, events, beside, ticket });
+        self.shared
+            .replication
+            .replicators
+            .push(shard, EngineInput::Propose { shard, epoch, events, beside, completion });
         if let Some(wake_at) = turn.wake_at.take() {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &assignment.entity);
         }

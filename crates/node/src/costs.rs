@@ -141,7 +141,7 @@ fn cost_log(engine: &mut Engine<u64>, (now_ms, epoch): (u64, Epoch), mut turns: 
     let beside = (turns.len() > 1).then(|| turns.pop().expect("the cart's"));
     let events = turns.pop().expect("the session's");
     let now = Now { wall_ms: 1_700_000_000_000 + now_ms, mono_ms: now_ms };
-    let input = EngineInput::Propose { shard: SHARD, epoch, events, beside, ticket: now_ms };
+    let input = EngineInput::Propose { shard: SHARD, epoch, events, beside, completion: now_ms };
     let write = engine.step(now, [input]);
     let length = write.records.len();
     engine.recycle(write.records);

@@ -262,8 +262,8 @@ fn replication_config(config: &NodeConfig) -> ReplicationConfig {
 async fn relay(shared: Arc<Shared>, mut settled: mpsc::UnboundedReceiver<Settled>) {
     while let Some(batch) = settled.recv().await {
         shared.admission.batch_taken(!settled.is_empty(), shared.world.clock.monotonic_ms());
-        for (ticket, index) in batch {
-            shared.settle(ticket, index);
+        for (completion, index) in batch {
+            shared.settle(completion, index);
         }
     }
 }

@@ -36,7 +36,7 @@ impl Shared {
         let lead = self.lead_of(to);
         let message = asks::encoded(to, from, ask);
         if !ask.wants_reply() {
-            return self.send_or_park(lead, message);
+            return self.send_or_queue(lead, message);
         }
         if !self.send_to_leader(lead, message) {
             self.pending_asks.again(lead.id, false, self.world.clock.monotonic_ms());
@@ -46,19 +46,19 @@ impl Shared {
     /// Sends a reply to the known leader of its entity's shard.
     pub(crate) fn reply_remote(&self, to: &Entity, message: Message<'_>) {
         if !self.is_alone() {
-            self.send_or_park(self.lead_of(to), message.encode());
+            self.send_or_queue(self.lead_of(to), message.encode());
         }
     }
 
-    fn send_or_park(&self, lead: &ShardLead, message: Bytes) {
+    fn send_or_queue(&self, lead: &ShardLead, message: Bytes) {
         // A hint whose node cannot be reached is dropped. There may be another hint.
         if !self.send_to_leader(lead, message.clone()) && !self.send_to_leader(lead, message.clone()) {
-            self.park(lead, [Waiting { message, came_from: None }]);
+            self.queue_leaderless(lead, [Waiting { message, came_from: None }]);
         }
     }
 
-    pub(crate) fn park(&self, lead: &ShardLead, waiting: impl IntoIterator<Item = Waiting>) {
-        self.leaderless.park(lead.id, waiting, self.world.clock.monotonic_ms() + asks::AGAIN_MS);
+    pub(crate) fn queue_leaderless(&self, lead: &ShardLead, waiting: impl IntoIterator<Item = Waiting>) {
+        self.leaderless.queue_leaderless(lead.id, waiting, self.world.clock.monotonic_ms() + asks::AGAIN_MS);
         self.pending_asks.wake();
     }
 
@@ -68,14 +68,14 @@ impl Shared {
     pub(crate) fn pass_on(&self, lead: &ShardLead, (from, sender): (NodeId, &Entity), message: Bytes) {
         let is_first_hand = self.lead_of(sender).leader_hint.lock().known() == Some(from);
         let waiting = Waiting { message, came_from: Some(from) };
-        if !is_first_hand || !self.send_parked_one(lead, &waiting, false) {
-            self.park(lead, [waiting]);
+        if !is_first_hand || !self.send_leaderless_one(lead, &waiting, false) {
+            self.queue_leaderless(lead, [waiting]);
         }
     }
 
     /// Sends one message that waits. A message from another node goes only to a node that is known to lead. It goes back to its
     /// sender only if that leader is news.
-    pub(crate) fn send_parked_one(&self, lead: &ShardLead, waiting: &Waiting, is_news: bool) -> bool {
+    pub(crate) fn send_leaderless_one(&self, lead: &ShardLead, waiting: &Waiting, is_news: bool) -> bool {
         let Waiting { message, came_from } = waiting;
         let Some(came_from) = came_from else { return self.send_to_leader(lead, message.clone()) };
         let known = lead.leader_hint.lock().known();

@@ -23,7 +23,7 @@ pub(crate) struct PendingCommit {
     pub(crate) cart: Option<Box<PendingCommit>>,
 }
 
-impl replication::Ticket for PendingCommit {
+impl replication::Completion for PendingCommit {
     fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>> {
         let cart = self.cart.as_deref_mut().map(|cart| ProposedTurn {
             entity: &cart.entity,

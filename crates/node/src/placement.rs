@@ -411,7 +411,7 @@ impl Reconciler {
             replicas.iter().map(|replica| replica.node).filter(|node| *node != place.leader.node).collect()
         };
         let mut replica_nodes = vec![place.leader.node];
-        replica_nodes.extend(nodes(&place.aim.voters));
+        replica_nodes.extend(nodes(&place.target.voters));
         replica_nodes.retain(|node| *node != self.identity.node);
         lead.leader_hint.lock().replica_nodes = replica_nodes;
         let ids = |replicas: &[Replica]| -> Vec<ReplicaId> {
@@ -419,13 +419,13 @@ impl Reconciler {
         };
         if self.sent_targets.insert(shard, place.version) != Some(place.version) {
             let leader = Some(ReplicaId::new(place.leader.node, place.leader.generation));
-            let (voters, learners) = (ids(&place.aim.voters), ids(&place.aim.learners));
+            let (voters, learners) = (ids(&place.target.voters), ids(&place.target.learners));
             let target = TargetConfig { version: place.version, voters, learners, leader };
             shared.replication.replicators.push(shard, EngineInput::Target { shard, target });
         }
         let Some(replica) = lead.state.group_here() else { return };
         // A replica that is not in the table yet is newer than the copy of the table here.
-        let is_wanted = ids(&place.aim.voters).contains(&replica) || ids(&place.aim.learners).contains(&replica);
+        let is_wanted = ids(&place.target.voters).contains(&replica) || ids(&place.target.learners).contains(&replica);
         if !is_wanted && !place.moving() && replica.generation() < cluster.next_generation() {
             shared.replication.replicators.push(shard, EngineInput::Drop { shard, replica });
         }
@@ -511,7 +511,7 @@ impl Reconciler {
 /// Nodes outside the target that may still have a replica of a moving shard.
 fn leaving(place: &Place) -> Vec<NodeId> {
     let before = place.given_up.iter().chain([&place.settled]).flat_map(Copies::all);
-    let nodes: BTreeSet<NodeId> = before.map(|replica| replica.node).filter(|node| !place.aim.has(*node)).collect();
+    let nodes: BTreeSet<NodeId> = before.map(|replica| replica.node).filter(|node| !place.target.has(*node)).collect();
     if place.moving() { nodes.into_iter().collect() } else { Vec::new() }
 }
 
@@ -533,8 +533,8 @@ fn next_moves(cluster: &ClusterTable) -> Vec<Move> {
     });
     let places = (0..).zip(cluster.places()).map(|(shard, place)| placement::Place {
         shard,
-        voters: replicas(&place.aim.voters),
-        learners: replicas(&place.aim.learners),
+        voters: replicas(&place.target.voters),
+        learners: replicas(&place.target.learners),
         leader: place.leader.node,
         moving: place.moving(),
         leaving: leaving(place),

@@ -19,7 +19,7 @@ use crate::{
     placement, shared::Shared, watched::Before,
 };
 
-/// The tickets that were committed in one pass, with the index of their entry.
+/// The completions that were committed in one pass, with the index of their entry.
 pub(crate) type Settled = Vec<(PendingCommit, u64)>;
 
 /// The node as the owner of its replication.
@@ -30,7 +30,7 @@ pub(crate) struct Replicated {
 }
 
 impl Replicated {
-    /// Settled tickets go to `settle`.
+    /// Settled completions go to `settle`.
     pub(crate) fn new(shared: Arc<Shared>, settle: mpsc::UnboundedSender<Settled>) -> Replicated {
         Replicated { shared, settle }
     }
@@ -47,15 +47,15 @@ impl Replicated {
         }
     }
 
-    fn dropped(&self, shard: ShardId, ticket: PendingCommit, why: RejectReason) {
+    fn dropped(&self, shard: ShardId, completion: PendingCommit, why: RejectReason) {
         // A turn that was never appended may be the last of several turns of a request. Inventories keep what they granted for it
         // in between until they hear otherwise.
-        let changed = why.is_unknown() || ticket.actor.is_some();
+        let changed = why.is_unknown() || completion.actor.is_some();
         if changed && !planted::is("an unknown outcome told as none") {
             tracing::debug!(shard, ?why, "a proposal was lost; its callers hear unknown");
-            drop(ticket);
+            drop(completion);
         } else {
-            ticket.refuse(Failure::NotReady);
+            completion.refuse(Failure::NotReady);
         }
     }
 
@@ -88,7 +88,7 @@ impl Replicated {
 }
 
 impl Owner for Replicated {
-    type Ticket = PendingCommit;
+    type Completion = PendingCommit;
     type Before = Before;
     type Change = Commit;
 
@@ -111,7 +111,7 @@ impl Owner for Replicated {
     fn on(&self, event: Event<PendingCommit, Commit>) {
         match event {
             Event::Committed { changes, settled } => self.committed(changes, settled),
-            Event::Dropped { shard, ticket, why } => self.dropped(shard, ticket, why),
+            Event::Dropped { shard, completion, why } => self.dropped(shard, completion, why),
             Event::BecameLeader { shard, leadership } => self.became_leader(shard, leadership),
             Event::BecameFollower { shard } => self.became_follower(shard),
             Event::LeaderChanged { shard, term, leader } => self.leader_changed(shard, LeaderInfo { term, leader }),

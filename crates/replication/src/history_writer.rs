@@ -15,7 +15,7 @@ use boxoffice_storage::{archive_files::ArchiveError, history::HistoryStoreError}
 use crate::{
     error::ReplicationError,
     inbox::{Inbox, wait_for_disk},
-    owner::Ticket,
+    owner::Completion,
     replication::Replication,
     runner::Runner,
 };
@@ -59,7 +59,7 @@ impl HistoryWriter {
     ///
     /// # Errors
     /// No thread can be started.
-    pub(crate) fn start<T: Ticket>(
+    pub(crate) fn start<T: Completion>(
         replication: &Arc<Replication<T>>,
         runner: &Runner,
     ) -> Result<HistoryWriter, ReplicationError> {
@@ -126,7 +126,7 @@ enum Went {
 /// How long the history writer waits for orders when there is nothing else to do.
 const FOREVER: Duration = Duration::MAX;
 
-impl<T: Ticket> Work<T> {
+impl<T: Completion> Work<T> {
     fn run(&mut self) {
         let orders = Arc::clone(&self.orders);
         let (mut taken, mut wait) = (Vec::new(), Duration::ZERO);

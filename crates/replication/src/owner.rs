@@ -6,7 +6,7 @@ use boxoffice_shard::{NodeId, RejectReason, ShardId};
 use crate::{checksums::Checksum, error::ReplicationError, shard_state::Leadership};
 
 /// A value that the owner gives with a proposal or a read, and gets back with its outcome.
-pub trait Ticket: Send + 'static {
+pub trait Completion: Send + 'static {
     /// The turns of the proposal, in order. A joint proposal has two, and a read has none.
     fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>>;
 }
@@ -33,7 +33,7 @@ pub enum Event<T, C> {
     /// A proposal or a read was dropped.
     Dropped {
         shard: ShardId,
-        ticket: T,
+        completion: T,
         /// Whether it can have taken effect.
         why: RejectReason,
     },
@@ -75,8 +75,8 @@ pub enum Event<T, C> {
 
 /// The node, as the replication knows it. All calls come from the replicators' loops and must not block.
 pub trait Owner: Clone + Send + 'static {
-    /// The tickets of its proposals and reads.
-    type Ticket: Ticket;
+    /// The completions of its proposals and reads.
+    type Completion: Completion;
     /// A watched entity before a turn, as far as it is needed to find the change.
     type Before;
     /// What a turn changed in a watched entity.
@@ -95,7 +95,7 @@ pub trait Owner: Clone + Send + 'static {
     fn under_way(&self) -> usize;
 
     /// Receives a result of the input.
-    fn on(&self, event: Event<Self::Ticket, Self::Change>);
+    fn on(&self, event: Event<Self::Completion, Self::Change>);
 
     /// The replication cannot go on.
     fn failed(&self, error: &ReplicationError);

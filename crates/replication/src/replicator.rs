@@ -27,7 +27,7 @@ use crate::{
     error::ReplicationError,
     history_writer::HistoryWriter,
     inbox::wait_for_disk,
-    owner::{Event, Owner, ProposedTurn, Ticket},
+    owner::{Completion, Event, Owner, ProposedTurn},
     peer_frame::{self, Outbox},
     replication::Replication,
     replicators::{Division, Input},
@@ -66,19 +66,19 @@ struct Turn {
 /// The loop and what it owns.
 pub(crate) struct Replicator<O: Owner> {
     owner: O,
-    replication: Arc<Replication<O::Ticket>>,
+    replication: Arc<Replication<O::Completion>>,
     transfers: Arc<Transfers>,
     /// The number of this replicator. The first one also does the node's common tasks.
     number: usize,
     division: Division,
-    engine: Engine<O::Ticket>,
+    engine: Engine<O::Completion>,
     log: LogWriter,
     snapshots: Arc<SnapshotWriter>,
     history: Arc<HistoryWriter>,
-    inputs: Vec<EngineInput<O::Ticket>>,
-    outputs: Vec<Output<O::Ticket>>,
+    inputs: Vec<EngineInput<O::Completion>>,
+    outputs: Vec<Output<O::Completion>>,
     changes: Vec<O::Change>,
-    settled: Vec<(O::Ticket, u64)>,
+    settled: Vec<(O::Completion, u64)>,
     /// By shard: leadership, and the monotonic millisecond at which the next of its deadlines is due.
     leaderships: Vec<Option<Leadership>>,
     due_ms: Vec<Option<u64>>,
@@ -115,7 +115,7 @@ pub(crate) struct Replicator<O: Owner> {
 }
 
 /// The initial state of a replicator.
-pub(crate) struct Beginning<T> {
+pub(crate) struct ReplicatorParts<T> {
     pub(crate) number: usize,
     /// Restored from disk, with this replicator's shards.
     pub(crate) engine: Engine<T>,
@@ -132,11 +132,11 @@ impl<O: Owner> Replicator<O> {
     /// The loop of one replicator.
     pub(crate) fn new(
         owner: O,
-        replication: Arc<Replication<O::Ticket>>,
+        replication: Arc<Replication<O::Completion>>,
         transfers: Arc<Transfers>,
-        beginning: Beginning<O::Ticket>,
+        parts: ReplicatorParts<O::Completion>,
     ) -> Replicator<O> {
-        let Beginning { number, engine, log, snapshots, history, snapshots_kept, replays } = beginning;
+        let ReplicatorParts { number, engine, log, snapshots, history, snapshots_kept, replays } = parts;
         let now_ms = replication.world.clock.monotonic_ms();
         let shards = replication.shards.len();
         // A node that has written nothing but its start has forgotten nothing.
@@ -206,7 +206,7 @@ impl<O: Owner> Replicator<O> {
 
     /// Whether more inputs are to come soon that would fit into this turn. A turn costs a sync and several wake-ups, whatever its
     /// size, and the actors need that processor time.
-    fn expects_company(&self, taken: &[Input<O::Ticket>]) -> bool {
+    fn expects_company(&self, taken: &[Input<O::Completion>]) -> bool {
         let under_way = self.owner.under_way() / self.division.replicators();
         self.replication.config.is_alone
             && under_way >= COMPANY_MIN
@@ -243,7 +243,7 @@ impl<O: Owner> Replicator<O> {
     }
 
     /// Begins a turn with the received inputs, and does the housekeeping if it is due.
-    fn begin(&mut self, taken: &mut Vec<Input<O::Ticket>>) -> Result<Turn, ReplicationError> {
+    fn begin(&mut self, taken: &mut Vec<Input<O::Completion>>) -> Result<Turn, ReplicationError> {
         let mut is_last = false;
         let mut room = self.room_for_others();
         for input in taken.drain(..) {
@@ -297,7 +297,7 @@ impl<O: Owner> Replicator<O> {
         Ok(Turn { now, is_last })
     }
 
-    fn note(&mut self, input: &EngineInput<O::Ticket>) {
+    fn note(&mut self, input: &EngineInput<O::Completion>) {
         if let EngineInput::SnapshotSaved { shard, replica, index } = input
             && self.engine.group(*shard).is_some_and(|group| group.replica == *replica)
         {
@@ -367,20 +367,22 @@ impl<O: Owner> Replicator<O> {
             match output {
                 Output::Apply { shard, position, stamp, turns } => {
                     self.set_distance(shard, stamp.distance_ms);
-                    // The tickets that wait for it are settled when all outputs are taken.
+                    // The completions that wait for it are settled when all outputs are taken.
                     let mut settled = std::mem::take(&mut self.settled);
                     let first = settled.len();
-                    while let Some(Output::Completed { ticket, index, .. }) = rest.next_if(
+                    while let Some(Output::Completed { completion, index, .. }) = rest.next_if(
                         |next| matches!(next, Output::Completed { shard: of, index, .. } if (*of, *index) == (shard, position.index)),
                     ) {
-                        settled.push((ticket, index));
+                        settled.push((completion, index));
                     }
                     let applied = self.apply(shard, position, &turns, &mut settled[first..]);
                     self.settled = settled;
                     applied?;
                 }
-                Output::Completed { ticket, index, .. } => self.settled.push((ticket, index)),
-                Output::ProposalDropped { ticket, shard, why } => self.owner.on(Event::Dropped { shard, ticket, why }),
+                Output::Completed { completion, index, .. } => self.settled.push((completion, index)),
+                Output::ProposalDropped { completion, shard, why } => {
+                    self.owner.on(Event::Dropped { shard, completion, why })
+                }
                 Output::BecameLeader { shard, epoch, time, confirmed } => {
                     if !confirmed {
                         tracing::warn!(
@@ -411,17 +413,17 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// Applies a committed entry. `own` has the tickets that wait for it, if this node proposed it. Their events are not decoded
+    /// Applies a committed entry. `own` has the completions that wait for it, if this node proposed it. Their events are not decoded
     /// from the entry again.
     fn apply(
         &mut self,
         shard: ShardId,
         position: Position,
         turns: &Turns,
-        own: &mut [(O::Ticket, u64)],
+        own: &mut [(O::Completion, u64)],
     ) -> Result<(), ReplicationError> {
-        let is_own = own.iter_mut().flat_map(|(ticket, _)| ticket.proposed()).count() == turns.len();
-        let mut proposed = own.iter_mut().flat_map(|(ticket, _)| ticket.proposed());
+        let is_own = own.iter_mut().flat_map(|(completion, _)| completion.proposed()).count() == turns.len();
+        let mut proposed = own.iter_mut().flat_map(|(completion, _)| completion.proposed());
         let state = self.replication.shard(shard);
         let mut replica = state.replica.lock();
         replica.kept.advance(position.index);
@@ -598,7 +600,7 @@ impl<O: Owner> Replicator<O> {
 /// Any error except a lack of room.
 fn ask_store<O: Owner, T>(
     owner: &O,
-    replication: &Replication<O::Ticket>,
+    replication: &Replication<O::Completion>,
     ask: impl Fn(&HistoryStore) -> Result<T, HistoryStoreError>,
 ) -> Result<T, HistoryStoreError> {
     loop {
@@ -610,7 +612,7 @@ fn ask_store<O: Owner, T>(
 }
 
 /// Makes the node read-only and waits a moment. Nothing is decided before the store can be read again.
-fn wait_for_store<O: Owner>(owner: &O, replication: &Replication<O::Ticket>, error: &StoreError) {
+fn wait_for_store<O: Owner>(owner: &O, replication: &Replication<O::Completion>, error: &StoreError) {
     if !replication.read_only.swap(true, Ordering::Relaxed) {
         tracing::error!(%error, "the store cannot be read: only reads are served until it can");
         owner.on(Event::ReadOnlyChanged);

@@ -22,9 +22,9 @@ use crate::{
     error::ReplicationError,
     history_writer::{HistoryWriter, Order},
     open::{self, Restored},
-    owner::{Owner, Ticket},
+    owner::{Completion, Owner},
     replication::Replication,
-    replicator::{Beginning, Replicator},
+    replicator::{Replicator, ReplicatorParts},
     runner::Runner,
     snapshot_writer::SnapshotWriter,
     transfer::{self, Transfers},
@@ -52,7 +52,7 @@ enum Loop {
     Task(oneshot::Receiver<Result<(), ReplicationError>>),
 }
 
-impl<T: Ticket> Opened<T> {
+impl<T: Completion> Opened<T> {
     /// Reads the data directory back, and creates it if it does not exist.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl<T: Ticket> Opened<T> {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start<O: Owner<Ticket = T>>(self, owner: &O) -> Result<Running, ReplicationError> {
+    pub fn start<O: Owner<Completion = T>>(self, owner: &O) -> Result<Running, ReplicationError> {
         let Opened { replication, transfers, epochs: _, restored, runner, mut runtime } = self;
         let Restored { engines, log, replays, snapshots_kept, leftover, .. } = restored;
         let snapshots = Arc::new(SnapshotWriter::start(&replication, &runner)?);
@@ -98,7 +98,7 @@ impl<T: Ticket> Opened<T> {
         leftover.into_iter().for_each(|shard: ShardId| history.order(Order::Clear(shard)));
         let mut loops = Vec::new();
         for (number, (engine, log)) in engines.into_iter().zip(GroupCommit::writers(log)).enumerate() {
-            let beginning = Beginning {
+            let parts = ReplicatorParts {
                 number,
                 engine,
                 log,
@@ -107,8 +107,7 @@ impl<T: Ticket> Opened<T> {
                 snapshots_kept: snapshots_kept.clone(),
                 replays: replays.clone(),
             };
-            let replicator =
-                Replicator::new(owner.clone(), Arc::clone(&replication), Arc::clone(&transfers), beginning);
+            let replicator = Replicator::new(owner.clone(), Arc::clone(&replication), Arc::clone(&transfers), parts);
             let ended = (owner.clone(), Arc::clone(&replication));
             loops.push(start(replicator, ended, number, (&runner, runtime.take()))?);
         }
@@ -144,7 +143,7 @@ impl Loop {
 /// Starts a replicator. If it fails, the others end as well, and the owner receives the error.
 fn start<O: Owner>(
     replicator: Replicator<O>,
-    (owner, replication): (O, Arc<Replication<O::Ticket>>),
+    (owner, replication): (O, Arc<Replication<O::Completion>>),
     number: usize,
     (runner, runtime): (&Runner, Option<Runtime>),
 ) -> Result<Loop, ReplicationError> {

@@ -17,7 +17,7 @@ use boxoffice_storage::{
 use crate::{
     error::ReplicationError,
     inbox::{Inbox, wait_for_disk},
-    owner::Ticket,
+    owner::Completion,
     replication::Replication,
     runner::Runner,
 };
@@ -50,7 +50,7 @@ pub(crate) struct SnapshotWriter {
 impl SnapshotWriter {
     /// Starts it. A durable snapshot is reported to the replication. A failed one is reported to the operator, and another one is
     /// tried when the next is due. The log keeps everything until then.
-    pub(crate) fn start<T: Ticket>(
+    pub(crate) fn start<T: Completion>(
         replication: &Arc<Replication<T>>,
         runner: &Runner,
     ) -> Result<SnapshotWriter, ReplicationError> {
@@ -114,7 +114,11 @@ fn next(cuts: &Inbox<Snapshot>, taken: &mut Vec<Snapshot>) -> bool {
     !taken.is_empty() || !cuts.is_closed()
 }
 
-async fn write_as_task<T: Ticket>(files: SnapshotFiles, cuts: Arc<Inbox<Snapshot>>, replication: Weak<Replication<T>>) {
+async fn write_as_task<T: Completion>(
+    files: SnapshotFiles,
+    cuts: Arc<Inbox<Snapshot>>,
+    replication: Weak<Replication<T>>,
+) {
     let mut taken = Vec::new();
     loop {
         cuts.taken(&mut taken, Duration::MAX).await;

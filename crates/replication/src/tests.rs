@@ -23,7 +23,7 @@ use boxoffice_storage::{codec, fsync::Fsync};
 use crate::{
     config::ReplicationConfig,
     error::ReplicationError,
-    owner::{Event, Owner, ProposedTurn, Ticket},
+    owner::{Completion, Event, Owner, ProposedTurn},
     replication::Replication,
     runner::Runner,
     running::{Opened, Running},
@@ -73,7 +73,7 @@ impl NewShow {
     }
 }
 
-impl Ticket for NewShow {
+impl Completion for NewShow {
     fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>> {
         let turn = ProposedTurn { entity: &self.entity, until: 1, events: &mut self.events };
         (!turn.events.is_empty()).then_some(turn).into_iter()
@@ -84,7 +84,7 @@ impl Ticket for NewShow {
 #[derive(Debug, PartialEq)]
 enum Notified {
     Leads(u16, Epoch),
-    Settled { tickets: usize, changes: Vec<Entity> },
+    Settled { completions: usize, changes: Vec<Entity> },
     Dropped(RejectReason),
     Failed(String),
 }
@@ -93,7 +93,7 @@ enum Notified {
 struct Listener(mpsc::Sender<Notified>);
 
 impl Owner for Listener {
-    type Ticket = NewShow;
+    type Completion = NewShow;
     type Before = ();
     type Change = Entity;
 
@@ -116,7 +116,7 @@ impl Owner for Listener {
     fn on(&self, event: Event<NewShow, Entity>) {
         let events = match event {
             Event::BecameLeader { shard, leadership: Leadership { epoch, .. } } => Notified::Leads(shard, epoch),
-            Event::Committed { changes, settled } => Notified::Settled { tickets: settled.len(), changes },
+            Event::Committed { changes, settled } => Notified::Settled { completions: settled.len(), changes },
             Event::Dropped { why, .. } => Notified::Dropped(why),
             Event::BecameFollower { .. }
             | Event::LeaderChanged { .. }
@@ -181,9 +181,9 @@ impl TestReplication {
     }
 
     fn propose(&self, epoch: Epoch) {
-        let ticket = NewShow::new();
-        let events = codec::encode(&ticket.entity, None, &ticket.events);
-        let input = Input::Propose { shard: SHARD, epoch, events, beside: None, ticket };
+        let completion = NewShow::new();
+        let events = codec::encode(&completion.entity, None, &completion.events);
+        let input = Input::Propose { shard: SHARD, epoch, events, beside: None, completion };
         self.replication.replicators.push(SHARD, input);
     }
 
@@ -207,8 +207,8 @@ async fn committed_turns_survive_a_power_cut() {
     let epoch = shop.epoch();
     assert_eq!(shop.version(), None);
     shop.propose(epoch);
-    assert_eq!(shop.next(), Notified::Settled { tickets: 1, changes: vec![] });
-    assert_eq!(shop.version(), Some(1), "applied before its ticket is settled");
+    assert_eq!(shop.next(), Notified::Settled { completions: 1, changes: vec![] });
+    assert_eq!(shop.version(), Some(1), "applied before its completion is settled");
     // The process ends at once, and the disk keeps only synced data.
     let kept = Arc::new(disk.copy());
     kept.power_cut(&mut || false);
@@ -229,7 +229,7 @@ async fn a_change_of_a_watched_entity_is_reported_with_the_turn() {
     let entity = NewShow::new().entity;
     shop.replication.shard(SHARD).replica.lock().watched.begin_here(entity.clone());
     shop.propose(epoch);
-    assert_eq!(shop.next(), Notified::Settled { tickets: 1, changes: vec![entity] });
+    assert_eq!(shop.next(), Notified::Settled { completions: 1, changes: vec![entity] });
     shop.stop().await.1.expect("an orderly end");
 }
 

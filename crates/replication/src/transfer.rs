@@ -23,7 +23,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tracing_mutex::parkinglot::Mutex;
 
-use crate::{owner::Ticket, replication::Replication};
+use crate::{owner::Completion, replication::Replication};
 use incoming::Incoming;
 use message::Message;
 use outgoing::Outgoing;
@@ -260,7 +260,7 @@ fn read_token(token: &[u8]) -> Option<u64> {
 }
 
 /// Does the transfers' work until the replication is gone.
-pub async fn run<T: Ticket>(weak: Weak<Replication<T>>, transfers: Arc<Transfers>, on_threads: bool) {
+pub async fn run<T: Completion>(weak: Weak<Replication<T>>, transfers: Arc<Transfers>, on_threads: bool) {
     loop {
         let job = transfers.jobs.lock().pop_front();
         let Some(job) = job else {

@@ -33,7 +33,7 @@ impl Driver {
         driver
     }
 
-    /// One pass. Returns how many tickets it answered.
+    /// One pass. Returns how many completions it answered.
     fn pass(&mut self) -> u64 {
         self.mono_ms += 1;
         let now = Now { wall_ms: 1_700_000_000_000, mono_ms: self.mono_ms };
@@ -59,15 +59,15 @@ impl Driver {
     }
 
     fn propose(&mut self, turns: u64, shards: u16) {
-        for ticket in 0..turns {
-            let place = ShardId::try_from(ticket % u64::from(shards)).expect("a shard");
+        for completion in 0..turns {
+            let place = ShardId::try_from(completion % u64::from(shards)).expect("a shard");
             let shard = 1 + place;
             self.inputs.push(Input::Propose {
                 shard,
                 epoch: self.epochs[usize::from(shard)],
                 events: vec![7; TURN_BYTES],
                 beside: None,
-                ticket,
+                completion,
             });
         }
     }

@@ -303,19 +303,19 @@ impl<T> Engine<T> {
 
     fn take(&mut self, input: Input<T>) {
         match input {
-            Input::Propose { shard, epoch, events, beside, ticket } => {
+            Input::Propose { shard, epoch, events, beside, completion } => {
                 if self.of(shard).is_none() {
-                    return self.out.push(lost(shard, ticket, RejectReason::NotLeader));
+                    return self.out.push(lost(shard, completion, RejectReason::NotLeader));
                 }
                 self.with(shard, |group, now, config, out| {
-                    group.propose(now, config, (epoch, Proposed { events, beside, ticket }), out);
+                    group.propose(now, config, (epoch, Proposed { events, beside, completion }), out);
                 });
             }
-            Input::Read { shard, epoch, ticket } => {
+            Input::Read { shard, epoch, completion } => {
                 if self.of(shard).is_none() {
-                    return self.out.push(lost(shard, ticket, RejectReason::NotLeader));
+                    return self.out.push(lost(shard, completion, RejectReason::NotLeader));
                 }
-                self.with(shard, |group, _, _, out| group.read(epoch, ticket, out));
+                self.with(shard, |group, _, _, out| group.read(epoch, completion, out));
             }
             Input::Message { from, shard, bytes } => {
                 let taken = self.message(from, shard, &bytes);

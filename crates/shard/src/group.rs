@@ -461,7 +461,7 @@ impl<T> Group<T> {
 
     /// The replica is gone. Everything pending is answered.
     pub(crate) fn end(mut self: Box<Self>, out: &mut Vec<Output<T>>) {
-        self.end_reign(out);
+        self.end_leadership(out);
     }
 }
 

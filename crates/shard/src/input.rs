@@ -7,7 +7,7 @@ use crate::name::{Epoch, NodeId, ReplicaId, ShardId};
 use crate::snapshot::SnapshotMeta;
 use crate::target_config::TargetConfig;
 
-/// Everything that an engine takes. `T` is the ticket of a proposal or a read. The engine returns it unread.
+/// Everything that an engine takes. `T` is the completion of a proposal or a read. The engine returns it unread.
 #[derive(Debug)]
 pub enum Input<T> {
     /// Append an atomic turn of one actor. The engine answers with one `Completed` or one `ProposalDropped`.
@@ -18,7 +18,7 @@ pub enum Input<T> {
         events: Vec<u8>,
         /// A second turn, of another actor, for the same entry.
         beside: Option<Vec<u8>>,
-        ticket: T,
+        completion: T,
     },
     /// Confirm that this node still leads, and wait until everything proposed so far in this shard is applied. The
     /// engine answers with one `Completed` or one `ProposalDropped`.
@@ -26,7 +26,7 @@ pub enum Input<T> {
         shard: ShardId,
         /// The epoch in which the answer was decided.
         epoch: Epoch,
-        ticket: T,
+        completion: T,
     },
     /// A message from the engine of a peer. Malformed messages are dropped and counted.
     Message {

@@ -35,7 +35,7 @@ pub(crate) struct Proposed<T> {
     pub(crate) events: Vec<u8>,
     // The turn of the second actor, in the same entry.
     pub(crate) beside: Option<Vec<u8>>,
-    pub(crate) ticket: T,
+    pub(crate) completion: T,
 }
 
 impl<T> Proposed<T> {
@@ -52,7 +52,7 @@ struct Reading<T> {
     barrier: u64,
     // The commit index when the reads were requested. Known after a round trip to a majority.
     safe: Option<u64>,
-    tickets: Vec<T>,
+    completions: Vec<T>,
 }
 
 impl<T> Leadership<T> {
@@ -76,8 +76,8 @@ impl<T> Leadership<T> {
         self.turns.push_back(proposed);
     }
 
-    pub(crate) fn request_read(&mut self, ticket: T) {
-        self.requested.push(ticket);
+    pub(crate) fn request_read(&mut self, completion: T) {
+        self.requested.push(completion);
     }
 
     /// How many accepted proposals fit into the next entry. At least one if there is any.
@@ -139,7 +139,7 @@ impl<T> Leadership<T> {
     /// The first `count` proposals were appended at `index`.
     pub(crate) fn appended(&mut self, count: usize, index: u64) {
         let turns = self.turns.drain(..count);
-        self.waiting.extend(turns.map(|proposed| (index, proposed.ticket)));
+        self.waiting.extend(turns.map(|proposed| (index, proposed.completion)));
     }
 
     /// Whether there are reads that raft has not received yet.
@@ -149,8 +149,8 @@ impl<T> Leadership<T> {
 
     /// Raft received the reads as `context`, after everything up to `barrier` was proposed.
     pub(crate) fn begin_reading(&mut self, context: u64, barrier: u64) {
-        let tickets = std::mem::take(&mut self.requested);
-        self.readings.push_back(Reading { context, barrier, safe: None, tickets });
+        let completions = std::mem::take(&mut self.requested);
+        self.readings.push_back(Reading { context, barrier, safe: None, completions });
     }
 
     /// Raft confirms that everything up to `index` was committed when the reads of `context` were requested.
@@ -168,8 +168,8 @@ impl<T> Leadership<T> {
             if *appended > index {
                 return;
             }
-            let (_, ticket) = self.waiting.pop_front().expect("it was looked at");
-            out.push(Output::Completed { ticket, shard: self.shard, index });
+            let (_, completion) = self.waiting.pop_front().expect("it was looked at");
+            out.push(Output::Completed { completion, shard: self.shard, index });
         }
     }
 
@@ -181,8 +181,8 @@ impl<T> Leadership<T> {
                 Some(_) | None => return,
             }
             let reading = self.readings.pop_front().expect("it was looked at");
-            out.extend(reading.tickets.into_iter().map(|ticket| Output::Completed {
-                ticket,
+            out.extend(reading.completions.into_iter().map(|completion| Output::Completed {
+                completion,
                 shard: self.shard,
                 index: applied,
             }));
@@ -196,24 +196,24 @@ impl<T> Leadership<T> {
 
     /// Drops the proposals that were not appended, and the reads that depend on them.
     pub(crate) fn refuse_open(&mut self, why: RejectReason, out: &mut Vec<Output<T>>) {
-        let turns = self.turns.drain(..).map(|proposed| proposed.ticket);
-        for ticket in turns.chain(self.requested.drain(..)) {
-            out.push(lost(self.shard, ticket, why));
+        let turns = self.turns.drain(..).map(|proposed| proposed.completion);
+        for completion in turns.chain(self.requested.drain(..)) {
+            out.push(lost(self.shard, completion, why));
         }
     }
 
     /// The leadership has ended. Everything pending is answered.
     pub(crate) fn end(mut self, out: &mut Vec<Output<T>>) {
-        for (_, ticket) in self.waiting.drain(..) {
-            out.push(lost(self.shard, ticket, RejectReason::Ended));
+        for (_, completion) in self.waiting.drain(..) {
+            out.push(lost(self.shard, completion, RejectReason::Ended));
         }
-        for ticket in self.readings.drain(..).flat_map(|reading| reading.tickets) {
-            out.push(lost(self.shard, ticket, RejectReason::Ended));
+        for completion in self.readings.drain(..).flat_map(|reading| reading.completions) {
+            out.push(lost(self.shard, completion, RejectReason::Ended));
         }
         self.refuse_open(RejectReason::NotLeader, out);
     }
 }
 
-pub(crate) fn lost<T>(shard: ShardId, ticket: T, why: RejectReason) -> Output<T> {
-    Output::ProposalDropped { ticket, shard, why }
+pub(crate) fn lost<T>(shard: ShardId, completion: T, why: RejectReason) -> Output<T> {
+    Output::ProposalDropped { completion, shard, why }
 }

@@ -121,7 +121,7 @@ pub enum FatalError {
     Members(String),
 }
 
-/// Everything that an engine returns. The outputs must be handled in order. `T` is the ticket of a proposal or a read.
+/// Everything that an engine returns. The outputs must be handled in order. `T` is the completion of a proposal or a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<T> {
     /// A message that had to wait for the disk.
@@ -139,13 +139,13 @@ pub enum Output<T> {
     },
     /// A proposal is committed, and its `Apply` precedes this output. Or a read is safe.
     Completed {
-        ticket: T,
+        completion: T,
         shard: ShardId,
         /// The index of the proposal's entry, or of the last entry applied when the read became safe.
         index: u64,
     },
     /// A proposal or a read was dropped. Its epoch is over, and everything decided in it since must be dropped.
-    ProposalDropped { ticket: T, shard: ShardId, why: RejectReason },
+    ProposalDropped { completion: T, shard: ShardId, why: RejectReason },
     /// This node leads the shard, and everything that was committed before is applied.
     BecameLeader {
         shard: ShardId,
@@ -157,7 +157,7 @@ pub enum Output<T> {
         /// until a majority agrees.
         confirmed: bool,
     },
-    /// This node does not lead the shard. All tickets of earlier epochs are answered.
+    /// This node does not lead the shard. All completions of earlier epochs are answered.
     BecameFollower {
         shard: ShardId,
         /// The leader, if it is known.
@@ -178,7 +178,7 @@ pub enum Output<T> {
         version: u64,
     },
     /// This node's replica was dropped durably, with its applied state and its snapshots. Later outputs of the shard
-    /// belong to another replica. All tickets are answered.
+    /// belong to another replica. All completions are answered.
     Removed { shard: ShardId, replica: ReplicaId },
     /// The node must stop. The engine returns nothing after this.
     Fatal { shard: ShardId, why: FatalError },

@@ -84,8 +84,9 @@ pub(crate) async fn is_settled(client: &ClientStub, rng: &mut SmallRng) -> bool 
     let is_whole = |replica: &Replica| {
         view.members.get(&replica.node).is_some_and(|member| replica.generation >= member.first_generation)
     };
-    let is_in_place =
-        |place: &Place| !place.moving() && place.aim.voters.len() >= voters && place.aim.voters.iter().all(is_whole);
+    let is_in_place = |place: &Place| {
+        !place.moving() && place.target.voters.len() >= voters && place.target.voters.iter().all(is_whole)
+    };
     view.places.iter().all(is_in_place)
 }
 

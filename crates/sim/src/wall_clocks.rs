@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The tolerance for times in answers, in milliseconds.
-const TOLD_MS: i64 = 1_000;
+const REPORTED_MS: i64 = 1_000;
 /// How long the cluster may take to notice that a clock was set, in milliseconds.
 const FINDS_OUT_MS: u64 = 30_000;
 
@@ -162,23 +162,25 @@ impl WallClocks {
         // An answer from before an outage has the wall time of then.
         let off_ms = changes.off_between((called_ms, acked_ms));
         let run_ms = |at: Timestamp| at.0 as i64 - BEGIN_MS as i64 - self.all.get();
-        let (from_ms, to_ms) = (called_ms as i64 - TOLD_MS - off_ms, acked_ms as i64 + TOLD_MS);
-        let (told_ms, fits) = match answer {
+        let (from_ms, to_ms) = (called_ms as i64 - REPORTED_MS - off_ms, acked_ms as i64 + REPORTED_MS);
+        let (reported_ms, fits) = match answer {
             Answer::Held(held) => {
-                let told_ms = run_ms(held.deadline);
+                let reported_ms = run_ms(held.deadline);
                 // Some sessions and products have a shorter life, down to half of it.
                 let life_ms = life_ms as i64;
-                (told_ms, (from_ms + life_ms / 2..=to_ms + life_ms).contains(&told_ms))
+                (reported_ms, (from_ms + life_ms / 2..=to_ms + life_ms).contains(&reported_ms))
             }
             Answer::Cart(view) if view.state == CartState::Active => {
-                let told_ms = run_ms(view.deadline);
-                (told_ms, (from_ms..=to_ms + life_ms as i64).contains(&told_ms))
+                let reported_ms = run_ms(view.deadline);
+                (reported_ms, (from_ms..=to_ms + life_ms as i64).contains(&reported_ms))
             }
             _ => return None,
         };
         changes.count_check("told deadlines judged", called_ms);
         (!fits).then(|| {
-            format!("a deadline is told as {told_ms} ms of the run, asked at {called_ms} and answered at {acked_ms} ms")
+            format!(
+                "a deadline is told as {reported_ms} ms of the run, asked at {called_ms} and answered at {acked_ms} ms"
+            )
         })
     }
 
@@ -190,10 +192,12 @@ impl WallClocks {
         }
         changes.count_check("dates judged", called_ms);
         let off_ms = changes.off_between((called_ms, acked_ms));
-        let told_ms = at.0 as i64 - BEGIN_MS as i64 - self.all.get();
-        let fits = (called_ms as i64 - TOLD_MS - off_ms..=acked_ms as i64 + TOLD_MS).contains(&told_ms);
+        let reported_ms = at.0 as i64 - BEGIN_MS as i64 - self.all.get();
+        let fits = (called_ms as i64 - REPORTED_MS - off_ms..=acked_ms as i64 + REPORTED_MS).contains(&reported_ms);
         (!fits).then(|| {
-            format!("an order is dated {told_ms} ms of the run, asked for at {called_ms} and answered at {acked_ms} ms")
+            format!(
+                "an order is dated {reported_ms} ms of the run, asked for at {called_ms} and answered at {acked_ms} ms"
+            )
         })
     }
 }
@@ -213,8 +217,9 @@ mod tests {
     #[test]
     fn a_deadline_that_is_not_now_and_life_is_wrong() {
         let wall_clocks = WallClocks::new();
-        let wrong =
-            |wall_clocks: &WallClocks, told_ms| wall_clocks.wrong(&held(told_ms), 60_000, (100_000, 100_300)).is_some();
+        let wrong = |wall_clocks: &WallClocks, reported_ms| {
+            wall_clocks.wrong(&held(reported_ms), 60_000, (100_000, 100_300)).is_some()
+        };
         assert!(!wrong(&wall_clocks, 160_000) && !wrong(&wall_clocks, 161_200) && !wrong(&wall_clocks, 130_000));
         assert!(wrong(&wall_clocks, 128_000) && wrong(&wall_clocks, 162_000) && wrong(&wall_clocks, 100_000));
         wall_clocks.were_off(3_600_000, 90_000);

@@ -141,7 +141,7 @@ impl MemberStatus {
 
 impl PlaceStatus {
     fn of(shard: u32, place: &Place) -> PlaceStatus {
-        let CopiesStatus { voters, learners } = CopiesStatus::of(&place.aim);
+        let CopiesStatus { voters, learners } = CopiesStatus::of(&place.target);
         let from = place.moving().then(|| CopiesStatus::of(&place.settled));
         PlaceStatus { shard, voters, learners, leader: text(&place.leader), from }
     }

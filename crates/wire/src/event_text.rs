@@ -118,12 +118,12 @@ fn cluster(event: &ClusterEvent) -> Words {
         }
         ClusterEvent::Placed { places, next_generation: _ } => {
             let aims = places.iter().map(|(shard, place)| {
-                let learners = if place.aim.learners.is_empty() { "" } else { ", learners " };
-                format!("{shard} to {}{learners}{}", replicas(&place.aim.voters), replicas(&place.aim.learners))
+                let learners = if place.target.learners.is_empty() { "" } else { ", learners " };
+                format!("{shard} to {}{learners}{}", replicas(&place.target.voters), replicas(&place.target.learners))
             });
             ("placed", format!("shard {}", aims.collect::<Vec<_>>().join("; shard ")))
         }
-        ClusterEvent::Reached { shard, version } => ("reached", format!("shard {shard} its aim {version}")),
+        ClusterEvent::Reached { shard, version } => ("reached", format!("shard {shard} its target {version}")),
     }
 }
 

@@ -295,7 +295,7 @@ impl Cart {
         let body = self.body.as_ref()?;
         let line = match body.state {
             CartState::Active | CartState::CheckingOut | CartState::Done => {
-                body.lines.iter().find(|line| line.rests_on(self.id, body.customer.as_ref(), entity, hold))
+                body.lines.iter().find(|line| line.depends_on(self.id, body.customer.as_ref(), entity, hold))
             }
             CartState::Canceled | CartState::Expired => None,
         };

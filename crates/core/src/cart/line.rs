@@ -77,7 +77,7 @@ impl Line {
     }
 
     /// Whether this is one of the line's holds.
-    pub(super) fn rests_on(&self, cart: CartId, customer: Option<&Id>, entity: &Entity, hold: HoldId) -> bool {
+    pub(super) fn depends_on(&self, cart: CartId, customer: Option<&Id>, entity: &Entity, hold: HoldId) -> bool {
         if let Entity::Customer(id) = entity {
             return customer == Some(id) && self.quota.as_ref().is_some_and(|quota| quota.hold == hold);
         }

@@ -69,7 +69,7 @@ pub struct Place {
     /// How many targets the shard has had.
     pub version: u64,
     /// The replicas that it should have.
-    pub aim: Copies,
+    pub target: Copies,
     /// The voter that should lead.
     pub leader: Replica,
     /// The version that its leader last reported as reached.
@@ -82,8 +82,8 @@ pub struct Place {
 
 impl Place {
     /// The first target of a shard, which it has reached.
-    pub(crate) fn settled(aim: Copies, leader: Replica) -> Place {
-        Place { version: 1, settled: aim.clone(), aim, leader, reached: 1, given_up: Vec::new() }
+    pub(crate) fn settled(target: Copies, leader: Replica) -> Place {
+        Place { version: 1, settled: target.clone(), target, leader, reached: 1, given_up: Vec::new() }
     }
 
     /// Whether its members are changing to another target.
@@ -92,20 +92,20 @@ impl Place {
     }
 
     /// The next target. If only the leader differs, no member has to change, and it is reached at once.
-    pub(crate) fn next(&self, aim: Copies, leader: Replica) -> Place {
+    pub(crate) fn next(&self, target: Copies, leader: Replica) -> Place {
         let version = self.version + 1;
-        let is_there = !self.moving() && aim == self.aim;
+        let is_there = !self.moving() && target == self.target;
         let reached = if is_there { version } else { self.reached };
         let mut given_up = self.given_up.clone();
-        if self.moving() && aim != self.aim {
-            given_up.push(self.aim.clone());
+        if self.moving() && target != self.target {
+            given_up.push(self.target.clone());
         }
-        Place { version, aim, leader, reached, settled: self.settled.clone(), given_up }
+        Place { version, target, leader, reached, settled: self.settled.clone(), given_up }
     }
 
     /// Every set of replicas that the shard may have now. While it moves there are several.
     pub(crate) fn possible(&self) -> impl Iterator<Item = &Copies> {
-        let on_its_way = self.given_up.iter().chain(self.moving().then_some(&self.aim));
+        let on_its_way = self.given_up.iter().chain(self.moving().then_some(&self.target));
         [&self.settled].into_iter().chain(on_its_way)
     }
 

@@ -169,11 +169,11 @@ impl ClusterTable {
                 let nodes: BTreeSet<u64> = nodes.iter().copied().collect();
                 nodes.into_iter().map(|node| self.replica(before, node, &mut next_generation)).collect()
             };
-            let aim = Copies { voters: replicas(&wanted.voters)?, learners: replicas(&wanted.learners)? };
-            let leader = aim.voters.iter().find(|voter| voter.node == wanted.leader).copied();
+            let target = Copies { voters: replicas(&wanted.voters)?, learners: replicas(&wanted.learners)? };
+            let leader = target.voters.iter().find(|voter| voter.node == wanted.leader).copied();
             let leader = leader.ok_or_else(|| bad("the leader of a shard is not one of its voters"))?;
-            if aim != before.aim || leader != before.leader {
-                places.push((wanted.shard, before.next(aim, leader)));
+            if target != before.target || leader != before.leader {
+                places.push((wanted.shard, before.next(target, leader)));
             }
         }
         Ok((!places.is_empty()).then_some(ClusterEvent::Placed { places, next_generation }))
@@ -183,7 +183,7 @@ impl ClusterTable {
     pub(crate) fn reached(&self, shard: u16, version: u64) -> Decided {
         let place = self.shards.get(usize::from(shard)).ok_or_else(|| bad("there is no such shard"))?;
         if version > place.version {
-            return Err(bad("the shard has no such aim yet"));
+            return Err(bad("the shard has no such target yet"));
         }
         let news = version == place.version && place.moving();
         Ok(news.then_some(ClusterEvent::Reached { shard, version }))
@@ -192,7 +192,7 @@ impl ClusterTable {
     /// The replica of a node in a shard. It is the one that it has, or a new one.
     fn replica(&self, before: &Place, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
         let member = self.members.get(&node).ok_or(Refusal::NoSuchNode { node })?;
-        let known = before.aim.all().find(|replica| replica.node == node);
+        let known = before.target.all().find(|replica| replica.node == node);
         let stays = |replica: &Replica| match member.state {
             // The replica is not made again, or not before there is a disk for it. Its vote counts as missing.
             MemberState::Joining | MemberState::Draining | MemberState::Gone => true,

@@ -249,7 +249,7 @@ fn check_state(state: &State) {
         }
         State::Cluster(cluster) => {
             for place in cluster.places() {
-                let Copies { voters, learners } = &place.aim;
+                let Copies { voters, learners } = &place.target;
                 for replica in voters.iter().chain(learners) {
                     assert!(replica.generation < 1 << 40, "{replica:?} has the id of another node's");
                     assert!(replica.generation < cluster.next_generation(), "{replica:?} is used again");

@@ -65,15 +65,15 @@ impl Shared {
     }
 
     /// Carries out the effects that were held back until the log had the turn at `index`.
-    pub(crate) fn settle(self: &Arc<Self>, ticket: PendingCommit, index: u64) {
-        let parts = || std::iter::once(&ticket).chain(ticket.cart.as_deref());
+    pub(crate) fn settle(self: &Arc<Self>, completion: PendingCommit, index: u64) {
+        let parts = || std::iter::once(&completion).chain(completion.cart.as_deref());
         for PendingCommit { versions: (_, until), actor, .. } in parts() {
             if let Some(actor) = actor {
                 actor.committed.fetch_max(*until, Ordering::Release);
             }
         }
-        let inventory = ticket.cart.is_some().then(|| (ticket.entity.clone(), ticket.versions.0));
-        let PendingCommit { entity, versions: (after, _), events: _, effects, actor, cart } = ticket;
+        let inventory = completion.cart.is_some().then(|| (completion.entity.clone(), completion.versions.0));
+        let PendingCommit { entity, versions: (after, _), events: _, effects, actor, cart } = completion;
         self.settle_part(&entity, (actor, after), effects, index, None);
         if let Some(cart) = cart {
             let PendingCommit { entity, versions: (after, _), events: _, effects, actor, cart: _ } = *cart;

@@ -8,8 +8,8 @@ use boxoffice_shard::{NodeId, ShardId};
 use bytes::Bytes;
 use tracing_mutex::parkinglot::Mutex;
 
-/// The most messages parked for one shard. Further ones are dropped and asked again.
-const PARKED_MAX: usize = 1_024;
+/// The most messages queued for one shard. Further ones are dropped and asked again.
+const LEADERLESS_MAX: usize = 1_024;
 
 /// A message that waits for a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +34,14 @@ struct ShardQueue {
 
 impl LeaderlessQueue {
     /// Keeps messages until the shard has a leader, or until that time.
-    pub(crate) fn park(&self, shard: ShardId, waiting: impl IntoIterator<Item = Waiting>, due_ms: u64) {
+    pub(crate) fn queue_leaderless(&self, shard: ShardId, waiting: impl IntoIterator<Item = Waiting>, due_ms: u64) {
         let mut waiting = waiting.into_iter().peekable();
         if waiting.peek().is_none() {
             return;
         }
-        let mut parked = self.0.lock();
-        let queue = parked.entry(shard).or_default();
-        let room = PARKED_MAX.saturating_sub(queue.waiting.len());
+        let mut queued = self.0.lock();
+        let queue = queued.entry(shard).or_default();
+        let room = LEADERLESS_MAX.saturating_sub(queue.waiting.len());
         queue.due_ms = if queue.waiting.is_empty() { due_ms } else { due_ms.min(queue.due_ms) };
         queue.waiting.extend(waiting.take(room));
     }
@@ -53,8 +53,8 @@ impl LeaderlessQueue {
 
     /// The shards that are to be tried again now.
     pub(crate) fn due(&self, now_ms: u64) -> Vec<ShardId> {
-        let parked = self.0.lock();
-        parked.iter().filter(|(_, queue)| queue.due_ms <= now_ms).map(|(shard, _)| *shard).collect()
+        let queued = self.0.lock();
+        queued.iter().filter(|(_, queue)| queue.due_ms <= now_ms).map(|(shard, _)| *shard).collect()
     }
 
     /// Whether nothing waits.
@@ -72,19 +72,19 @@ mod tests {
     }
 
     #[test]
-    fn parked_messages_are_bounded_and_come_out_once_in_order() {
-        let parked = LeaderlessQueue::default();
-        for number in 0..=PARKED_MAX {
-            parked.park(3, waiting(Bytes::copy_from_slice(&number.to_le_bytes())), 40);
+    fn queued_messages_are_bounded_and_come_out_once_in_order() {
+        let queued = LeaderlessQueue::default();
+        for number in 0..=LEADERLESS_MAX {
+            queued.queue_leaderless(3, waiting(Bytes::copy_from_slice(&number.to_le_bytes())), 40);
         }
-        parked.park(4, waiting(Bytes::new()), 50);
-        parked.park(5, [], 50);
-        let due = [39, 40, 50].map(|now_ms| parked.due(now_ms));
+        queued.queue_leaderless(4, waiting(Bytes::new()), 50);
+        queued.queue_leaderless(5, [], 50);
+        let due = [39, 40, 50].map(|now_ms| queued.due(now_ms));
         assert_eq!(due, [vec![], vec![3], vec![3, 4]]);
-        let taken = parked.take(3);
-        assert_eq!(taken.len(), PARKED_MAX);
+        let taken = queued.take(3);
+        assert_eq!(taken.len(), LEADERLESS_MAX);
         assert!(taken.is_sorted_by_key(|it| usize::from_le_bytes(it.message[..].try_into().unwrap())));
-        assert_eq!((parked.take(3).len(), parked.take(4).len()), (0, 1));
-        assert!(parked.is_empty());
+        assert_eq!((queued.take(3).len(), queued.take(4).len()), (0, 1));
+        assert!(queued.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Asks and parked messages, sent again when a shard has another leader or after a moment.
+//! Asks and queued messages, sent again when a shard has another leader or after a moment.
 
 use std::{
     sync::{Arc, Weak},
@@ -28,12 +28,12 @@ impl Shared {
 
     /// Sends the messages that wait for a leader of the shard. Those that cannot be sent go on waiting. `is_news` if the leader
     /// is new.
-    pub(crate) fn send_parked(self: &Arc<Self>, shard: ShardId, is_news: bool) {
+    pub(crate) fn send_leaderless(self: &Arc<Self>, shard: ShardId, is_news: bool) {
         let lead = &self.shards[usize::from(shard)];
         let waiting = self.leaderless.take(shard);
         if !lead.leads() {
-            let unsent = waiting.into_iter().filter(|waiting| !self.send_parked_one(lead, waiting, is_news));
-            return self.park(lead, unsent.collect::<Vec<_>>());
+            let unsent = waiting.into_iter().filter(|waiting| !self.send_leaderless_one(lead, waiting, is_news));
+            return self.queue_leaderless(lead, unsent.collect::<Vec<_>>());
         }
         for Waiting { message, .. } in waiting {
             if let Ok(message) = Message::decode(&message) {
@@ -49,7 +49,7 @@ impl Shared {
             return;
         }
         self.pending_asks.again(shard, true, self.world.clock.monotonic_ms());
-        self.send_parked(shard, true);
+        self.send_leaderless(shard, true);
     }
 
     /// The link to a node is up or lost. Asks there without a reply may be lost with it.
@@ -61,7 +61,7 @@ impl Shared {
     }
 }
 
-/// Sends asks and parked messages again when they are due, until the node is gone.
+/// Sends asks and queued messages again when they are due, until the node is gone.
 pub(crate) async fn run(weak: Weak<Shared>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
@@ -75,7 +75,7 @@ pub(crate) async fn run(weak: Weak<Shared>) {
             }
         }
         for shard in shared.leaderless.due(now_ms) {
-            shared.send_parked(shard, false);
+            shared.send_leaderless(shard, false);
         }
         if shared.pending_asks.is_idle() && shared.leaderless.is_empty() {
             // Waits without keeping the node alive.

@@ -22,9 +22,9 @@ fn three_nodes_become_a_cluster_and_any_of_them_sells() {
     machines.must(1, Command::Product(product(0), ProductCommand::Put(stock_of(100))), 1);
     machines.join(2);
     machines
-        .settled("two nodes: one voter", |cluster| cluster.places.iter().all(|place| place.aim.learners.len() == 1));
+        .settled("two nodes: one voter", |cluster| cluster.places.iter().all(|place| place.target.learners.len() == 1));
     machines.join(3);
-    machines.settled("three voters each", |cluster| cluster.places.iter().all(|place| place.aim.voters.len() == 3));
+    machines.settled("three voters each", |cluster| cluster.places.iter().all(|place| place.target.voters.len() == 3));
     for shelf in 1..8 {
         machines.must(1 + shelf % 3, Command::Product(product(shelf), ProductCommand::Put(stock_of(100))), shelf);
     }
@@ -76,8 +76,8 @@ fn a_fourth_node_takes_its_share_and_drains() {
     }
     machines.join(4);
     machines.settled("the fourth has its share", |cluster| {
-        let held = cluster.places[1..].iter().filter(|place| place.aim.has(4)).count();
-        held >= 2 && cluster.places[0].aim.has(4)
+        let held = cluster.places[1..].iter().filter(|place| place.target.has(4)).count();
+        held >= 2 && cluster.places[0].target.has(4)
     });
     for buyer in 0..24 {
         buy(&machines, 1 + buyer % 4, buyer, buyer % 8);
@@ -109,8 +109,8 @@ fn a_lost_disk_is_replaced_under_the_same_id() {
     machines.settled("three voters each, with new replicas", |cluster| {
         let first = cluster.members[&3].first_generation;
         cluster.places.iter().all(|place| {
-            let mut third = place.aim.voters.iter().filter(|replica| replica.node == 3);
-            third.all(|replica| replica.generation >= first) && place.aim.voters.len() == 3
+            let mut third = place.target.voters.iter().filter(|replica| replica.node == 3);
+            third.all(|replica| replica.generation >= first) && place.target.voters.len() == 3
         })
     });
     machines.crash(1);
@@ -129,7 +129,7 @@ fn entities_without_a_replica_here_are_watched_as_well() {
         machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(100))), shelf + 1);
     }
     machines.join(4);
-    machines.settled("the fourth has its share", |cluster| cluster.places[1..].iter().any(|place| place.aim.has(4)));
+    machines.settled("the fourth has its share", |cluster| cluster.places[1..].iter().any(|place| place.target.has(4)));
     let remote: Vec<(u64, u64)> = (0..12)
         .flat_map(|shelf| (1..=4).map(move |node| (node, shelf)))
         .filter(|(node, shelf)| machines.is_remote(*node, *shelf))
@@ -165,7 +165,7 @@ fn every_node_returns_the_history_of_any_entity() {
     }
     // The fourth node receives snapshots, so its own log lacks the earlier entries.
     machines.join(4);
-    machines.settled("the fourth has its share", |cluster| cluster.places[1..].iter().any(|place| place.aim.has(4)));
+    machines.settled("the fourth has its share", |cluster| cluster.places[1..].iter().any(|place| place.target.has(4)));
     for buyer in 16..24 {
         buy(&machines, 1 + buyer % 4, buyer, buyer % 8);
     }

@@ -19,7 +19,7 @@ impl<T> Group<T> {
         out: &mut Vec<Output<T>>,
     ) {
         if self.epoch() != Some(epoch) {
-            return out.push(lost(self.shard, proposed.ticket, RejectReason::NotLeader));
+            return out.push(lost(self.shard, proposed.completion, RejectReason::NotLeader));
         }
         if proposed.turns().all(|turn| turn.len() <= config.turn_bytes_max) {
             return self.lead(|leadership| leadership.take(proposed));
@@ -27,14 +27,14 @@ impl<T> Group<T> {
         // Proposals that were accepted before do not depend on this one.
         self.append_turns(now, config, out);
         self.poison_term();
-        out.push(lost(self.shard, proposed.ticket, RejectReason::Refused));
+        out.push(lost(self.shard, proposed.completion, RejectReason::Refused));
     }
 
-    pub(crate) fn read(&mut self, epoch: Epoch, ticket: T, out: &mut Vec<Output<T>>) {
+    pub(crate) fn read(&mut self, epoch: Epoch, completion: T, out: &mut Vec<Output<T>>) {
         if self.epoch() != Some(epoch) {
-            return out.push(lost(self.shard, ticket, RejectReason::NotLeader));
+            return out.push(lost(self.shard, completion, RejectReason::NotLeader));
         }
-        self.lead(|leadership| leadership.request_read(ticket));
+        self.lead(|leadership| leadership.request_read(completion));
     }
 
     fn lead(&mut self, act: impl FnOnce(&mut Leadership<T>)) {

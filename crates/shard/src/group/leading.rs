@@ -138,7 +138,7 @@ impl<T> Group<T> {
         }
     }
 
-    pub(super) fn end_reign(&mut self, out: &mut Vec<Output<T>>) {
+    pub(super) fn end_leadership(&mut self, out: &mut Vec<Output<T>>) {
         if let Some(over) = self.leadership.take() {
             over.end(out);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::member::{Member, Ticket, ticket_of};
+use super::member::{Completion, Member, completion_of};
 use crate::{Members, NodeId, Output, Position, Received, RejectReason, ReplicaId, ShardId, SnapshotMeta, Stamp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,19 +19,19 @@ struct Asked {
     fate: Fate,
     // For a read: the index that must be applied, and the previous proposals of the same node.
     floor: u64,
-    before: Option<Ticket>,
+    before: Option<Completion>,
     is_read: bool,
 }
 
 struct Entry {
     position: Position,
     stamp: Stamp,
-    turns: Vec<Ticket>,
+    turns: Vec<Completion>,
 }
 
 #[derive(Default)]
 pub(crate) struct History {
-    asked: BTreeMap<Ticket, Asked>,
+    asked: BTreeMap<Completion, Asked>,
     // By shard and index: the entry that the first node applied.
     entries: BTreeMap<(ShardId, u64), Entry>,
     // By shard: the highest acknowledged index.
@@ -39,7 +39,7 @@ pub(crate) struct History {
     applied: BTreeMap<(NodeId, ShardId), u64>,
     // By shard and index: the members.
     members: BTreeMap<(ShardId, u64), (Members, u64)>,
-    next: Ticket,
+    next: Completion,
     pub(crate) trace: Trace,
 }
 
@@ -62,16 +62,16 @@ impl std::fmt::Write for Trace {
 }
 
 impl History {
-    pub(crate) fn ask_proposal(&mut self, shard: ShardId) -> Ticket {
+    pub(crate) fn ask_proposal(&mut self, shard: ShardId) -> Completion {
         self.ask(shard, None, false)
     }
 
     /// A read on a node whose last proposal to the shard, in this epoch, was `before`.
-    pub(crate) fn ask_read(&mut self, shard: ShardId, before: Option<Ticket>) -> Ticket {
+    pub(crate) fn ask_read(&mut self, shard: ShardId, before: Option<Completion>) -> Completion {
         self.ask(shard, before, true)
     }
 
-    fn ask(&mut self, shard: ShardId, before: Option<Ticket>, is_read: bool) -> Ticket {
+    fn ask(&mut self, shard: ShardId, before: Option<Completion>, is_read: bool) -> Completion {
         self.next += 1;
         let floor = self.answered.get(&shard).copied().unwrap_or(0);
         let asked = Asked { shard, fate: Fate::UnderWay, floor, before, is_read };
@@ -81,9 +81,9 @@ impl History {
 
     /// A read that is answered at once from the node's state.
     pub(crate) fn read_without_quorum(&mut self, node: NodeId, shard: ShardId) {
-        let ticket = self.ask(shard, None, true);
+        let completion = self.ask(shard, None, true);
         let index = self.applied.get(&(node, shard)).copied().unwrap_or(0);
-        self.done(node, ticket, shard, index);
+        self.done(node, completion, shard, index);
     }
 
     /// The node crashed, and its pending requests get no answer.
@@ -98,21 +98,21 @@ impl History {
         }
     }
 
-    pub(crate) fn take(&mut self, node: NodeId, output: &Output<Ticket>) {
+    pub(crate) fn take(&mut self, node: NodeId, output: &Output<Completion>) {
         write!(self.trace, "{node} {output:?}").unwrap();
         match output {
             Output::Apply { shard, position, stamp, turns } => {
-                let turns = turns.iter().map(ticket_of).collect();
+                let turns = turns.iter().map(completion_of).collect();
                 let entry = Entry { position: *position, stamp: *stamp, turns };
                 self.apply(node, *shard, entry);
             }
             Output::Restore(Received { meta, .. }) => {
                 self.applied.insert((node, meta.shard), meta.position.index);
             }
-            Output::Completed { ticket, shard, index } => self.done(node, *ticket, *shard, *index),
-            Output::ProposalDropped { ticket, why, .. } => {
-                let asked = self.asked.get_mut(ticket).unwrap();
-                assert_eq!(asked.fate, Fate::UnderWay, "{ticket} was answered twice");
+            Output::Completed { completion, shard, index } => self.done(node, *completion, *shard, *index),
+            Output::ProposalDropped { completion, why, .. } => {
+                let asked = self.asked.get_mut(completion).unwrap();
+                assert_eq!(asked.fate, Fate::UnderWay, "{completion} was answered twice");
                 asked.fate = match why {
                     RejectReason::NotLeader | RejectReason::Refused => Fate::Never,
                     RejectReason::Ended => Fate::Unknown,
@@ -162,9 +162,9 @@ impl History {
         assert!(same, "node {node} applied something else at {index} of shard {shard}");
     }
 
-    fn done(&mut self, node: NodeId, ticket: Ticket, shard: ShardId, index: u64) {
-        let asked = self.asked.get_mut(&ticket).unwrap();
-        assert_eq!((asked.shard, asked.fate), (shard, Fate::UnderWay), "{ticket} was answered twice");
+    fn done(&mut self, node: NodeId, completion: Completion, shard: ShardId, index: u64) {
+        let asked = self.asked.get_mut(&completion).unwrap();
+        assert_eq!((asked.shard, asked.fate), (shard, Fate::UnderWay), "{completion} was answered twice");
         asked.fate = Fate::Done;
         if asked.is_read {
             assert!(index >= asked.floor, "a read of shard {shard} missed entry {}", asked.floor);
@@ -175,8 +175,8 @@ impl History {
             );
         } else {
             let applied = self.applied[&(node, shard)];
-            assert_eq!(applied, index, "node {node} answered {ticket} before applying it");
-            assert!(self.entries[&(shard, index)].turns.contains(&ticket), "{ticket} is not in entry {index}");
+            assert_eq!(applied, index, "node {node} answered {completion} before applying it");
+            assert!(self.entries[&(shard, index)].turns.contains(&completion), "{completion} is not in entry {index}");
             let answered = self.answered.entry(shard).or_default();
             *answered = index.max(*answered);
         }
@@ -196,26 +196,26 @@ impl History {
 
     /// Checks the whole history at the end.
     pub(crate) fn check(&self, members: &[Member]) {
-        let mut counts: BTreeMap<Ticket, u32> = BTreeMap::new();
+        let mut counts: BTreeMap<Completion, u32> = BTreeMap::new();
         let mut last: BTreeMap<ShardId, (u64, u64)> = BTreeMap::new();
-        let mut order: BTreeMap<ShardId, Vec<Ticket>> = BTreeMap::new();
+        let mut order: BTreeMap<ShardId, Vec<Completion>> = BTreeMap::new();
         for ((shard, _), entry) in &self.entries {
             let (stamp, term) = last.entry(*shard).or_default();
             assert!(entry.stamp.running_ms >= *stamp, "the running time of shard {shard} went back");
             assert!(entry.position.term >= *term, "a term of shard {shard} went back");
             (*stamp, *term) = (entry.stamp.running_ms, entry.position.term);
-            for ticket in &entry.turns {
-                *counts.entry(*ticket).or_default() += 1;
-                order.entry(*shard).or_default().push(*ticket);
+            for completion in &entry.turns {
+                *counts.entry(*completion).or_default() += 1;
+                order.entry(*shard).or_default().push(*completion);
             }
         }
-        for (ticket, asked) in &self.asked {
-            let count = counts.get(ticket).copied().unwrap_or(0);
+        for (completion, asked) in &self.asked {
+            let count = counts.get(completion).copied().unwrap_or(0);
             match asked.fate {
                 _ if asked.is_read => assert_eq!(count, 0),
-                Fate::Done => assert_eq!(count, 1, "{ticket} was acknowledged"),
-                Fate::Never => assert_eq!(count, 0, "{ticket} was never appended"),
-                Fate::UnderWay | Fate::Unknown => assert!(count <= 1, "{ticket} was applied twice"),
+                Fate::Done => assert_eq!(count, 1, "{completion} was acknowledged"),
+                Fate::Never => assert_eq!(count, 0, "{completion} was never appended"),
+                Fate::UnderWay | Fate::Unknown => assert!(count <= 1, "{completion} was applied twice"),
             }
         }
         self.check_members();

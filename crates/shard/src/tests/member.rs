@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::{disk::Disk, rng::Rng};
 use crate::{Config, Engine, Epoch, Input, NodeId, Now, Outgoing, Output, Received, Record, ShardId, SnapshotMeta};
 
-/// Identifies a proposal or a read. The turn of a proposal is its ticket and some padding.
-pub(crate) type Ticket = u64;
+/// Identifies a proposal or a read. The turn of a proposal is its completion and some padding.
+pub(crate) type Completion = u64;
 
 /// The point of a pass at which the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub(crate) enum Habit {
 pub(crate) struct Member {
     pub(crate) config: Config,
     pub(crate) disk: Disk,
-    pub(crate) engine: Option<Engine<Ticket>>,
-    /// The applied state: all tickets in the order in which they were applied.
-    pub(crate) applied_state: BTreeMap<ShardId, Vec<Ticket>>,
+    pub(crate) engine: Option<Engine<Completion>>,
+    /// The applied state: all completions in the order in which they were applied.
+    pub(crate) applied_state: BTreeMap<ShardId, Vec<Completion>>,
     pub(crate) epochs: BTreeMap<ShardId, Epoch>,
-    pub(crate) inbox: Vec<Input<Ticket>>,
+    pub(crate) inbox: Vec<Input<Completion>>,
     pub(crate) habit: Habit,
     unsynced: u32,
     // Snapshots being saved: passes left, description, state.
@@ -105,7 +105,7 @@ impl Member {
         cut: Option<Cut>,
         rng: &mut Rng,
         mut send: impl FnMut(Outgoing),
-    ) -> Vec<Output<Ticket>> {
+    ) -> Vec<Output<Completion>> {
         let mut taken = Vec::new();
         self.finish_saving();
         loop {
@@ -151,17 +151,17 @@ impl Member {
 
     fn carry_out(
         &mut self,
-        out: impl Iterator<Item = Output<Ticket>>,
+        out: impl Iterator<Item = Output<Completion>>,
         rng: &mut Rng,
         send: &mut impl FnMut(Outgoing),
-        taken: &mut Vec<Output<Ticket>>,
+        taken: &mut Vec<Output<Completion>>,
     ) {
         for output in out {
             match &output {
                 Output::Message(message) => send(message.clone()),
                 Output::Apply { shard, turns, .. } => {
                     let applied_state = self.applied_state.entry(*shard).or_default();
-                    applied_state.extend(turns.iter().map(ticket_of));
+                    applied_state.extend(turns.iter().map(completion_of));
                 }
                 Output::BecameLeader { shard, epoch, .. } => {
                     self.epochs.insert(*shard, *epoch);
@@ -218,21 +218,21 @@ impl Member {
 }
 
 /// A turn of at least eight bytes.
-pub(crate) fn turn_of(ticket: Ticket, bytes: usize) -> Vec<u8> {
-    let mut turn = ticket.to_le_bytes().to_vec();
+pub(crate) fn turn_of(completion: Completion, bytes: usize) -> Vec<u8> {
+    let mut turn = completion.to_le_bytes().to_vec();
     turn.resize(bytes.max(8), 0xa5);
     turn
 }
 
-pub(crate) fn ticket_of(turn: &[u8]) -> Ticket {
+pub(crate) fn completion_of(turn: &[u8]) -> Completion {
     u64::from_le_bytes(turn[..8].try_into().unwrap())
 }
 
-fn fold(tickets: Option<&Vec<Ticket>>) -> Bytes {
-    let tickets = tickets.into_iter().flatten();
-    tickets.flat_map(|ticket| ticket.to_le_bytes()).collect()
+fn fold(completions: Option<&Vec<Completion>>) -> Bytes {
+    let completions = completions.into_iter().flatten();
+    completions.flat_map(|completion| completion.to_le_bytes()).collect()
 }
 
-fn unfold(state: &[u8]) -> Vec<Ticket> {
-    state.chunks(8).map(ticket_of).collect()
+fn unfold(state: &[u8]) -> Vec<Completion> {
+    state.chunks(8).map(completion_of).collect()
 }

@@ -17,7 +17,7 @@ struct Cluster {
     off: Vec<NodeId>,
     rng: Rng,
     mono_ms: u64,
-    tickets: u64,
+    completions: u64,
     // The outputs about members.
     outputs: Vec<String>,
 }
@@ -31,7 +31,7 @@ impl Cluster {
         let mut members: Vec<_> = (1..=nodes).map(|node| Member::new(config(node), Habit::Correct)).collect();
         members.iter_mut().for_each(Member::start);
         let mut cluster =
-            Cluster { members, off: Vec::new(), rng: Rng::new(5), mono_ms: 0, tickets: 0, outputs: Vec::new() };
+            Cluster { members, off: Vec::new(), rng: Rng::new(5), mono_ms: 0, completions: 0, outputs: Vec::new() };
         cluster.run(3);
         cluster.outputs.clear();
         cluster
@@ -102,13 +102,13 @@ impl Cluster {
     fn commit_turns(&mut self, turns: u64) -> NodeId {
         let leader = self.leader().expect("there is a leader");
         for _ in 0..turns {
-            self.tickets += 1;
-            let (ticket, epoch) = (self.tickets, self.at(leader).epochs[&SHARD]);
-            let events = turn_of(ticket, 20);
-            self.at(leader).inbox.push(Input::Propose { shard: SHARD, epoch, events, beside: None, ticket });
+            self.completions += 1;
+            let (completion, epoch) = (self.completions, self.at(leader).epochs[&SHARD]);
+            let events = turn_of(completion, 20);
+            self.at(leader).inbox.push(Input::Propose { shard: SHARD, epoch, events, beside: None, completion });
         }
         self.run(5);
-        let last = self.tickets;
+        let last = self.completions;
         assert_eq!(self.at(leader).applied_state[&SHARD].last(), Some(&last));
         leader
     }

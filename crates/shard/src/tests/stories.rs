@@ -67,8 +67,8 @@ fn draw(output: &Output<&'static str>) -> String {
                 _ => format!("{shard}: apply {index}.{term} at {running_ms}{distance_ms:+}: {}", turns.join(", ")),
             }
         }
-        Output::Completed { ticket, shard, index } => format!("{shard}: {ticket} done at {index}"),
-        Output::ProposalDropped { ticket, shard, why } => format!("{shard}: {ticket} lost, {why:?}"),
+        Output::Completed { completion, shard, index } => format!("{shard}: {completion} done at {index}"),
+        Output::ProposalDropped { completion, shard, why } => format!("{shard}: {completion} lost, {why:?}"),
         Output::BecameLeader { shard, epoch, time, confirmed: true } => {
             let ShardTime { base_ms, distance_ms, .. } = time;
             let away = if *distance_ms == 0 { String::new() } else { format!("{distance_ms:+}") };
@@ -82,12 +82,12 @@ fn draw(output: &Output<&'static str>) -> String {
     }
 }
 
-fn propose(shard: ShardId, epoch: u64, events: &str, ticket: &'static str) -> Input<&'static str> {
-    Input::Propose { shard, epoch: Epoch(epoch), events: events.as_bytes().to_vec(), beside: None, ticket }
+fn propose(shard: ShardId, epoch: u64, events: &str, completion: &'static str) -> Input<&'static str> {
+    Input::Propose { shard, epoch: Epoch(epoch), events: events.as_bytes().to_vec(), beside: None, completion }
 }
 
-fn read(shard: ShardId, epoch: u64, ticket: &'static str) -> Input<&'static str> {
-    Input::Read { shard, epoch: Epoch(epoch), ticket }
+fn read(shard: ShardId, epoch: u64, completion: &'static str) -> Input<&'static str> {
+    Input::Read { shard, epoch: Epoch(epoch), completion }
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_refusal_by_raft_ends_the_epoch_too() {
         config.uncommitted_bytes_max = 116;
     });
     node.only_pass(vec![]);
-    let turns = ["ann", "ben", "cid", "dan"].map(|ticket| propose(1, 1, "hold a3 a4 a5", ticket));
+    let turns = ["ann", "ben", "cid", "dan"].map(|completion| propose(1, 1, "hold a3 a4 a5", completion));
     let out = node.pass(turns.into_iter().chain([read(1, 1, "eve")]).collect());
     let expected = [
         "1: cid lost, Refused",

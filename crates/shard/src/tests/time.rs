@@ -21,7 +21,7 @@ struct Cluster {
     wrong_ms: [i64; 3],
     /// Nodes ask each other for the time.
     compares: bool,
-    tickets: u64,
+    completions: u64,
     /// The terms that began: the leader, its time, and whether that was confirmed.
     terms: Vec<(NodeId, ShardTime, bool)>,
     /// Running time and distance of each entry, as the nodes applied it.
@@ -41,7 +41,7 @@ impl Cluster {
             since_ms: 1_000,
             wrong_ms: [0; 3],
             compares: true,
-            tickets: 0,
+            completions: 0,
             terms: Vec::new(),
             stamps: Vec::new(),
         }
@@ -128,10 +128,16 @@ impl Cluster {
     /// Commits a turn. Returns its stamp.
     fn sell(&mut self) -> (u64, i64) {
         let leader = self.leader().expect("there is a leader");
-        self.tickets += 1;
+        self.completions += 1;
         let member = &mut self.members[leader];
-        let (ticket, epoch) = (self.tickets, member.epochs[&SHARD]);
-        member.inbox.push(Input::Propose { shard: SHARD, epoch, events: turn_of(ticket, 20), beside: None, ticket });
+        let (completion, epoch) = (self.completions, member.epochs[&SHARD]);
+        member.inbox.push(Input::Propose {
+            shard: SHARD,
+            epoch,
+            events: turn_of(completion, 20),
+            beside: None,
+            completion,
+        });
         while self.pass() {}
         *self.stamps.last().expect("it is applied")
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     directory::Directory,
     history::History,
-    member::{Cut, Habit, Member, Ticket, turn_of},
+    member::{Completion, Cut, Habit, Member, turn_of},
     rng::Rng,
 };
 use crate::{ClockReading, Config, Input, NodeId, Now, Outgoing, Output, ShardId};
@@ -111,7 +111,7 @@ pub(crate) struct World {
     // Until this step, nodes on this side and the others receive nothing from each other.
     apart: (Vec<NodeId>, u64),
     // The last proposal of a node to a shard in its epoch.
-    last: BTreeMap<(NodeId, ShardId), Ticket>,
+    last: BTreeMap<(NodeId, ShardId), Completion>,
     history: History,
     tally: Tally,
     directory: Option<Directory>,
@@ -437,15 +437,15 @@ impl World {
                     continue;
                 }
                 let before = self.last.get(&(id, shard)).copied();
-                let ticket = self.history.ask_read(shard, before);
-                Input::Read { shard, epoch, ticket }
+                let completion = self.history.ask_read(shard, before);
+                Input::Read { shard, epoch, completion }
             } else {
-                let ticket = self.history.ask_proposal(shard);
-                self.last.insert((id, shard), ticket);
+                let completion = self.history.ask_proposal(shard);
+                self.last.insert((id, shard), completion);
                 // Some are too large.
                 let bytes = if self.rng.chance(2) { 1_000 } else { 8 + self.rng.below(60) };
-                let events = turn_of(ticket, usize::try_from(bytes).unwrap());
-                Input::Propose { shard, epoch, events, beside: None, ticket }
+                let events = turn_of(completion, usize::try_from(bytes).unwrap());
+                Input::Propose { shard, epoch, events, beside: None, completion }
             };
             self.members[place].inbox.push(input);
         }

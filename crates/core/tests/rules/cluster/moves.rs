@@ -69,8 +69,8 @@ fn every_refusal() {
             found 1 d1 shards 1 replicas 8 -> refused 101 bad_request: bad request: a cluster has data shards, with 1 to 7 copies each
             found 1 d1 shards 1 replicas 3 -> done at 1
               node 1: serving since 7, disk 1 at host1:7280
-              shard 0: aim 1 is 1.1 led by 1.1
-              shard 1: aim 1 is 1.1 led by 1.1
+              shard 0: target 1 is 1.1 led by 1.1
+              shard 1: target 1 is 1.1 led by 1.1
             found 1 d1 shards 1 replicas 3 -> done at 1
             found 1 d2 shards 1 replicas 3 -> refused 807 already_founded: the cluster was founded already, by another disk
             found 2 d1 shards 1 replicas 3 -> refused 807 already_founded: the cluster was founded already, by another disk
@@ -112,7 +112,7 @@ fn every_refusal() {
             place 1 to 1 7 led by 1 -> refused 802 node_gone: node 7 was removed from the cluster and cannot come back under this id
             place 1 to 1 led by 1 -> done at 3
             reached 2 1 -> refused 101 bad_request: bad request: there is no such shard
-            reached 1 2 -> refused 101 bad_request: bad request: the shard has no such aim yet
+            reached 1 2 -> refused 101 bad_request: bad request: the shard has no such target yet
             reached 1 1 -> done at 3
         "#]],
     );

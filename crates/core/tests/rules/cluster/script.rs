@@ -218,7 +218,7 @@ fn changes(before: Option<&ClusterTable>, after: Option<&ClusterTable>) -> Strin
 
 fn draw(place: &Place) -> String {
     let from = if place.moving() { format!(", coming from {}", copies(&place.settled)) } else { String::new() };
-    format!("aim {} is {} led by {}{from}", place.version, copies(&place.aim), place.leader)
+    format!("target {} is {} led by {}{from}", place.version, copies(&place.target), place.leader)
 }
 
 fn copies(copies: &Copies) -> String {

@@ -23,31 +23,31 @@ fn one_two_three() {
         expect![[r#"
             found 1 d1 shards 2 replicas 3 -> done at 1
               node 1: serving since 1, disk 1 at host1:7280
-              shard 0: aim 1 is 1.1 led by 1.1
-              shard 1: aim 1 is 1.1 led by 1.1
-              shard 2: aim 1 is 1.1 led by 1.1
+              shard 0: target 1 is 1.1 led by 1.1
+              shard 1: target 1 is 1.1 led by 1.1
+              shard 2: target 1 is 1.1 led by 1.1
             join d2 -> ok as node 2 at 2, 2 members, 3 places
               node 2: joining since 2, disk 2 at host2:7280
             arrived 2 d2 -> ok as node 2 at 3, 2 members, 3 places
               node 2: serving since 3, disk 2 at host2:7280
             place 1 to 1 + 2 led by 1 ; 0 to 1 + 2 led by 1 -> done at 4
-              shard 0: aim 2 is 1.1 + 2.3 led by 1.1, coming from 1.1
-              shard 1: aim 2 is 1.1 + 2.2 led by 1.1, coming from 1.1
+              shard 0: target 2 is 1.1 + 2.3 led by 1.1, coming from 1.1
+              shard 1: target 2 is 1.1 + 2.2 led by 1.1, coming from 1.1
             reached 1 2 -> done at 5
-              shard 1: aim 2 is 1.1 + 2.2 led by 1.1
+              shard 1: target 2 is 1.1 + 2.2 led by 1.1
             reached 0 2 -> done at 6
-              shard 0: aim 2 is 1.1 + 2.3 led by 1.1
+              shard 0: target 2 is 1.1 + 2.3 led by 1.1
             join d3 -> ok as node 3 at 7, 3 members, 3 places
               node 3: joining since 7, disk 3 at host3:7280
             arrived 3 d3 -> ok as node 3 at 8, 3 members, 3 places
               node 3: serving since 8, disk 3 at host3:7280
             place 1 to 1 2 3 led by 2 -> done at 9
-              shard 1: aim 3 is 1.1 2.2 3.4 led by 2.2, coming from 1.1 + 2.2
+              shard 1: target 3 is 1.1 2.2 3.4 led by 2.2, coming from 1.1 + 2.2
             reached 1 2 -> done at 9
             reached 1 3 -> done at 10
-              shard 1: aim 3 is 1.1 2.2 3.4 led by 2.2
+              shard 1: target 3 is 1.1 2.2 3.4 led by 2.2
             place 1 to 1 2 3 led by 3 -> done at 11
-              shard 1: aim 4 is 1.1 2.2 3.4 led by 3.4
+              shard 1: target 4 is 1.1 2.2 3.4 led by 3.4
             get -> ok at 11, 3 members, 3 places
         "#]],
     );
@@ -81,20 +81,20 @@ fn a_member_is_drained_and_retires() {
         expect![[r#"
             found 1 d1 shards 1 replicas 3 -> done at 1
               node 1: serving since 1, disk 1 at host1:7280
-              shard 0: aim 1 is 1.1 led by 1.1
-              shard 1: aim 1 is 1.1 led by 1.1
+              shard 0: target 1 is 1.1 led by 1.1
+              shard 1: target 1 is 1.1 led by 1.1
             drain 1 -> refused 806 not_drainable: node 1 cannot be drained or kept from it: no other member serves
             join d2 -> ok as node 2 at 2, 2 members, 2 places
               node 2: joining since 3, disk 2 at host2:7280
             arrived 2 d2 -> ok as node 2 at 3, 2 members, 2 places
               node 2: serving since 4, disk 2 at host2:7280
             place 1 to 1 + 2 led by 1 ; 0 to 1 + 2 led by 1 -> done at 4
-              shard 0: aim 2 is 1.1 + 2.3 led by 1.1, coming from 1.1
-              shard 1: aim 2 is 1.1 + 2.2 led by 1.1, coming from 1.1
+              shard 0: target 2 is 1.1 + 2.3 led by 1.1, coming from 1.1
+              shard 1: target 2 is 1.1 + 2.2 led by 1.1, coming from 1.1
             reached 1 2 -> done at 5
-              shard 1: aim 2 is 1.1 + 2.2 led by 1.1
+              shard 1: target 2 is 1.1 + 2.2 led by 1.1
             reached 0 2 -> done at 6
-              shard 0: aim 2 is 1.1 + 2.3 led by 1.1
+              shard 0: target 2 is 1.1 + 2.3 led by 1.1
             drain 2 -> done at 7
               node 2: draining since 8, disk 2 at host2:7280
             retire 2 -> refused 808 node_in_use: node 2 still has copies of 2 shards
@@ -106,14 +106,14 @@ fn a_member_is_drained_and_retires() {
             arrived 2 d2b -> ok as node 2 at 11, 2 members, 2 places
               node 2: draining since 12, disk 2 at host2:7280
             place 1 to 1 led by 1 ; 0 to 1 led by 1 -> done at 12
-              shard 0: aim 3 is 1.1 led by 1.1, coming from 1.1 + 2.3
-              shard 1: aim 3 is 1.1 led by 1.1, coming from 1.1 + 2.2
+              shard 0: target 3 is 1.1 led by 1.1, coming from 1.1 + 2.3
+              shard 1: target 3 is 1.1 led by 1.1, coming from 1.1 + 2.2
             retire 2 -> refused 808 node_in_use: node 2 still has copies of 2 shards
             reached 1 3 -> done at 13
-              shard 1: aim 3 is 1.1 led by 1.1
+              shard 1: target 3 is 1.1 led by 1.1
             retire 2 -> refused 808 node_in_use: node 2 still has copies of 1 shards
             reached 0 3 -> done at 14
-              shard 0: aim 3 is 1.1 led by 1.1
+              shard 0: target 3 is 1.1 led by 1.1
             retire 2 -> done at 15
               node 2: gone since 19, disk 2 at host2:7280
             retire 2 -> done at 15
@@ -141,8 +141,8 @@ fn a_member_is_removed_where_a_majority_stays() {
         expect![[r#"
             found 1 d1 shards 1 replicas 3 -> done at 1
               node 1: serving since 1, disk 1 at host1:7280
-              shard 0: aim 1 is 1.1 led by 1.1
-              shard 1: aim 1 is 1.1 led by 1.1
+              shard 0: target 1 is 1.1 led by 1.1
+              shard 1: target 1 is 1.1 led by 1.1
             join d2 -> ok as node 2 at 2, 2 members, 2 places
               node 2: joining since 2, disk 2 at host2:7280
             join d3 -> ok as node 3 at 3, 3 members, 2 places
@@ -157,12 +157,12 @@ fn a_member_is_removed_where_a_majority_stays() {
             arrived 4 d4 -> ok as node 4 at 7, 4 members, 2 places
               node 4: serving since 8, disk 4 at host4:7280
             place 1 to 1 2 4 led by 1 -> done at 8
-              shard 1: aim 2 is 1.1 2.2 4.3 led by 1.1, coming from 1.1
+              shard 1: target 2 is 1.1 2.2 4.3 led by 1.1, coming from 1.1
             remove 1 -> refused 804 quorum_would_be_lost: without node 1, 2 of the shards would have no majority of their voters
             force remove 2 -> done at 9
               node 2: gone since 11, disk 2 at host2:7280
             place 1 to 1 4 led by 1 -> done at 10
-              shard 1: aim 3 is 1.1 4.3 led by 1.1, coming from 1.1
+              shard 1: target 3 is 1.1 4.3 led by 1.1, coming from 1.1
         "#]],
     );
 }
@@ -186,8 +186,8 @@ fn no_member_is_removed_if_either_side_of_a_move_would_lose_its_majority() {
         expect![[r#"
             found 1 d1 shards 1 replicas 3 -> done at 1
               node 1: serving since 1, disk 1 at host1:7280
-              shard 0: aim 1 is 1.1 led by 1.1
-              shard 1: aim 1 is 1.1 led by 1.1
+              shard 0: target 1 is 1.1 led by 1.1
+              shard 1: target 1 is 1.1 led by 1.1
             join d2 -> ok as node 2 at 2, 2 members, 2 places
               node 2: joining since 2, disk 2 at host2:7280
             join d3 -> ok as node 3 at 3, 3 members, 2 places
@@ -201,11 +201,11 @@ fn no_member_is_removed_if_either_side_of_a_move_would_lose_its_majority() {
             arrived 4 d4 -> ok as node 4 at 7, 4 members, 2 places
               node 4: serving since 7, disk 4 at host4:7280
             place 1 to 2 3 4 led by 2 -> done at 8
-              shard 1: aim 2 is 2.2 3.3 4.4 led by 2.2, coming from 1.1
+              shard 1: target 2 is 2.2 3.3 4.4 led by 2.2, coming from 1.1
             reached 1 2 -> done at 9
-              shard 1: aim 2 is 2.2 3.3 4.4 led by 2.2
+              shard 1: target 2 is 2.2 3.3 4.4 led by 2.2
             place 1 to 1 2 3 led by 2 -> done at 10
-              shard 1: aim 3 is 1.5 2.2 3.3 led by 2.2, coming from 2.2 3.3 4.4
+              shard 1: target 3 is 1.5 2.2 3.3 led by 2.2, coming from 2.2 3.3 4.4
             remove 3 -> done at 11
               node 3: gone since 11, disk 3 at host3:7280
             remove 2 -> refused 804 quorum_would_be_lost: without node 2, 1 of the shards would have no majority of their voters
@@ -237,8 +237,8 @@ fn a_lost_disk_is_replaced() {
         expect![[r#"
             found 1 d1 shards 1 replicas 3 -> done at 1
               node 1: serving since 1, disk 1 at host1:7280
-              shard 0: aim 1 is 1.1 led by 1.1
-              shard 1: aim 1 is 1.1 led by 1.1
+              shard 0: target 1 is 1.1 led by 1.1
+              shard 1: target 1 is 1.1 led by 1.1
             join d2 -> ok as node 2 at 2, 2 members, 2 places
               node 2: joining since 2, disk 2 at host2:7280
             join d3 -> ok as node 3 at 3, 3 members, 2 places
@@ -248,12 +248,12 @@ fn a_lost_disk_is_replaced() {
             arrived 3 d3 -> ok as node 3 at 5, 3 members, 2 places
               node 3: serving since 5, disk 3 at host3:7280
             place 1 to 1 2 3 led by 2 ; 0 to 1 2 3 led by 1 -> done at 6
-              shard 0: aim 2 is 1.1 2.4 3.5 led by 1.1, coming from 1.1
-              shard 1: aim 2 is 1.1 2.2 3.3 led by 2.2, coming from 1.1
+              shard 0: target 2 is 1.1 2.4 3.5 led by 1.1, coming from 1.1
+              shard 1: target 2 is 1.1 2.2 3.3 led by 2.2, coming from 1.1
             reached 1 2 -> done at 7
-              shard 1: aim 2 is 1.1 2.2 3.3 led by 2.2
+              shard 1: target 2 is 1.1 2.2 3.3 led by 2.2
             reached 0 2 -> done at 8
-              shard 0: aim 2 is 1.1 2.4 3.5 led by 1.1
+              shard 0: target 2 is 1.1 2.4 3.5 led by 1.1
             join d4 as 2 -> refused 803 disk_differs: node 2 has another disk; if that is lost, `admin replace 2` comes first
             replace 2 -> done at 9
               node 2: joining since 10, no disk at host2:7280, from generation 6 on
@@ -261,14 +261,14 @@ fn a_lost_disk_is_replaced() {
             replace 3 -> refused 804 quorum_would_be_lost: without node 3, 2 of the shards would have no majority of their voters
             arrived 2 d2 -> refused 803 disk_differs: node 2 has another disk; if that is lost, `admin replace 2` comes first
             place 1 to 3 1 2 led by 1 -> done at 11
-              shard 1: aim 3 is 1.1 2.2 3.3 led by 1.1
+              shard 1: target 3 is 1.1 2.2 3.3 led by 1.1
             join d4 as 2 -> ok as node 2 at 12, 3 members, 2 places
               node 2: joining since 10, disk 4 at host4:7280, from generation 6 on
             arrived 2 d4 -> ok as node 2 at 13, 3 members, 2 places
               node 2: serving since 16, disk 4 at host4:7280, from generation 6 on
             place 1 to 1 2 3 led by 2 ; 0 to 1 2 3 led by 1 -> done at 14
-              shard 0: aim 3 is 1.1 2.7 3.5 led by 1.1, coming from 1.1 2.4 3.5
-              shard 1: aim 4 is 1.1 2.6 3.3 led by 2.6, coming from 1.1 2.2 3.3
+              shard 0: target 3 is 1.1 2.7 3.5 led by 1.1, coming from 1.1 2.4 3.5
+              shard 1: target 4 is 1.1 2.6 3.3 led by 2.6, coming from 1.1 2.2 3.3
         "#]],
     );
 }

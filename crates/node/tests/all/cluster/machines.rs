@@ -177,7 +177,8 @@ impl Machines {
         machines.found(1);
         machines.join(2);
         machines.join(3);
-        machines.settled("three voters each", |cluster| cluster.places.iter().all(|place| place.aim.voters.len() == 3));
+        machines
+            .settled("three voters each", |cluster| cluster.places.iter().all(|place| place.target.voters.len() == 3));
         machines
     }
 

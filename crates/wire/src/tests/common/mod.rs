@@ -93,8 +93,14 @@ pub fn cluster_view() -> ClusterView {
     let (one, two) = (Replica { node: 1, generation: 1 }, Replica { node: 2, generation: 17 });
     let alone = Copies { voters: vec![one], learners: Vec::new() };
     let both = Copies { learners: vec![two], ..alone.clone() };
-    let place =
-        |aim, version| Place { version, aim, leader: one, reached: 1, settled: alone.clone(), given_up: Vec::new() };
+    let place = |target, version| Place {
+        version,
+        target,
+        leader: one,
+        reached: 1,
+        settled: alone.clone(),
+        given_up: Vec::new(),
+    };
     ClusterView {
         version: 12,
         own: Some(2),
