@@ -105,6 +105,29 @@ fn crate_dependencies_match_the_table() {
     assert_eq!(inside, picture);
 }
 
+/// In the picture each crate stands below those that use it.
+#[test]
+fn the_picture_shows_the_crates_in_their_order() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/architecture.md");
+    let page = fs::read_to_string(page).expect("the page of the architecture");
+    let picture = page.split_once("## Picture").and_then(|(_, rest)| rest.split("```").nth(1)).expect("a picture");
+    // Descriptions stand on the right.
+    let left: Vec<String> = picture.lines().map(|line| line.chars().take(46).collect()).collect();
+    let row = |name: &str| {
+        let is_word = |word: &str| word == name;
+        left.iter().position(|line| line.split(|letter: char| !letter.is_ascii_lowercase()).any(is_word))
+    };
+    let mut compared = 0;
+    for (name, uses) in CRATES {
+        let name = if *name == "boxoffice" { "cli" } else { name.trim_start_matches("boxoffice-") };
+        for (above, below) in uses.iter().filter_map(|used| row(name).zip(row(used))) {
+            assert!(above < below, "{name} uses {uses:?}, and one of them does not stand below it");
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "{compared} arrows are in the picture");
+}
+
 #[test]
 fn pure_crates_use_only_listed_packages() {
     let found = uses(&metadata());

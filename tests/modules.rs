@@ -1,13 +1,26 @@
 //! The dependencies between the modules of each crate. Modules that depend on each other in a cycle are one module, however many
-//! files it has.
+//! files it has. `docs/internals/modules.md` is made of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write,
     fs,
     path::{Path, PathBuf},
 };
 
 use proc_macro2::{TokenStream, TokenTree};
+
+use crate::reference;
+
+/// The page of the modules up to the first crate.
+const PAGE_HEAD: &str = "# Modules
+
+<!-- Made of the sources by tests/modules.rs. UPDATE_EXPECT=1 cargo test -p boxoffice --test house writes it again. -->
+
+The modules of each crate in layers, as the sources have them. A module uses only modules of lower layers, so there is no cycle. The
+[architecture](../architecture.md#picture) has the picture of the crates. Submodules belong to the module of their directory. Tests
+and the crate's root are left out.
+";
 
 /// The modules that each module of a crate uses. A submodule counts as its top-level module.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
@@ -133,29 +146,83 @@ fn cycles(arrows: &Arrows) -> BTreeSet<Vec<&str>> {
     reached.keys().map(|module| circle(module)).filter(|circle| !circle.is_empty()).collect()
 }
 
-#[test]
-fn modules_have_no_dependency_cycles() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut modules = 0;
-    for entry in fs::read_dir(&crates).expect("the crates") {
-        let path = entry.expect("an entry").path();
-        if !path.join("src").is_dir() {
-            continue;
+/// The directory of crates.
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The modules of each crate.
+fn crates() -> BTreeMap<String, Arrows> {
+    let paths = fs::read_dir(directory()).expect("the crates").map(|entry| entry.expect("an entry").path());
+    let sources = paths.filter(|path| path.join("src").is_dir());
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    sources.map(|path| (name(&path), arrows(&path.join("src")))).collect()
+}
+
+/// The first sentence of a module's own description.
+fn description(src: &Path, module: &str) -> String {
+    let files = [src.join(format!("{module}.rs")), src.join(module).join("mod.rs")];
+    let text = files.iter().find_map(|file| fs::read_to_string(file).ok()).expect("a module has a file");
+    let lines: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
+    let paragraph = lines.join(" ");
+    let end = paragraph.find(". ").map_or(paragraph.len(), |end| end + 1);
+    paragraph[..end].replace("[`", "`").replace("`]", "`").replace('|', "/")
+}
+
+/// The layer of each module: one above the highest that it uses. `None` if there is a cycle.
+fn layers(arrows: &Arrows) -> Option<BTreeMap<&str, usize>> {
+    let mut layers = BTreeMap::new();
+    while layers.len() < arrows.len() {
+        let before = layers.len();
+        for (module, used) in arrows {
+            let below: Option<Vec<usize>> = used.iter().map(|name| layers.get(name.as_str()).copied()).collect();
+            if let Some(below) = below {
+                layers.insert(module.as_str(), below.into_iter().max().map_or(1, |highest| highest + 1));
+            }
         }
-        let arrows = arrows(&path.join("src"));
-        modules += arrows.len();
-        let circles: Vec<String> = cycles(&arrows).into_iter().map(|circle| circle.join(" ")).collect();
-        if !circles.is_empty() {
-            found.insert(path.file_name().expect("a name").to_string_lossy().into_owned(), circles);
+        if layers.len() == before {
+            return None;
         }
     }
+    Some(layers)
+}
+
+#[test]
+fn modules_have_no_dependency_cycles() {
+    let crates = crates();
+    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, arrows) in &crates {
+        let circles: Vec<String> = cycles(arrows).into_iter().map(|circle| circle.join(" ")).collect();
+        if !circles.is_empty() {
+            found.insert(name, circles);
+        }
+    }
+    let modules: usize = crates.values().map(Arrows::len).sum();
     assert!(modules > 200, "{modules} modules were read");
     assert_eq!(
         found,
         BTreeMap::new(),
         "modules depend on each other in a cycle: move the shared part into a module below both"
     );
+}
+
+#[test]
+fn the_page_of_modules_shows_every_dependency() {
+    let mut page = PAGE_HEAD.to_owned();
+    for (name, arrows) in crates().iter().filter(|(_, arrows)| !arrows.is_empty()) {
+        let layers = layers(arrows).unwrap_or_else(|| panic!("modules of {name} depend on each other in a cycle"));
+        let mut rows: Vec<(&str, &BTreeSet<String>)> =
+            arrows.iter().map(|(module, used)| (module.as_str(), used)).collect();
+        rows.sort_by_key(|(module, _)| (std::cmp::Reverse(layers[module]), *module));
+        write!(page, "\n## {name}\n\n| layer | module | what it is | uses |\n|---|---|---|---|\n")
+            .expect("a string grows");
+        for (module, used) in rows {
+            let used = used.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let what = description(&directory().join(name).join("src"), module);
+            writeln!(page, "| {} | **{module}** | {what} | {used} |", layers[module]).expect("a string grows");
+        }
+    }
+    reference::check("docs/internals/modules.md", &page);
 }
 
 #[test]
@@ -176,4 +243,7 @@ fn cycles_are_found_through_paths_groups_and_macros() {
     };
     let circle = arrows(&[("a", &["b"]), ("b", &["c"]), ("c", &["a"]), ("d", &["a"])]);
     assert_eq!(cycles(&circle), BTreeSet::from([vec!["a", "b", "c"]]));
+    assert_eq!(layers(&circle), None);
+    let tower = arrows(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &[]), ("d", &["c"])]);
+    assert_eq!(layers(&tower), Some(BTreeMap::from([("a", 3), ("b", 2), ("c", 1), ("d", 2)])));
 }

@@ -34,7 +34,7 @@ fn root() -> PathBuf {
 }
 
 /// Compares a page with its expected text, or writes it.
-fn check(page: &str, drawn: &str) {
+pub(crate) fn check(page: &str, drawn: &str) {
     let path = root().join(page);
     if fs::read_to_string(&path).is_ok_and(|page| page == drawn) {
         return;
