@@ -7,6 +7,39 @@
 //! Groups come and go while the engine runs. A message of a leader creates this node's replica of a shard, and the
 //! membership change that removes the replica ends it. A [`TargetConfig`] says which members a shard is to have. The
 //! leader of the shard changes them step by step.
+//!
+//! A node that is alone elects itself, and commits what it has written:
+//!
+//! ```
+//! use boxoffice_shard::{Config, Engine, Input, Now, Output};
+//!
+//! let mut engine: Engine<&str> = Engine::restore(Config::founding(1, 1, 1), [], [])?;
+//! let (mut now_ms, mut outputs, mut committed) = (1, Vec::new(), None);
+//! while committed.is_none() {
+//!     now_ms += 1;
+//!     let inputs = outputs.drain(..).filter_map(|output| match output {
+//!         Output::BecameLeader { shard: 1, epoch, .. } => Some(Input::Propose {
+//!             shard: 1,
+//!             epoch,
+//!             events: b"A5 is held".to_vec(),
+//!             beside: None,
+//!             completion: "answer Ada",
+//!         }),
+//!         Output::Completed { completion, .. } => {
+//!             committed = Some(completion);
+//!             None
+//!         }
+//!         _ => None,
+//!     });
+//!     let inputs: Vec<_> = inputs.collect();
+//!     let write = engine.step(Now { wall_ms: now_ms, mono_ms: now_ms }, inputs);
+//!     // A node writes `write` to its disk and syncs it here.
+//!     drop(write);
+//!     engine.persisted(&mut outputs);
+//! }
+//! assert_eq!(committed, Some("answer Ada"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod applied_state;
 mod batch;
