@@ -22,8 +22,11 @@ The modules of each crate in layers, as the sources have them. A module uses onl
 and the crate's root are left out.
 ";
 
-/// The modules that each module of a crate uses. A submodule counts as its top-level module.
+/// The modules that each module of a directory uses.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+/// The arrows between the modules of each directory of a crate, by the path of the directory's module; empty for the crate's root.
+type Directories = BTreeMap<Vec<String>, Arrows>;
 
 /// The Rust files below a directory, without tests.
 pub(crate) fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -38,30 +41,43 @@ pub(crate) fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn arrows(src: &Path) -> Arrows {
-    let mut files = Vec::new();
-    sources(src, &mut files);
-    let mut arrows = Arrows::new();
-    for file in files {
-        let below = file.strip_prefix(src).expect("a file below");
-        let first = below.iter().next().and_then(|part| part.to_str()).expect("a name");
-        let text = fs::read_to_string(&file).expect("sources are text");
-        let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let used = arrows.entry(first.trim_end_matches(".rs").to_owned()).or_default();
-        // `super` in a top-level file is the crate.
-        let is_of_first_level = below.iter().count() == 1;
-        collect(tokens, is_of_first_level, used);
-    }
-    // Functions and types of the crate's root are not modules.
-    let modules: BTreeSet<String> = arrows.keys().cloned().collect();
-    for (module, used) in &mut arrows {
-        used.retain(|name| name != module && modules.contains(name));
-    }
-    arrows
+/// The path of a file's module, like `host`, `cart`, `adding`.
+fn module_of(src: &Path, file: &Path) -> Vec<String> {
+    let below = file.strip_prefix(src).expect("a file below").with_extension("");
+    let mut path: Vec<String> = below.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    path.pop_if(|last| last == "mod");
+    path
 }
 
-/// Collects the names that follow `crate::`, one by one or in braces. Test modules are left out.
-fn collect(tokens: TokenStream, super_is_crate: bool, used: &mut BTreeSet<String>) {
+fn arrows(src: &Path) -> Directories {
+    let mut files = Vec::new();
+    sources(src, &mut files);
+    let mut directories = Directories::new();
+    let modules: Vec<Vec<String>> = files.iter().map(|file| module_of(src, file)).collect();
+    for module in &modules {
+        let (name, directory) = module.split_last().expect("a module has a name");
+        directories.entry(directory.to_vec()).or_default().entry(name.clone()).or_default();
+    }
+    for (file, module) in files.iter().zip(&modules) {
+        let text = fs::read_to_string(file).expect("sources are text");
+        let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let mut used = Vec::new();
+        collect(tokens, module, &mut used);
+        for path in used {
+            let same = module.iter().zip(&path).take_while(|(own, other)| own == other).count();
+            let (Some(from), Some(to)) = (module.get(same), path.get(same)) else { continue };
+            // Functions and types of a directory's own module are not modules.
+            let directory = directories.get_mut(&module[..same]).expect("the module is in it");
+            if directory.contains_key(to) {
+                directory.get_mut(from).expect("it was entered").insert(to.clone());
+            }
+        }
+    }
+    directories
+}
+
+/// Collects the paths that begin with `crate`, `self` or `super`, from the crate's root. Test modules are left out.
+fn collect(tokens: TokenStream, module: &[String], used: &mut Vec<Vec<String>>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
     while at < tokens.len() {
@@ -71,19 +87,29 @@ fn collect(tokens: TokenStream, super_is_crate: bool, used: &mut BTreeSet<String
             continue;
         }
         match &tokens[at] {
-            TokenTree::Ident(ident) if ident == "crate" || (super_is_crate && ident == "super") => {
-                if is_path_separator(&tokens[at + 1..]) {
-                    names(tokens.get(at + 3), used);
+            TokenTree::Ident(ident) if is_path_separator(&tokens[at + 1..]) => {
+                let from = match ident.to_string().as_str() {
+                    "crate" => Some(Vec::new()),
+                    "self" => Some(module.to_vec()),
+                    "super" => Some(module[..module.len().saturating_sub(1)].to_vec()),
+                    _ => None,
+                };
+                match from {
+                    Some(from) => at += paths(&tokens[at + 3..], from, used) + 3,
+                    // The rest of a path that begins elsewhere.
+                    None => at += 3,
                 }
+                continue;
             }
             TokenTree::Ident(ident) if ident == "mod" => {
-                // `super` inside an inline module is this file.
-                if let Some(TokenTree::Group(body)) = tokens.get(at + 2) {
-                    collect(body.stream(), false, used);
+                if let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(body))) =
+                    (tokens.get(at + 1), tokens.get(at + 2))
+                {
+                    collect(body.stream(), &[module, &[name.to_string()]].concat(), used);
                     at += 2;
                 }
             }
-            TokenTree::Group(group) => collect(group.stream(), super_is_crate, used),
+            TokenTree::Group(group) => collect(group.stream(), module, used),
             TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => {}
         }
         at += 1;
@@ -104,24 +130,30 @@ fn is_test_module(tokens: &[TokenTree]) -> bool {
     hash.as_char() == '#' && attribute.stream().to_string().replace(' ', "") == "cfg(test)" && keyword == "mod"
 }
 
-/// The first name of a path, or the first names of all paths in braces.
-fn names(token: Option<&TokenTree>, used: &mut BTreeSet<String>) {
-    match token {
-        Some(TokenTree::Ident(name)) => _ = used.insert(name.to_string()),
-        Some(TokenTree::Group(group)) => {
-            let mut begins = true;
-            for token in group.stream() {
-                match token {
-                    TokenTree::Ident(name) if begins => {
-                        used.insert(name.to_string());
-                        begins = false;
-                    }
-                    TokenTree::Punct(punct) if punct.as_char() == ',' => begins = true,
-                    TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Group(_) | TokenTree::Literal(_) => {}
+/// Adds the path that goes on with these tokens, or all paths of a group in braces. Returns how many tokens it takes.
+fn paths(tokens: &[TokenTree], mut path: Vec<String>, used: &mut Vec<Vec<String>>) -> usize {
+    let mut at = 0;
+    loop {
+        match tokens.get(at) {
+            Some(TokenTree::Ident(name)) if name == "super" => _ = path.pop(),
+            Some(TokenTree::Ident(name)) if name != "self" => path.push(name.to_string()),
+            Some(TokenTree::Ident(_)) => {}
+            Some(TokenTree::Group(group)) => {
+                let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+                let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',');
+                for part in inside.split(is_comma) {
+                    paths(part, path.clone(), used);
                 }
+                return at + 1;
             }
+            Some(TokenTree::Punct(_) | TokenTree::Literal(_)) | None => return at,
         }
-        Some(TokenTree::Punct(_) | TokenTree::Literal(_)) | None => {}
+        at += 1;
+        if !is_path_separator(&tokens[at..]) {
+            used.push(path);
+            return at;
+        }
+        at += 2;
     }
 }
 
@@ -152,7 +184,7 @@ fn directory() -> PathBuf {
 }
 
 /// The modules of each crate.
-fn crates() -> BTreeMap<String, Arrows> {
+fn crates() -> BTreeMap<String, Directories> {
     let paths = fs::read_dir(directory()).expect("the crates").map(|entry| entry.expect("an entry").path());
     let sources = paths.filter(|path| path.join("src").is_dir());
     let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
@@ -190,15 +222,17 @@ fn layers(arrows: &Arrows) -> Option<BTreeMap<&str, usize>> {
 #[test]
 fn modules_have_no_dependency_cycles() {
     let crates = crates();
-    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (name, arrows) in &crates {
-        let circles: Vec<String> = cycles(arrows).into_iter().map(|circle| circle.join(" ")).collect();
-        if !circles.is_empty() {
-            found.insert(name, circles);
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, directories) in &crates {
+        for (directory, arrows) in directories {
+            let circles: Vec<String> = cycles(arrows).into_iter().map(|circle| circle.join(" ")).collect();
+            if !circles.is_empty() {
+                found.insert([&[name.clone()], &directory[..]].concat().join("::"), circles);
+            }
         }
     }
-    let modules: usize = crates.values().map(Arrows::len).sum();
-    assert!(modules > 200, "{modules} modules were read");
+    let modules: usize = crates.values().flat_map(|directories| directories.values()).map(Arrows::len).sum();
+    assert!(modules > 400, "{modules} modules were read");
     assert_eq!(
         found,
         BTreeMap::new(),
@@ -209,7 +243,7 @@ fn modules_have_no_dependency_cycles() {
 #[test]
 fn the_page_of_modules_shows_every_dependency() {
     let mut page = PAGE_HEAD.to_owned();
-    for (name, arrows) in crates().iter().filter(|(_, arrows)| !arrows.is_empty()) {
+    for (name, arrows) in crates().iter().filter_map(|(name, directories)| Some((name, directories.get(&[][..])?))) {
         let layers = layers(arrows).unwrap_or_else(|| panic!("modules of {name} depend on each other in a cycle"));
         let mut rows: Vec<(&str, &BTreeSet<String>)> =
             arrows.iter().map(|(module, used)| (module.as_str(), used)).collect();
@@ -228,13 +262,20 @@ fn the_page_of_modules_shows_every_dependency() {
 #[test]
 fn cycles_are_found_through_paths_groups_and_macros() {
     let uses = |text: &str| {
-        let mut used = BTreeSet::new();
-        collect(text.parse().expect("tokens"), true, &mut used);
-        used.into_iter().collect::<Vec<_>>()
+        let mut used = Vec::new();
+        let module = ["host", "cart"].map(str::to_owned);
+        collect(text.parse().expect("tokens"), &module, &mut used);
+        used.iter().map(|path| path.join("::")).collect::<Vec<_>>()
     };
-    assert_eq!(uses("use crate::{b::{self, X}, c};"), ["b", "c"]);
-    assert_eq!(uses("fn f() { tokio::select! { _ = crate::b::g() => super::c::h(), } }"), ["b", "c"]);
-    assert_eq!(uses("// crate::b\n#[cfg(test)] mod tests { use crate::b; } mod own { use super::c; }"), [""; 0]);
+    assert_eq!(uses("use crate::{b::{self, X}, c};"), ["b", "b::X", "c"]);
+    assert_eq!(
+        uses("fn f() { tokio::select! { _ = crate::b::g() => super::c::h(self::d::E), } }"),
+        ["b::g", "host::c::h", "host::cart::d::E"]
+    );
+    assert_eq!(
+        uses("// crate::b\n#[cfg(test)] mod tests { use crate::b; } mod own { use super::super::c; }"),
+        ["host::c"]
+    );
     let arrows = |pairs: &[(&str, &[&str])]| -> Arrows {
         pairs
             .iter()

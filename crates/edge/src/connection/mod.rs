@@ -1,6 +1,6 @@
 //! A WebSocket connection. Its task waits for the first event, takes in everything that has arrived, and flushes once.
 
-// In reading order: the stream, frames over it, the commands under way, timers, the task and its requests.
+// In reading order: the stream, frames over it, the commands under way, timers, the state, its requests, and the task.
 mod boundary;
 mod encryption;
 mod socket;
@@ -12,9 +12,13 @@ mod under_way;
 
 mod timers;
 
+mod awaited;
+mod state;
+
 mod requests;
-mod task;
 mod watching;
+
+mod task;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,10 +27,7 @@ use bytes::Bytes;
 use rustls::ServerConnection;
 use tokio::net::TcpStream;
 
-use self::{
-    frames::End,
-    task::{Connection, MoveToWatching},
-};
+use self::{frames::End, state::Connection, task::MoveToWatching};
 use crate::{
     caller::Caller,
     shared::{ConnectionPermit, Shared},

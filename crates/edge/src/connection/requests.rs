@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::{
     cart_queues::{CartQueues, QueuedChange},
     frames::End,
-    task::{Connection, FinishedQuery},
+    state::{Connection, FinishedQuery},
     under_way::{PendingCommand, Waiter},
 };
 use crate::{

@@ -8,62 +8,16 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use boxoffice_feeds::{NoFeed, View, Watching};
-use boxoffice_wire::{
-    FailKind, Op, Rejection,
-    call::Since,
-    encode,
-    reply::{CountsWatching, SessionFeed},
-};
+use boxoffice_wire::{FailKind, Op, Rejection, call::Since, encode, reply::CountsWatching};
 use smol_str::format_smolstr;
 use tokio::time::Instant;
 
-use super::{frames::End, task::Connection};
+use super::{
+    awaited::{List, Watch},
+    frames::End,
+    state::Connection,
+};
 use crate::metrics::Ended;
-
-/// Watches that wait for another node.
-#[derive(Default)]
-pub(super) struct Awaited {
-    watches: BTreeMap<u64, Watch>,
-    lists: BTreeMap<u64, List>,
-    next_tag: u64,
-}
-
-/// A watch that waits.
-enum Watch {
-    /// A request of the client.
-    Request { id: u64, entity: Entity, at: Instant },
-    /// A session of a list.
-    Listed { list: u64, place: usize, session: Id },
-}
-
-/// A watch of the counts of several sessions.
-struct List {
-    id: u64,
-    at: Instant,
-    /// How many sessions wait.
-    awaited: usize,
-    /// The results, by the session's place in the list.
-    feeds: BTreeMap<usize, SessionFeed>,
-    missing: BTreeMap<usize, Id>,
-    unreachable: BTreeMap<usize, Id>,
-}
-
-impl Awaited {
-    fn tag(&mut self) -> u64 {
-        self.next_tag += 1;
-        self.next_tag
-    }
-}
-
-impl List {
-    fn ended(&mut self, place: usize, session: Id, outcome: Result<u64, NoFeed>) {
-        match outcome {
-            Ok(feed) => _ = self.feeds.insert(place, SessionFeed { session, feed }),
-            Err(NoFeed::NotFound) => _ = self.missing.insert(place, session),
-            Err(NoFeed::Unreachable | NoFeed::Pending) => _ = self.unreachable.insert(place, session),
-        }
-    }
-}
 
 impl Connection {
     /// Begins a watch of an entity.
