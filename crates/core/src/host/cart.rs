@@ -266,7 +266,7 @@ impl<R> CartHost<R> {
                 return;
             }
         };
-        adding::answer_all(stage, checkout.waiting, Err(refusal));
+        parts::answer_all(stage, checkout.waiting, Err(refusal));
     }
 
     /// Begins or decides a checkout when nothing is under way any more, or it has waited long enough.
@@ -287,7 +287,7 @@ impl<R> CartHost<R> {
             }
         };
         match decided {
-            Err(refusal) => adding::answer_all(stage, waiting, Err(refusal)),
+            Err(refusal) => parts::answer_all(stage, waiting, Err(refusal)),
             Ok(event) => {
                 // Changes that are still under way are too late.
                 let begun = matches!(event, CartEvent::CheckoutBegun { .. });
@@ -335,7 +335,7 @@ impl<R> CartHost<R> {
         let version = stage.entity.cart().and_then(Cart::decided).expect("a done cart was decided");
         let outcome = self.checked_out(stage.entity, !sold);
         if version > stage.turn.known {
-            return adding::answer_all(stage, settling.waiting, outcome);
+            return parts::answer_all(stage, settling.waiting, outcome);
         }
         for from in settling.waiting {
             push_exact(&mut stage.turn.now, Effect::Answer { to: from, outcome: outcome.clone() });
@@ -472,7 +472,7 @@ impl<R> CartHost<R> {
         };
         self.drop_pending(stage, &refusal);
         if let Some(checkout) = self.checkout.take() {
-            adding::answer_all(stage, checkout.waiting, Err(refusal));
+            parts::answer_all(stage, checkout.waiting, Err(refusal));
         }
     }
 
@@ -480,10 +480,10 @@ impl<R> CartHost<R> {
     fn drop_pending(&mut self, stage: &mut Stage<'_, R>, refusal: &Refusal) {
         for adding in core::mem::take(&mut self.adding) {
             self.undo(stage, &adding.parts);
-            adding::answer_all(stage, adding.waiting, Err(refusal.clone()));
+            parts::answer_all(stage, adding.waiting, Err(refusal.clone()));
         }
         for queued in core::mem::take(&mut self.queued) {
-            adding::answer_all(stage, queued.waiting, Err(refusal.clone()));
+            parts::answer_all(stage, queued.waiting, Err(refusal.clone()));
         }
     }
 

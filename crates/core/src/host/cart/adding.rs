@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{
     CartHost, changed,
-    parts::{AskState, FIRST_REVISION, Part, Parts},
+    parts::{AskState, FIRST_REVISION, Part, Parts, answer_all, granted_line, one_refusal},
     paying::PendingCheckout,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     host::Stage,
     id::{Entity, HoldId, Id, Request},
     portion::Content,
-    refusal::{LineRefusal, Refusal},
+    refusal::Refusal,
     seat::SeatSet,
 };
 
@@ -427,26 +427,6 @@ fn all_parts<'a, R>(
     adding.iter_mut().map(|adding| &mut adding.parts).chain(reserving)
 }
 
-/// A part that was granted, as the cart decides on it.
-pub(super) fn granted_line(part: &Part) -> Option<GrantedLine<'_>> {
-    let AskState::Granted(granted) = &part.main else { return None };
-    let quota = part.quota.as_ref().map(|quota| quota.claim.clone());
-    let believed_until = part.believed_until;
-    Some(GrantedLine { entity: &part.entity, granted, line: part.line, quota, believed_until })
-}
-
-/// The refusal of a request with this number of lines.
-pub(super) fn one_refusal(mut refusals: Vec<(u16, Refusal)>, lines: usize) -> Option<Refusal> {
-    match refusals.len() {
-        0 => None,
-        1 if lines == 1 => Some(refusals.remove(0).1),
-        _ => {
-            let line = |(line, refusal): (u16, Refusal)| LineRefusal { line, refusal };
-            Some(Refusal::Lines(refusals.into_iter().map(line).collect()))
-        }
-    }
-}
-
 /// The part that makes a line grow to `quantity`.
 fn growing(
     cart: &Cart,
@@ -483,13 +463,4 @@ fn growing(
 
 fn too_many() -> Refusal {
     Refusal::BadRequest(format_smolstr!("{ADDING_MAX} changes of this cart are under way; wait for one of them"))
-}
-
-pub(super) fn answer_all<R>(stage: &mut Stage<'_, R>, mut waiting: Vec<R>, outcome: Outcome) {
-    // Most answers have one receiver and need no copy.
-    let Some(last) = waiting.pop() else { return };
-    for from in waiting {
-        stage.turn.answer(from, outcome.clone());
-    }
-    stage.turn.answer(last, outcome);
 }

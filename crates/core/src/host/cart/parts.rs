@@ -3,14 +3,15 @@
 use alloc::vec::Vec;
 
 use crate::{
+    answer::Outcome,
     ask::{Ask, Granted},
-    cart::{Cart, REVISION_MAX},
+    cart::{Cart, GrantedLine, REVISION_MAX},
     command::Want,
     event::QuotaClaim,
-    host::{Effect, Turn},
+    host::{Effect, Stage, Turn},
     id::{Entity, HoldId, Id},
     push_exact::push_exact,
-    refusal::Refusal,
+    refusal::{LineRefusal, Refusal},
     time::Timestamp,
 };
 
@@ -337,4 +338,33 @@ impl Granted {
     fn quantity(&self) -> u32 {
         self.content.as_ref().map_or(0, crate::portion::Content::quantity)
     }
+}
+
+/// A part that was granted, as the cart decides on it.
+pub(super) fn granted_line(part: &Part) -> Option<GrantedLine<'_>> {
+    let AskState::Granted(granted) = &part.main else { return None };
+    let quota = part.quota.as_ref().map(|quota| quota.claim.clone());
+    let believed_until = part.believed_until;
+    Some(GrantedLine { entity: &part.entity, granted, line: part.line, quota, believed_until })
+}
+
+/// The refusal of a request with this number of lines.
+pub(super) fn one_refusal(mut refusals: Vec<(u16, Refusal)>, lines: usize) -> Option<Refusal> {
+    match refusals.len() {
+        0 => None,
+        1 if lines == 1 => Some(refusals.remove(0).1),
+        _ => {
+            let line = |(line, refusal): (u16, Refusal)| LineRefusal { line, refusal };
+            Some(Refusal::Lines(refusals.into_iter().map(line).collect()))
+        }
+    }
+}
+
+pub(super) fn answer_all<R>(stage: &mut Stage<'_, R>, mut waiting: Vec<R>, outcome: Outcome) {
+    // Most answers have one receiver and need no copy.
+    let Some(last) = waiting.pop() else { return };
+    for from in waiting {
+        stage.turn.answer(from, outcome.clone());
+    }
+    stage.turn.answer(last, outcome);
 }

@@ -7,8 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{
     CartHost,
-    adding::{answer_all, granted_line, one_refusal},
-    parts::{Part, Parts},
+    parts::{Part, Parts, answer_all, granted_line, one_refusal},
 };
 use crate::{
     cart::Cart,
