@@ -1,12 +1,6 @@
 //! Creates what a run sells: venues, halls, sessions, products and resources. It sends batches, several at a time.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use boxoffice_client::{
     AdminToken, Area, BatchCommand, Client, Currency, HoldPolicy, Id, Layout, Limits, Money, NewSession,
@@ -317,33 +311,12 @@ async fn send_all(
     progress: &Progress,
 ) -> Result<(), LoadError> {
     progress.begin(what, commands.len() as u64);
-    let batches: Arc<Vec<Vec<BatchCommand>>> = Arc::new(commands.chunks(batch).map(<[_]>::to_vec).collect());
-    let next = Arc::new(AtomicUsize::new(0));
-    let failed: Arc<Mutex<Option<String>>> = Arc::default();
-    let mut workers = Vec::new();
-    for worker in 0..(connections.clients().len() * BATCHES_UNDER_WAY).min(batches.len()) {
-        let client = connections.clients()[worker % connections.clients().len()].with_deadline(BATCH_LIMIT);
-        let (batches, next, failed, progress) = (batches.clone(), next.clone(), failed.clone(), progress.clone());
-        workers.push(tokio::spawn(async move {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(commands) = batches.get(number) else { return };
-                if let Err(why) = send_batch(&client, commands).await {
-                    next.store(batches.len(), Ordering::Relaxed);
-                    failed.lock().expect("no thread panics while it holds the lock").get_or_insert(why);
-                    return;
-                }
-                progress.add(commands.len() as u64);
-            }
-        }));
-    }
-    for worker in workers {
-        worker.await.map_err(|error| LoadError::Setup { what, why: error.to_string() })?;
-    }
-    match failed.lock().expect("no thread panics while it holds the lock").take() {
-        Some(why) => Err(LoadError::Setup { what, why }),
-        None => Ok(()),
-    }
+    let sent = connections.for_each(commands.chunks(batch), BATCHES_UNDER_WAY, async |client, commands| {
+        send_batch(&client.with_deadline(BATCH_LIMIT), commands).await?;
+        progress.add(commands.len() as u64);
+        Ok(())
+    });
+    sent.await.map_err(|why| LoadError::Setup { what, why })
 }
 
 /// Sends one batch, and sends its failed items again.
