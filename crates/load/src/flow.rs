@@ -9,7 +9,7 @@ mod shards;
 
 use std::sync::Arc;
 
-use boxoffice_client::{At, Cart, Client, Entity, Error, Reply};
+use boxoffice_client::{At, Cart, Client, Entity, Error};
 use boxoffice_core::id::Id;
 use boxoffice_wire::reply::No;
 use boxoffice_workload::{
@@ -75,9 +75,12 @@ impl Flow {
     }
 
     /// Records the cart's version in an answer.
-    fn note_version<T>(&mut self, reply: &Reply<T>) {
-        let cart = reply.at.iter().find(|at| at.entity == Entity::Cart(self.record.cart));
-        self.record.versions.extend(cart.map(|at| at.version));
+    pub(crate) fn note_version(&mut self, at: &[At]) {
+        self.record.versions.extend(self.cart_version(at));
+    }
+
+    fn cart_version(&self, at: &[At]) -> Option<u64> {
+        at.iter().find(|at| at.entity == Entity::Cart(self.record.cart)).map(|at| at.version)
     }
 }
 
