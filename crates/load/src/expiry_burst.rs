@@ -194,7 +194,7 @@ impl ObservedExpiries {
         let first_us = first_ms.saturating_sub(started_at_ms) * 1_000;
         let meanwhile = flows.iter().filter(|flow| flow.outcome == FlowOutcome::Done);
         let meanwhile = meanwhile.filter(|flow| flow.ended_us >= first_us && flow.intended_us <= self.over_us);
-        let mut buying_us: Vec<u64> = meanwhile.map(|flow| flow.ended_us.saturating_sub(flow.intended_us)).collect();
+        let mut buying_us: Vec<u64> = meanwhile.map(Flow::latency_us).collect();
         ExpiryBurst {
             carts: opened.carts.len() as u64,
             opened_s: opened.opened_s,

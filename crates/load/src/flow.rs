@@ -74,6 +74,11 @@ impl Flow {
         Flow { outcome: FlowOutcome::Failed(why.into()), ..Flow::new(intended_us, context.now_us(), record) }
     }
 
+    /// The time from the intended start to the end.
+    pub(crate) fn latency_us(&self) -> u64 {
+        self.ended_us.saturating_sub(self.intended_us)
+    }
+
     /// Records the cart's version in an answer.
     pub(crate) fn note_version(&mut self, at: &[At]) {
         self.record.versions.extend(self.cart_version(at));
