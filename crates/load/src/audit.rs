@@ -3,16 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
     time::{Duration, Instant},
 };
 
 use boxoffice_client::{
-    BookingView, CartAudit, CartId, Client, CustomerAudit, Error, Id, NodeAudit, PlaceStatus, ResourceAudit,
-    ResourceBookings, SessionAudit, Timestamp,
+    BookingView, CartAudit, CartId, Client, CustomerAudit, Error, Id, NodeAudit, PlaceStatus, Reply, ResourceAudit,
+    ResourceBookings, Timestamp,
 };
 use boxoffice_wire::cluster::node_of;
 use boxoffice_workload::{
@@ -201,50 +197,33 @@ impl OtherEntities {
         progress: &Progress,
         audited: &mut AuditedState,
     ) -> Result<(), LoadError> {
-        let name = goods.clone();
-        let ask = move |client: Client, number: u32| {
-            let id = name.product_id(number);
-            async move { retry(|| client.audit_product(&id)).await.map(|reply| reply.value) }
+        let audit_product = async |client: &Client, number| {
+            let id = goods.product_id(number);
+            retry(|| client.audit_product(&id)).await.map(|reply| reply.value)
         };
-        audited.products = fetch_concurrently(connections, &self.products, ask, progress).await?.into_iter().collect();
-        let name = goods.clone();
-        let ask = move |client: Client, number: u32| {
-            let id = name.arena_id(number);
-            async move { retry(|| client.audit_session(&id)).await.map(|reply| reply.value) }
+        audited.products = fetch_concurrently(connections, &self.products, audit_product, progress).await?;
+        let audit_arena = async |client: &Client, number| {
+            let id = goods.arena_id(number);
+            retry(|| client.audit_session(&id)).await.map(|reply| reply.value)
         };
-        audited.arenas = fetch_concurrently(connections, &self.arenas, ask, progress).await?.into_iter().collect();
-        let name = goods.clone();
-        let ask = move |client: Client, number: u32| {
-            let id = name.resource_id(number);
-            async move { resource(&client, &id, calendar).await }
-        };
-        audited.resources =
-            fetch_concurrently(connections, &self.resources, ask, progress).await?.into_iter().collect();
-        let name = goods.clone();
-        let ask = move |client: Client, number: u32| {
-            let id = name.customer_id(number);
-            async move {
-                match retry(|| client.audit_customer(&id)).await {
-                    Ok(reply) => Ok(Some(reply.value)),
-                    // A customer without a purchase is not known.
-                    Err(error) if error.refusal().is_some_and(|no| no.code == NOT_FOUND) => Ok(None),
-                    Err(error) => Err(error),
-                }
-            }
-        };
-        let customers = fetch_concurrently(connections, &self.customers, ask, progress).await?;
-        for (number, audit) in customers {
+        audited.arenas = fetch_concurrently(connections, &self.arenas, audit_arena, progress).await?;
+        let audit_resource =
+            async |client: &Client, number| resource(client, &goods.resource_id(number), calendar).await;
+        audited.resources = fetch_concurrently(connections, &self.resources, audit_resource, progress).await?;
+        let audit_customer = async |client: &Client, number| {
             let id = goods.customer_id(number);
-            let empty = || CustomerAudit {
+            let audit = unless_not_found(retry(|| client.audit_customer(&id)).await)?;
+            // A customer without a purchase is not known.
+            Ok(audit.unwrap_or_else(|| CustomerAudit {
                 customer: id,
                 quotas: Vec::new(),
                 holds: Vec::new(),
                 sales: Vec::new(),
                 purchases: Vec::new(),
                 violations: Vec::new(),
-            };
-            audited.customers.insert(number, audit.unwrap_or_else(empty));
-        }
+            }))
+        };
+        audited.customers = fetch_concurrently(connections, &self.customers, audit_customer, progress).await?;
         Ok(())
     }
 }
@@ -428,25 +407,18 @@ async fn audit_once(
 ) -> Result<Pass, LoadError> {
     let AuditInput { house, goods, history, test_gateway, calendar } = input;
     let Sample { sessions, carts, others } = sample;
-    let names = house.clone();
-    let audit_session = move |client: Client, number: u32| {
-        let id = names.session_id(number);
-        async move { retry(|| client.audit_session(&id)).await.map(|reply| reply.value) }
+    let audit_session = async |client: &Client, number| {
+        let id = house.session_id(number);
+        retry(|| client.audit_session(&id)).await.map(|reply| reply.value)
     };
-    let audits: Vec<(u32, SessionAudit)> = fetch_concurrently(connections, sessions, audit_session, progress).await?;
-    let audit_cart = |client: Client, id: CartId| async move {
-        match retry(|| client.audit_cart(id)).await {
-            Ok(reply) => Ok(Some(reply.value)),
-            Err(error) if error.refusal().is_some_and(|no| no.code == NOT_FOUND) => Ok(None),
-            Err(error) => Err(error),
-        }
-    };
+    let sessions = fetch_concurrently(connections, sessions, audit_session, progress).await?;
+    let audit_cart = async |client: &Client, id| unless_not_found(retry(|| client.audit_cart(id)).await);
     let ids: Vec<CartId> = carts.iter().map(|cart| cart.cart).collect();
     let found: BTreeMap<CartId, Option<CartAudit>> =
-        fetch_concurrently(connections, &ids, audit_cart, progress).await?.into_iter().collect();
+        fetch_concurrently(connections, &ids, audit_cart, progress).await?;
 
     let mut audited = AuditedState {
-        sessions: audits.into_iter().collect(),
+        sessions,
         carts: found.values().flatten().cloned().collect(),
         charges: test_gateway.map(TestGateway::charges),
         ..AuditedState::default()
@@ -487,40 +459,27 @@ fn sample_evenly<T>(all: Vec<T>, most: usize) -> Vec<T> {
 }
 
 /// Fetches an answer for each key, several at a time on each connection.
-async fn fetch_concurrently<K, T, F>(
+async fn fetch_concurrently<K: Copy + Ord, T>(
     connections: &ConnectionPool,
     keys: &[K],
-    ask: impl Fn(Client, K) -> F + Clone + Send + 'static,
+    ask: impl AsyncFn(&Client, K) -> Result<T, Error>,
     progress: &Progress,
-) -> Result<Vec<(K, T)>, LoadError>
-where
-    K: Copy + Send + Sync + 'static,
-    T: Send + 'static,
-    F: Future<Output = Result<T, Error>> + Send,
-{
-    let keys: Arc<[K]> = keys.into();
-    let next = Arc::new(AtomicUsize::new(0));
-    let answers: Arc<Mutex<Vec<(K, T)>>> = Arc::default();
-    let mut workers = Vec::new();
-    for worker in 0..(connections.clients().len() * UNDER_WAY).min(keys.len()) {
-        let client = connections.clients()[worker % connections.clients().len()].clone();
-        let (keys, next, answers, ask) = (keys.clone(), next.clone(), answers.clone(), ask.clone());
-        let progress = progress.clone();
-        workers.push(tokio::spawn(async move {
-            while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let answer = ask(client.clone(), key).await?;
-                answers.lock().expect("no thread panics while it holds the lock").push((key, answer));
-                progress.add(1);
-            }
-            Ok(())
-        }));
+) -> Result<BTreeMap<K, T>, LoadError> {
+    let answers = connections.for_each(keys.iter().copied(), UNDER_WAY, async |client, key| {
+        let answer = ask(client, key).await?;
+        progress.add(1);
+        Ok((key, answer))
+    });
+    answers.await.map_err(|error| LoadError::Query { what: "an audit", error })
+}
+
+/// The value of an answer. `None` if the server does not know what was asked for.
+fn unless_not_found<T>(answer: Result<Reply<T>, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(reply) => Ok(Some(reply.value)),
+        Err(error) if error.refusal().is_some_and(|no| no.code == NOT_FOUND) => Ok(None),
+        Err(error) => Err(error),
     }
-    for worker in workers {
-        let asked = worker.await.map_err(|_| LoadError::Internal("an audit's task panicked"))?;
-        asked.map_err(|error| LoadError::Query { what: "an audit", error })?;
-    }
-    let mut answers = answers.lock().expect("no thread panics while it holds the lock");
-    Ok(std::mem::take(&mut *answers))
 }
 
 /// Repeats a request that fails. A refusal is an answer and ends the repetition.

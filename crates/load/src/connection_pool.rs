@@ -10,6 +10,7 @@ use std::{
 };
 
 use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, RetryCounts};
+use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::{LoadError, report::Server, scenario::ConnectSpec};
 
@@ -68,9 +69,16 @@ impl ConnectionPool {
         &self.clients[self.next.fetch_add(1, Ordering::Relaxed) % self.clients.len()]
     }
 
-    /// All connections.
-    pub(crate) fn clients(&self) -> &[Client] {
-        &self.clients
+    /// Makes a request for each key, `under_way` at a time on each connection. Returns the answers, in any order, or the
+    /// first error.
+    pub(crate) async fn for_each<K, T, E, Answers: Default + Extend<T>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        under_way: usize,
+        ask: impl AsyncFn(&Client, K) -> Result<T, E>,
+    ) -> Result<Answers, E> {
+        let asked = self.clients.iter().cycle().zip(keys).map(|(client, key)| ask(client, key));
+        stream::iter(asked).buffer_unordered(under_way * self.clients.len()).try_collect().await
     }
 
     /// The addresses of the nodes.

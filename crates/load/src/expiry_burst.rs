@@ -1,13 +1,7 @@
 //! An expiry burst: carts with one unit each that their clients abandon, with deadlines close together. The generator
 //! observes when each hold becomes free again.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use boxoffice_client::{Cart, Client, Timestamp};
 use boxoffice_workload::{
@@ -53,7 +47,7 @@ pub(crate) struct OpenedCarts {
 /// Opens all carts with deadlines within the window, and waits until the other flows are to start.
 pub(crate) async fn open_carts(
     connections: &ConnectionPool,
-    context: &Arc<RunContext>,
+    context: &RunContext,
     spec: &ExpiryBurstSpec,
     progress: &Progress,
 ) -> Result<OpenedCarts, LoadError> {
@@ -64,27 +58,20 @@ pub(crate) async fn open_carts(
     let first_ms = server_now() + spec.lead_ms;
     progress.begin("carts", spec.carts.into());
 
-    let next = Arc::new(AtomicU32::new(0));
-    let carts: Arc<Mutex<Vec<CartRecord>>> = Arc::default();
-    let mut workers = Vec::new();
-    for worker in 0..connections.clients().len() * UNDER_WAY {
-        let worker = CartOpener {
-            client: connections.clients()[worker % connections.clients().len()].clone(),
-            context: context.clone(),
-            spec: spec.clone(),
-            offset_ms,
-            first_ms,
-            next: next.clone(),
-            carts: carts.clone(),
-            progress: progress.clone(),
-        };
-        workers.push(tokio::spawn(worker.run()));
-    }
-    for worker in workers {
-        let done = worker.await.map_err(|_| LoadError::Internal("a task of the expiry burst panicked"))?;
-        done.map_err(|why| LoadError::Setup { what: "expiry burst", why })?;
-    }
-    let carts = std::mem::take(&mut *carts.lock().expect("no thread panics while it holds the lock"));
+    let carts = connections.for_each(0..spec.carts, UNDER_WAY, async |client, index| {
+        let deadline_ms = first_ms + u64::from(index) * spec.window_ms / u64::from(spec.carts);
+        let left_ms = deadline_ms.saturating_sub(server_now());
+        if left_ms == 0 {
+            return Err(format!(
+                "only {index} of {} carts were open at the first deadline; raise storm.lead_ms",
+                spec.carts
+            ));
+        }
+        let record = open_one(client, context, spec, index, left_ms).await?;
+        progress.add(1);
+        Ok(record)
+    });
+    let carts: Vec<CartRecord> = carts.await.map_err(|why| LoadError::Setup { what: "expiry burst", why })?;
     let mut opened = OpenedCarts {
         deadlines: vec![Vec::new(); spec.products as usize],
         opened_s: begun.elapsed().as_secs_f64(),
@@ -97,43 +84,6 @@ pub(crate) async fn open_carts(
     let start_ms = opened.first_ms.saturating_sub(spec.before_ms);
     tokio::time::sleep(Duration::from_millis(start_ms.saturating_sub(server_now()))).await;
     Ok(opened)
-}
-
-/// One of the tasks that open carts.
-struct CartOpener {
-    client: Client,
-    context: Arc<RunContext>,
-    spec: ExpiryBurstSpec,
-    offset_ms: i64,
-    /// The first deadline, by the server's clock.
-    first_ms: u64,
-    /// The next cart to open.
-    next: Arc<AtomicU32>,
-    carts: Arc<Mutex<Vec<CartRecord>>>,
-    progress: Progress,
-}
-
-impl CartOpener {
-    async fn run(self) -> Result<(), String> {
-        let CartOpener { client, context, spec, offset_ms, first_ms, next, carts, progress } = self;
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= spec.carts {
-                return Ok(());
-            }
-            let deadline_ms = first_ms + u64::from(index) * spec.window_ms / u64::from(spec.carts);
-            let left_ms = deadline_ms.saturating_sub(now_ms().saturating_add_signed(offset_ms));
-            if left_ms == 0 {
-                return Err(format!(
-                    "only {index} of {} carts were open at the first deadline; raise storm.lead_ms",
-                    spec.carts
-                ));
-            }
-            let record = open_one(&client, &context, &spec, index, left_ms).await?;
-            carts.lock().expect("no thread panics while it holds the lock").push(record);
-            progress.add(1);
-        }
-    }
 }
 
 async fn open_one(
@@ -244,7 +194,7 @@ impl ObservedExpiries {
         let first_us = first_ms.saturating_sub(started_at_ms) * 1_000;
         let meanwhile = flows.iter().filter(|flow| flow.outcome == FlowOutcome::Done);
         let meanwhile = meanwhile.filter(|flow| flow.ended_us >= first_us && flow.intended_us <= self.over_us);
-        let mut buying_us: Vec<u64> = meanwhile.map(|flow| flow.ended_us.saturating_sub(flow.intended_us)).collect();
+        let mut buying_us: Vec<u64> = meanwhile.map(Flow::latency_us).collect();
         ExpiryBurst {
             carts: opened.carts.len() as u64,
             opened_s: opened.opened_s,

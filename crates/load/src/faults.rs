@@ -16,6 +16,7 @@ use crate::{
     LoadError,
     connection_pool::ConnectionPool,
     flow::{Flow, FlowOutcome, OUTCOME_UNKNOWN},
+    measure,
     node_controller::NodeController,
     report::{Added, Distribution, Kill, Latency, Outages},
     run_context::RunContext,
@@ -373,24 +374,13 @@ fn kill(killed: &KillRecord, times: &OutageTimes, context: &RunContext, flows: &
     let since = |us: Option<u64>| us.map(|us| us.saturating_sub(killed.at_us) as f64 / 1_000.0);
     // Flows that were under way at the kill count as well.
     let around_kill = |flow: &&Flow| flow.intended_us <= until_us && flow.ended_us >= killed.at_us;
-    let mut bought: Vec<u64> = flows
-        .iter()
-        .filter(around_kill)
-        .filter(|flow| flow.outcome == FlowOutcome::Done)
-        .map(|flow| flow.ended_us.saturating_sub(flow.intended_us))
-        .collect();
-    let (mut refused, mut failed, mut failed_elsewhere) = (0, BTreeMap::new(), 0);
-    for flow in flows.iter().filter(around_kill) {
-        match &flow.outcome {
-            FlowOutcome::Done | FlowOutcome::Abandoned => {}
-            FlowOutcome::Refused(_) => refused += 1,
-            FlowOutcome::Failed(why) => {
-                *failed.entry(why.to_string()).or_default() += 1;
-                let touched = flow.shards(context);
-                failed_elsewhere += u64::from(!touched.iter().any(|shard| killed.led.contains(shard)));
-            }
-        }
-    }
+    let around: Vec<&Flow> = flows.iter().filter(around_kill).collect();
+    let counts = measure::flows(around.len() as u64, around.iter().copied());
+    let bought = around.iter().filter(|flow| flow.outcome == FlowOutcome::Done);
+    let mut bought_us: Vec<u64> = bought.map(|flow| flow.latency_us()).collect();
+    let used_led = |flow: &Flow| flow.shards(context).iter().any(|shard| killed.led.contains(shard));
+    let failed = around.iter().filter(|flow| matches!(flow.outcome, FlowOutcome::Failed(_)));
+    let failed_elsewhere = failed.filter(|flow| !used_led(flow)).count() as u64;
     Kill {
         node: killed.node.clone(),
         at_s: killed.at_us as f64 / 1e6,
@@ -402,9 +392,9 @@ fn kill(killed: &KillRecord, times: &OutageTimes, context: &RunContext, flows: &
         whole_ms: since(killed.recovered_us),
         up_ms: since(killed.up_us),
         caught_up_ms: since(killed.caught_up_us),
-        around: Latency::of(&mut bought),
-        refused,
-        failed,
+        around: Latency::of(&mut bought_us),
+        refused: counts.refused_all(),
+        failed: counts.failed,
         failed_elsewhere,
         in_doubt: 0,
     }

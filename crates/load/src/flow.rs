@@ -9,7 +9,7 @@ mod shards;
 
 use std::sync::Arc;
 
-use boxoffice_client::{At, Cart, Client, Entity, Error, Reply};
+use boxoffice_client::{At, Cart, Client, Entity, Error};
 use boxoffice_core::id::Id;
 use boxoffice_wire::reply::No;
 use boxoffice_workload::{
@@ -74,10 +74,18 @@ impl Flow {
         Flow { outcome: FlowOutcome::Failed(why.into()), ..Flow::new(intended_us, context.now_us(), record) }
     }
 
+    /// The time from the intended start to the end.
+    pub(crate) fn latency_us(&self) -> u64 {
+        self.ended_us.saturating_sub(self.intended_us)
+    }
+
     /// Records the cart's version in an answer.
-    fn note_version<T>(&mut self, reply: &Reply<T>) {
-        let cart = reply.at.iter().find(|at| at.entity == Entity::Cart(self.record.cart));
-        self.record.versions.extend(cart.map(|at| at.version));
+    pub(crate) fn note_version(&mut self, at: &[At]) {
+        self.record.versions.extend(self.cart_version(at));
+    }
+
+    fn cart_version(&self, at: &[At]) -> Option<u64> {
+        at.iter().find(|at| at.entity == Entity::Cart(self.record.cart)).map(|at| at.version)
     }
 }
 

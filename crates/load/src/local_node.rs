@@ -209,13 +209,9 @@ fn spawn(program: &Path, args: &[String], log: Option<&Path>, admin_token: &str)
 impl Drop for LocalNode {
     fn drop(&mut self) {
         if self.is_running() {
-            self.request_stop();
-            let until = Instant::now() + STOP_LIMIT;
-            while self.is_running() && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+            // A process that does not stop in time is killed.
+            let _ = self.stop();
+            let _ = self.kill();
         }
         let _ = std::fs::remove_dir_all(&self.data_dir);
         for file in files_of(&self.data_dir) {

@@ -16,7 +16,7 @@ const SLICES: u64 = 100;
 const BARS: usize = 40;
 
 /// The outcomes of the flows.
-pub(crate) fn flows(offered: u64, ended: &[Flow]) -> Flows {
+pub(crate) fn flows<'a>(offered: u64, ended: impl IntoIterator<Item = &'a Flow>) -> Flows {
     let mut flows = Flows { offered, ..Flows::default() };
     for flow in ended {
         flows.retried += u64::from(flow.retried);
@@ -105,7 +105,7 @@ pub(crate) fn timeline(ended: &[Flow]) -> Vec<Slice> {
             FlowOutcome::Abandoned => slice.abandoned += 1,
             FlowOutcome::Failed(_) => slice.failed += 1,
         }
-        latencies_us.push(flow.ended_us.saturating_sub(flow.intended_us));
+        latencies_us.push(flow.latency_us());
     }
     // The last slice ends with the last flow, so that the rates at the end are true.
     if let Some((slice, _)) = slices.last_mut() {
@@ -132,7 +132,7 @@ fn slice_us(last_us: u64) -> u64 {
 /// The latencies of the flows that bought, in bars whose edges grow by a constant factor.
 pub(crate) fn histogram(ended: &[Flow]) -> Vec<Bar> {
     let bought = ended.iter().filter(|flow| flow.outcome == FlowOutcome::Done);
-    let us: Vec<u64> = bought.map(|flow| flow.ended_us.saturating_sub(flow.intended_us).max(1)).collect();
+    let us: Vec<u64> = bought.map(|flow| flow.latency_us().max(1)).collect();
     let (Some(&min), Some(&max)) = (us.iter().min(), us.iter().max()) else { return Vec::new() };
     let factor = (max as f64 / min as f64).powf(1.0 / BARS as f64).max(1.0001);
     let mut bars: Vec<Bar> = (0..BARS)

@@ -56,9 +56,7 @@ impl Progress {
         let mut last = Instant::now();
         loop {
             tokio::time::sleep(DRAW_EVERY).await;
-            let latencies = |flows: &[Flow]| -> Vec<u64> {
-                flows.iter().map(|flow| flow.ended_us.saturating_sub(flow.intended_us)).collect()
-            };
+            let latencies = |flows: &[Flow]| -> Vec<u64> { flows.iter().map(Flow::latency_us).collect() };
             let (all, mut latencies_us) = finished.since(shown, latencies);
             let rate = (all - shown) as f64 / last.elapsed().as_secs_f64();
             (shown, last) = (all, Instant::now());

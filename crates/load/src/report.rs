@@ -5,6 +5,7 @@ mod html;
 mod outages;
 mod overload;
 mod plot;
+mod sections;
 mod table;
 mod watchers;
 
@@ -21,7 +22,7 @@ use crate::{
 
 pub use outages::{Added, Distribution, Kill, Outages};
 pub use overload::{Overload, OverloadPhase, Readiness};
-pub use watchers::{Lag, Watchers};
+pub use watchers::Watchers;
 
 /// The version of the JSON. A file of another version cannot be a baseline.
 pub const FORMAT: u32 = 1;
@@ -279,8 +280,7 @@ impl Reads {
 
     /// One line for the human reports.
     fn summary(&self) -> String {
-        let each: Vec<String> = self.failed.iter().map(|(why, count)| format!("{why} {}", grouped(*count))).collect();
-        let failed = if each.is_empty() { "0".into() } else { each.join(", ") };
+        let failed = if self.failed.is_empty() { "0".into() } else { by_reason(&self.failed) };
         let latency = self.latency.map_or(String::new(), |latency| {
             let Percentiles { p50, p99, p99_9, .. } = latency.percentiles;
             format!("; from the intended start p50 {p50:.3}, p99 {p99:.3}, p99.9 {p99_9:.3} ms")
@@ -414,6 +414,17 @@ pub(crate) fn grouped(number: impl Into<i128>) -> String {
         text.push(digit);
     }
     if number < 0 { format!("−{text}") } else { text }
+}
+
+/// Counts with their reasons: `busy 1, unknown 2`.
+fn by_reason(counts: &BTreeMap<String, u64>) -> String {
+    let each: Vec<String> = counts.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
+    each.join(", ")
+}
+
+/// The same as an addition to their sum. Empty if there are none.
+fn by_reason_in_parentheses(counts: &BTreeMap<String, u64>) -> String {
+    if counts.is_empty() { String::new() } else { format!(" ({})", by_reason(counts)) }
 }
 
 /// Minor units as an amount of money: 1 250 000.00.

@@ -12,7 +12,7 @@ use crate::{
     flow::Flow,
     machine::{listening_pid, process_cpu},
     progress::Progress,
-    report::{Lag, Watchers},
+    report::{Distribution, Watchers},
     scenario::WatchersSpec,
     watcher_fleet::{ChangeTime, FleetCommand, FleetReply, FleetSpec, FleetStats, FleetStatus, WatcherFleet},
 };
@@ -131,9 +131,9 @@ impl RunWatchers {
             watchers.example = watchers.example.or(example);
         }
         let stats = self.stats(hold_times.requested).await?;
-        watchers.from_request = Lag::of(&stats.latencies);
+        watchers.from_request = Distribution::of_fleet(&stats.latencies);
         let stats = self.stats(hold_times.answered).await?;
-        watchers.from_answer = Lag::of(&stats.latencies);
+        watchers.from_answer = Distribution::of_fleet(&stats.latencies);
         watchers.add_stats(&stats);
         watchers.example = watchers.example.or(self.status().await?.first_error);
         Ok(watchers)

@@ -503,6 +503,10 @@ fn default_true() -> bool {
     true
 }
 
+fn default_one() -> u32 {
+    1
+}
+
 fn default_again_ms() -> u64 {
     2_500
 }

@@ -1,12 +1,6 @@
 //! Creates what a run sells: venues, halls, sessions, products and resources. It sends batches, several at a time.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use boxoffice_client::{
     AdminToken, Area, BatchCommand, Client, Currency, HoldPolicy, Id, Layout, Limits, Money, NewSession,
@@ -134,14 +128,8 @@ async fn create_arenas(
     progress: &Progress,
 ) -> Result<(), LoadError> {
     let place = Id::new(&format!("{}-arena", goods.prefix)).expect("a run's prefix is a valid id");
-    let details = VenueDetails {
-        name: "The arena".into(),
-        city: "Testville".into(),
-        position: None,
-        comments: "created by a load run".into(),
-    };
     send_all(connections, "titles", vec![put_title()], 1, progress).await?;
-    send_all(connections, "arena", vec![BatchCommand::venue_put(place.as_str(), &place, details)], 1, progress).await?;
+    send_all(connections, "arena", vec![put_venue(&place, "The arena".to_owned())], 1, progress).await?;
     let floor = Layout::new(Vec::new(), None);
     let floor = floor.map_err(|error| LoadError::Setup { what: "arena", why: error.to_string() })?;
     let hall = Id::new(&format!("{}-floor", goods.prefix)).expect("a run's prefix is a valid id");
@@ -149,27 +137,18 @@ async fn create_arenas(
     send_all(connections, "arena", vec![put], 1, progress).await?;
     let price = Money { amount: arena.price, currency };
     let session = |number: u32| {
-        let starts_at = now_ms + FIRST_START_MS + u64::from(number) * SESSION_MS;
         let area = |number: u32| Area {
             id: goods.area_id(number),
             name: format!("Area {number}").into(),
             capacity: arena.capacity,
             price,
         };
-        let id = goods.arena_id(number);
         let new = NewSession {
-            id: id.clone(),
-            hall: hall.clone(),
-            title: title_id(),
-            starts_at: Timestamp(starts_at),
-            ends_at: Timestamp(starts_at + SESSION_MS),
-            prices: Vec::new(),
             areas: (0..arena.areas).map(area).collect(),
             hold_ttl_ms: arena.hold_ttl_ms,
-            limits: Limits::default(),
-            comments: "".into(),
+            ..new_session(goods.arena_id(number), hall.clone(), now_ms, number)
         };
-        BatchCommand::session_create(id.as_str(), &place, new)
+        BatchCommand::session_create(new.id.clone().as_str(), &place, new)
     };
     send_all(connections, "arena", (0..arena.sessions).map(session).collect(), batch, progress).await
 }
@@ -225,7 +204,8 @@ pub(crate) async fn create_sessions(
         return Ok(());
     }
     let batch = terms.batch;
-    let venues = (0..house.venues_all()).map(|venue| put_venue(house, venue)).collect();
+    let name = |venue: u32| format!("Venue {venue} of {}", house.prefix);
+    let venues = (0..house.venues_all()).map(|venue| put_venue(&house.venue_id(venue), name(venue))).collect();
     send_all(connections, "venues", venues, batch, progress).await?;
 
     let category = Id::new("seat").expect("a valid id");
@@ -259,12 +239,14 @@ fn put_title() -> BatchCommand {
     BatchCommand::title_put("load-run", &title_id(), title)
 }
 
-fn put_venue(house: &House, venue: u32) -> BatchCommand {
-    let id = house.venue_id(venue);
-    let name = format!("Venue {venue} of {}", house.prefix).into();
-    let details =
-        VenueDetails { name, city: "Testville".into(), position: None, comments: "created by a load run".into() };
-    BatchCommand::venue_put(id.as_str(), &id, details)
+fn put_venue(id: &Id, name: String) -> BatchCommand {
+    let details = VenueDetails {
+        name: name.into(),
+        city: "Testville".into(),
+        position: None,
+        comments: "created by a load run".into(),
+    };
+    BatchCommand::venue_put(id.as_str(), id, details)
 }
 
 fn put_hall(house: &House, venue: u32, layout: &Arc<Layout>) -> BatchCommand {
@@ -291,21 +273,30 @@ fn layout(house: &House, category: &Id) -> Result<Arc<Layout>, LoadError> {
 
 fn create_session(house: &House, terms: &SessionDefaults, session: u32, category: &Id) -> BatchCommand {
     let venue = house.venue_of(session);
-    let id = house.session_id(session);
-    let starts_at = terms.now_ms + FIRST_START_MS + u64::from(house.index_in_venue(session)) * SESSION_MS;
+    let (id, place) = (house.session_id(session), house.index_in_venue(session));
     let new = NewSession {
-        id: id.clone(),
-        hall: house.hall_id(venue),
+        prices: vec![(category.clone(), terms.price)],
+        hold_ttl_ms: terms.hold_ttl_ms,
+        ..new_session(id, house.hall_id(venue), terms.now_ms, place)
+    };
+    BatchCommand::session_create(new.id.clone().as_str(), &house.venue_id(venue), new)
+}
+
+/// Session number `place` of a hall, without anything to sell.
+fn new_session(id: Id, hall: Id, now_ms: u64, place: u32) -> NewSession {
+    let starts_at = now_ms + FIRST_START_MS + u64::from(place) * SESSION_MS;
+    NewSession {
+        id,
+        hall,
         title: title_id(),
         starts_at: Timestamp(starts_at),
         ends_at: Timestamp(starts_at + SESSION_MS),
-        prices: vec![(category.clone(), terms.price)],
+        prices: Vec::new(),
         areas: Vec::new(),
-        hold_ttl_ms: terms.hold_ttl_ms,
+        hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
-    };
-    BatchCommand::session_create(id.as_str(), &house.venue_id(venue), new)
+    }
 }
 
 /// Sends all commands in batches of `batch` items until every command is done.
@@ -317,33 +308,12 @@ async fn send_all(
     progress: &Progress,
 ) -> Result<(), LoadError> {
     progress.begin(what, commands.len() as u64);
-    let batches: Arc<Vec<Vec<BatchCommand>>> = Arc::new(commands.chunks(batch).map(<[_]>::to_vec).collect());
-    let next = Arc::new(AtomicUsize::new(0));
-    let failed: Arc<Mutex<Option<String>>> = Arc::default();
-    let mut workers = Vec::new();
-    for worker in 0..(connections.clients().len() * BATCHES_UNDER_WAY).min(batches.len()) {
-        let client = connections.clients()[worker % connections.clients().len()].with_deadline(BATCH_LIMIT);
-        let (batches, next, failed, progress) = (batches.clone(), next.clone(), failed.clone(), progress.clone());
-        workers.push(tokio::spawn(async move {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(commands) = batches.get(number) else { return };
-                if let Err(why) = send_batch(&client, commands).await {
-                    next.store(batches.len(), Ordering::Relaxed);
-                    failed.lock().expect("no thread panics while it holds the lock").get_or_insert(why);
-                    return;
-                }
-                progress.add(commands.len() as u64);
-            }
-        }));
-    }
-    for worker in workers {
-        worker.await.map_err(|error| LoadError::Setup { what, why: error.to_string() })?;
-    }
-    match failed.lock().expect("no thread panics while it holds the lock").take() {
-        Some(why) => Err(LoadError::Setup { what, why }),
-        None => Ok(()),
-    }
+    let sent = connections.for_each(commands.chunks(batch), BATCHES_UNDER_WAY, async |client, commands| {
+        send_batch(&client.with_deadline(BATCH_LIMIT), commands).await?;
+        progress.add(commands.len() as u64);
+        Ok(())
+    });
+    sent.await.map_err(|why| LoadError::Setup { what, why })
 }
 
 /// Sends one batch, and sends its failed items again.

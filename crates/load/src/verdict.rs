@@ -3,29 +3,20 @@
 use boxoffice_workload::check::Breach;
 
 use crate::{
-    report::{Audit, Flows, Outages, Overload, Reads, Verdict, Watchers, grouped, money},
+    report::{Audit, Flows, Report, Verdict, Watchers, grouped, money},
     scenario::Expect,
 };
 
-/// Adds the problems of reads, watchers and nodes.
-pub(crate) fn add_background_problems(
-    reads: Option<&Reads>,
-    watchers: Option<&Watchers>,
-    outages: Option<&Outages>,
-    verdict: &mut Verdict,
-) {
-    if let Some(reads) = reads.filter(|reads| !reads.adds_up()) {
-        verdict.reasons.push(format!("{} reads were offered; some were dropped", grouped(reads.offered)));
+/// Adds the problems of what a run did besides its flows.
+pub(crate) fn add_other_problems(report: &mut Report) {
+    let reasons = &mut report.verdict.reasons;
+    if let Some(reads) = report.reads.as_ref().filter(|reads| !reads.adds_up()) {
+        reasons.push(format!("{} reads were offered; some were dropped", grouped(reads.offered)));
     }
-    verdict.reasons.extend(watchers.iter().flat_map(|watchers| watchers.problems()));
-    verdict.reasons.extend(outages.iter().flat_map(|outages| outages.problems.clone()));
-    verdict.passed = verdict.reasons.is_empty();
-}
-
-/// Adds the problems of a run under overload.
-pub(crate) fn add_overload_problems(overload: Option<&Overload>, verdict: &mut Verdict) {
-    verdict.reasons.extend(overload.iter().flat_map(|overload| overload.problems.clone()));
-    verdict.passed = verdict.reasons.is_empty();
+    reasons.extend(report.watchers.iter().flat_map(Watchers::problems));
+    reasons.extend(report.outages.iter().flat_map(|outages| outages.problems.clone()));
+    reasons.extend(report.overload.iter().flat_map(|overload| overload.problems.clone()));
+    report.verdict.passed = reasons.is_empty();
 }
 
 /// Judges a run. A flow that a kill left in doubt does not count as failed: its first attempt may still be granted, so

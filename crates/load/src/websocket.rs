@@ -1,13 +1,15 @@
-//! A WebSocket client for very many connections. It reads whole messages from bytes and writes masked frames.
+//! A WebSocket client for very many connections. It reads whole messages from bytes and writes masked frames, over
+//! sockets that do not block.
 //!
 //! Tungstenite reads the headers. Its connections are not used, because each has a buffer of its own and copies every
 //! message. All connections of a fleet read into one buffer and compare messages there.
 
 use std::{
     fmt::Display,
-    io::{self, Cursor},
+    io::{self, Cursor, Read, Write},
 };
 
+use mio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::frame::{
     FrameHeader,
     coding::{Control, Data, OpCode},
@@ -142,6 +144,35 @@ fn write(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8]) {
     let header = FrameHeader { opcode, mask: Some([0; 4]), ..FrameHeader::default() };
     header.format(payload.len() as u64, out).expect("writing to a vector cannot fail");
     out.extend_from_slice(payload);
+}
+
+/// Reads once. `None` if there is nothing to read.
+pub(crate) fn read_available(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    match stream.read(buffer) {
+        Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_not_ready(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes as much of `out` as the socket accepts, and removes that from it.
+pub(crate) fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> io::Result<()> {
+    let mut written = 0;
+    while written < out.len() {
+        match stream.write(&out[written..]) {
+            Ok(bytes) => written += bytes,
+            Err(error) if is_not_ready(&error) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    out.drain(..written);
+    Ok(())
+}
+
+/// Whether a socket has to wait. It may still be connecting.
+fn is_not_ready(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected)
 }
 
 #[cfg(test)]

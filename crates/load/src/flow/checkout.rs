@@ -24,7 +24,7 @@ pub(super) async fn check_out(context: &RunContext, cart: &Cart, flow: &mut Flow
     };
     let span = Span { called_us, returned_us: context.now_us() };
     if let Ok(reply) = &bought {
-        flow.note_version(reply);
+        flow.note_version(&reply.at);
     }
     let (outcome, end) = match &bought {
         Err(error) if is_pending(error) => (Outcome::Unknown, FlowOutcome::Failed("payment pending".into())),

@@ -24,7 +24,7 @@ pub(super) async fn buy_units(context: &RunContext, cart: &Cart, number: FlowNum
     if spec.concurrent {
         let mut answers = futures_util::future::join_all(adds).await;
         // The answers to concurrent requests arrive in any order.
-        answers.sort_by_key(|(_, answer)| answer.as_ref().ok().and_then(|reply| cart_version(flow, reply)));
+        answers.sort_by_key(|(_, answer)| answer.as_ref().ok().and_then(|reply| flow.cart_version(&reply.at)));
         for (record, answer) in answers {
             failed = note(flow, record, &answer).or(failed);
         }
@@ -154,14 +154,9 @@ fn note(flow: &mut Flow, record: GoodsHoldRecord, answer: &HoldResult) -> Option
     flow.record.goods_holds.push(record);
     match answer {
         Ok(reply) => {
-            flow.note_version(reply);
+            flow.note_version(&reply.at);
             None
         }
         Err(error) => Some(outcome_of(error)),
     }
-}
-
-fn cart_version(flow: &Flow, reply: &Reply<Held>) -> Option<u64> {
-    let cart = boxoffice_client::Entity::Cart(flow.record.cart);
-    reply.at.iter().find(|at| at.entity == cart).map(|at| at.version)
 }

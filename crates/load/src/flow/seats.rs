@@ -64,7 +64,7 @@ async fn hold(
         let held = cart.hold_seats(&session, choice.seats.as_slice().iter().copied()).await;
         let span = Span { called_us, returned_us: context.now_us() };
         if let Ok(reply) = &held {
-            flow.note_version(reply);
+            flow.note_version(&reply.at);
         }
         let outcome = hold_outcome(&held, &session);
         if held.is_ok() && spec.contend_percent > 0 && !context.run_seed.abandons(number, spec.abandon_percent) {
@@ -88,7 +88,7 @@ async fn open(context: &RunContext, cart: &Cart, flow: &mut Flow) -> Result<(), 
     flow.opened = Some(Span { called_us, returned_us: context.now_us() });
     match opened {
         Ok(reply) => {
-            flow.note_version(&reply);
+            flow.note_version(&reply.at);
             Ok(())
         }
         Err(error) => Err(outcome_of(&error)),

@@ -187,14 +187,14 @@ impl Buyers {
         };
         for _ in 0..due.min(BEGINS_A_POLL_MAX) {
             self.begun += 1;
-            self.stats.offered += 1;
+            self.stats.counts.offered += 1;
             let connection = self.next_connection;
             self.next_connection = (connection + 1) % self.connections.len();
             let obeys = !matches!(self.load_model, LoadModel::Open { obeys: false, .. });
             // A node that does not read gets no more requests. Its new purchases count as not sent.
             let gets_through = obeys || self.connections[connection].has_room();
             let Some(block) = gets_through.then(|| self.blocks.pop()).flatten() else {
-                self.stats.not_sent += 1;
+                self.stats.counts.not_sent += 1;
                 continue;
             };
             let id = self.add(block, connection, obeys, now_us);
@@ -279,7 +279,7 @@ impl Buyers {
             // The node itself reports that a request's deadline has passed. That report may be late.
             if purchase.is_sent && purchase.deadline_us + 2_000_000 <= now_us {
                 purchase.gave_up(true, now_us);
-                self.stats.unknown += 1;
+                self.stats.counts.unknown += 1;
                 self.connections[purchase.connection].under_way -= 1;
                 if purchase.step == Step::Hold && purchase.obeys {
                     self.connections[purchase.connection].limit.release();
@@ -334,13 +334,13 @@ impl Buyers {
                 }
             },
             Outcome::No(code, name) => {
-                *self.stats.other.entry(name.clone()).or_default() += 1;
+                *self.stats.counts.other.entry(name.clone()).or_default() += 1;
                 purchase.refused(code, &name, now_us);
                 self.finish(id, false);
             }
             Outcome::Busy(retry_after_ms) => {
                 self.stats.busy(called_us, now_us);
-                self.stats.checkouts_refused += u64::from(purchase.step == Step::Checkout);
+                self.stats.counts.checkouts_refused += u64::from(purchase.step == Step::Checkout);
                 let wait_ms = f64::from(retry_after_ms) * self.rng.random_range(0.5..1.5);
                 if is_paced {
                     connection.limit.on_busy(Duration::from_micros((wait_ms * 1e3) as u64), Instant::now());
@@ -356,8 +356,8 @@ impl Buyers {
                 }
             }
             Outcome::Failed(kind) => {
-                *self.stats.other.entry(kind.name().to_owned()).or_default() += 1;
-                self.stats.unknown += u64::from(kind.may_have_happened());
+                *self.stats.counts.other.entry(kind.name().to_owned()).or_default() += 1;
+                self.stats.counts.unknown += u64::from(kind.may_have_happened());
                 purchase.gave_up(kind.may_have_happened(), now_us);
                 self.finish(id, kind.may_have_happened());
             }

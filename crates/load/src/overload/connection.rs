@@ -13,7 +13,9 @@ use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 use mio::net::TcpStream;
 
 use super::purchase::PurchaseId;
-use crate::websocket::{FrameReader, Message, upgrade_answer, upgrade_request, write_binary, write_pong};
+use crate::websocket::{
+    FrameReader, Message, flush, read_available, upgrade_answer, upgrade_request, write_binary, write_pong,
+};
 
 /// How long a node may take to answer the upgrade.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
@@ -69,13 +71,7 @@ impl BuyerConnection {
 
     /// Reads everything that the socket has, and passes on every complete frame.
     pub(super) fn read(&mut self, buffer: &mut [u8], mut on_frame: impl FnMut(&[u8])) -> io::Result<()> {
-        loop {
-            let bytes = match self.stream.read(buffer) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            };
+        while let Some(bytes) = read_available(&mut self.stream, buffer)? {
             let out = &mut self.out;
             let mut is_closed = false;
             let read = self.frame_reader.read(&buffer[..bytes], |message| match message {
@@ -88,19 +84,11 @@ impl BuyerConnection {
                 return Err(io::Error::other("the node closed the connection"));
             }
         }
+        Ok(())
     }
 
     /// Writes as much as the socket accepts.
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        let mut written = 0;
-        while written < self.out.len() {
-            match self.stream.write(&self.out[written..]) {
-                Ok(bytes) => written += bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        self.out.drain(..written);
-        Ok(())
+        flush(&mut self.stream, &mut self.out)
     }
 }

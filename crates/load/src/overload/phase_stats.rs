@@ -1,7 +1,5 @@
 //! The statistics of one phase.
 
-use std::collections::BTreeMap;
-
 use crate::report::{OverloadPhase, Percentiles};
 
 /// The length of the slices in which refusals and latencies are examined, in microseconds.
@@ -17,19 +15,12 @@ const CALM_US: u32 = 100_000;
 #[derive(Default)]
 pub(super) struct PhaseStats {
     pub(super) began_us: u64,
-    pub(super) offered: u64,
-    pub(super) bought: u64,
-    pub(super) refused: u64,
-    pub(super) checkouts_refused: u64,
-    pub(super) unknown: u64,
-    /// Purchases that were not sent because the node did not read.
-    pub(super) not_sent: u64,
+    /// The counts of the report. Its other figures are not known yet.
+    pub(super) counts: OverloadPhase,
     /// Times of the answers to admitted holds, each with its latency. In microseconds.
     holds: Vec<(u64, u32)>,
     checkouts: Vec<(u64, u32)>,
     refusals: Vec<(u64, u32)>,
-    /// Other refusals and failures, by name.
-    pub(super) other: BTreeMap<String, u64>,
 }
 
 impl PhaseStats {
@@ -42,12 +33,12 @@ impl PhaseStats {
     }
 
     pub(super) fn checked_out(&mut self, called_us: u64, now_us: u64) {
-        self.bought += 1;
+        self.counts.bought += 1;
         self.checkouts.push((now_us, short(now_us - called_us)));
     }
 
     pub(super) fn busy(&mut self, called_us: u64, now_us: u64) {
-        self.refused += 1;
+        self.counts.refused += 1;
         self.refusals.push((now_us, short(now_us - called_us)));
     }
 
@@ -64,20 +55,13 @@ impl PhaseStats {
         OverloadPhase {
             name: name.to_owned(),
             seconds: took_s,
-            offered: self.offered,
-            bought: self.bought,
-            goodput: self.bought as f64 / took_s,
-            refused: self.refused,
-            checkouts_refused: self.checkouts_refused,
-            unknown: self.unknown,
-            not_sent: self.not_sent,
-            other: self.other.clone(),
+            goodput: self.counts.bought as f64 / took_s,
             hold: percentiles(&self.holds, from_us),
             checkout: percentiles(&self.checkouts, from_us),
             refusal: percentiles(&self.refusals, from_us),
             cpu_s,
             memory,
-            ..OverloadPhase::default()
+            ..self.counts.clone()
         }
     }
 

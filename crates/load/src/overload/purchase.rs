@@ -1,7 +1,10 @@
 //! One purchase: a hold that opens the cart, then the checkout. It is recorded like every flow.
 
 use boxoffice_client::{At, Entity, OrderView, recorded};
-use boxoffice_core::{answer::Held, id::CartToken};
+use boxoffice_core::{
+    answer::Held,
+    id::{CartToken, Id},
+};
 use boxoffice_wire::{Encoding, Op, body, reply::request};
 use boxoffice_workload::{
     arrival::FlowNumber,
@@ -76,7 +79,6 @@ impl Purchase {
 
     /// Writes the next request. A repeat has the same request id.
     pub(super) fn write(&self, context: &RunContext, id: u64, now_us: u64, frame: &mut BytesMut) {
-        let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
         let left_ms = (self.deadline_us.saturating_sub(now_us) / 1_000).max(1);
         let (step, op) = match self.step {
             Step::Hold => ('h', Op::CartHoldSeats),
@@ -89,7 +91,7 @@ impl Purchase {
                     token: self.token,
                     cart: None,
                     customer: None,
-                    session: picker.house().session_id(self.choice.session),
+                    session: self.session_id(context),
                     seats: self.choice.seats.as_slice().to_vec(),
                     best_effort: false,
                 };
@@ -111,20 +113,16 @@ impl Purchase {
 
     /// The hold was granted.
     pub(super) fn held(&mut self, context: &RunContext, held: &Held, at: &[At], now_us: u64) {
-        self.note_version(at);
-        let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
-        let session = picker.house().session_id(self.choice.session);
-        self.note_hold(Outcome::Granted(held_seats(held, at, &session)), now_us);
+        self.flow.note_version(at);
+        self.note_hold(Outcome::Granted(held_seats(held, at, &self.session_id(context))), now_us);
         self.step = Step::Checkout;
     }
 
     /// The checkout was granted.
     pub(super) fn bought(&mut self, context: &RunContext, view: &OrderView, at: &[At], now_us: u64) {
-        self.note_version(at);
-        let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
-        let session = self.choice.session;
-        let version = version_of(at, &picker.house().session_id(session));
-        let sold = version.map(|version| (session, version)).into_iter().collect();
+        self.flow.note_version(at);
+        let version = version_of(at, &self.session_id(context));
+        let sold = version.map(|version| (self.choice.session, version)).into_iter().collect();
         let order = &view.order;
         self.note_checkout(Outcome::Granted(Bought { order: order.id, total: order.total.amount, sold }), now_us);
         self.end(FlowOutcome::Done, now_us);
@@ -161,9 +159,9 @@ impl Purchase {
         self.flow.record.checkout = Some(CheckoutRecord { span, outcome });
     }
 
-    fn note_version(&mut self, at: &[At]) {
-        let cart = Entity::Cart(self.flow.record.cart);
-        self.flow.record.versions.extend(at.iter().find(|at| at.entity == cart).map(|at| at.version));
+    fn session_id(&self, context: &RunContext) -> Id {
+        let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
+        picker.house().session_id(self.choice.session)
     }
 
     fn end(&mut self, end: FlowOutcome, now_us: u64) {

@@ -3,12 +3,12 @@
 //! The program contains this page, so it is written without a template engine or a chart library, which would lengthen
 //! every build by more than the code here.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use super::{
-    Latency, Report, grouped, money,
+    Report, Slice,
     plot::{self, Line},
-    table::{change_percent, mebibytes},
+    sections::{Figure, flow_latencies, origin, outcomes, rates, sections},
 };
 
 const STYLE: &str = "
@@ -51,86 +51,48 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     let verdict = &report.verdict;
     let (class, word) = if verdict.passed { ("verdict", "Passed") } else { ("verdict failed", "Failed") };
     write!(out, "<div class=\"{class}\"><strong>{word}.</strong> {}", escaped(&verdict.line))?;
-    if !verdict.reasons.is_empty() {
-        list(out, &verdict.reasons)?;
-    }
+    list(out, &verdict.reasons)?;
     writeln!(out, "</div>")?;
+    for line in origin(report) {
+        writeln!(out, "<p class=\"soft\">{}</p>", escaped(&line))?;
+    }
 
-    let server = &report.server;
-    writeln!(
-        out,
-        "<p class=\"soft\">Served by boxoffice {} at {}: {} node(s), {} replica(s), fsync {}. Prefix {}, seed {}.</p>",
-        escaped(&server.version),
-        escaped(&server.addresses.join(", ")),
-        server.nodes.len(),
-        server.replicas,
-        escaped(&server.fsync),
-        escaped(&report.prefix),
-        report.seed
-    )?;
-
-    flows(out, report, baseline)?;
+    writeln!(out, "<h2>What became of the flows</h2>")?;
+    table(out, &flows(report, baseline))?;
     plots(out, report, baseline)?;
-    latencies(out, report, baseline)?;
-    steps(out, report, baseline)?;
-    expiry_burst(out, report)?;
-    overload(out, report)?;
-    background_work(out, report)?;
-    machine(out, report)?;
-    audit(out, report)?;
+    writeln!(out, "<h2>Latency of flows</h2>")?;
+    table(out, &latencies(report, baseline))?;
+    for section in sections(report, baseline) {
+        writeln!(out, "<h2>{}</h2>", section.title)?;
+        list(out, &section.lines)?;
+        table(out, &section.table)?;
+        list(out, &section.notes)?;
+    }
+    if report.audit.findings.is_clean() {
+        writeln!(out, "<p>Every promise holds.</p>")?;
+    }
     writeln!(out, "</body></html>")
 }
 
-/// The sections about background work: reads, watchers, shards and nodes.
-fn background_work(out: &mut String, report: &Report) -> std::fmt::Result {
-    if let Some(reads) = &report.reads {
-        writeln!(out, "<h2>Reading seat maps</h2><p>{}</p>", escaped(&reads.summary()))?;
+/// The outcomes and the runtime, with those of an earlier run if there is one.
+fn flows(report: &Report, baseline: Option<&Report>) -> Vec<Vec<String>> {
+    let figures = |report: &Report| -> Vec<Figure> { [outcomes(report), rates(report)].concat() };
+    let mut rows = vec![vec![String::new(), "this run".to_owned(), String::new()]];
+    rows.extend(figures(report).into_iter().map(|(name, value, note)| vec![name.to_owned(), value, note]));
+    if let Some(baseline) = baseline {
+        let earlier = figures(baseline).into_iter().map(|(_, value, _)| value);
+        for (row, earlier) in rows.iter_mut().zip(["earlier".to_owned()].into_iter().chain(earlier)) {
+            row.insert(2, earlier);
+        }
     }
-    if let Some(watchers) = &report.watchers {
-        writeln!(out, "<h2>Watchers</h2>")?;
-        list(out, &watchers.lines())?;
-    }
-    let Some(outages) = &report.outages else { return Ok(()) };
-    writeln!(out, "<h2>Shards and nodes</h2>")?;
-    list(out, &outages.lines())
-}
-
-fn flows(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
-    let by_reason = |reasons: &BTreeMap<String, u64>| {
-        let each: Vec<String> = reasons.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
-        each.join(", ")
-    };
-    writeln!(out, "<h2>What became of the flows</h2><table>")?;
-    writeln!(out, "<tr><th></th><th>this run</th>{}<th></th></tr>", baseline.map_or("", |_| "<th>earlier</th>"))?;
-    let mut row = |name: &str, figure: &dyn Fn(&Report) -> String, more: String| {
-        let earlier = baseline.map(|baseline| format!("<td>{}</td>", figure(baseline))).unwrap_or_default();
-        writeln!(out, "<tr><td>{name}</td><td>{}</td>{earlier}<td>{}</td></tr>", figure(report), escaped(&more))
-    };
-    row("offered", &|report| grouped(report.flows.offered), String::new())?;
-    row("done", &|report| grouped(report.flows.done), String::new())?;
-    row("refused", &|report| grouped(report.flows.refused_all()), by_reason(&report.flows.refused))?;
-    row("abandoned", &|report| grouped(report.flows.abandoned), String::new())?;
-    row("failed", &|report| grouped(report.flows.failed_all()), by_reason(&report.flows.failed))?;
-    row("tried again with other seats", &|report| grouped(report.flows.retried), String::new())?;
-    row("seats sold", &|report| grouped(report.flows.seats_sold), String::new())?;
-    row("units, places and slots sold", &|report| grouped(report.flows.units_sold), String::new())?;
-    row("total", &|report| money(report.flows.total), report.scenario.currency_name().to_owned())?;
-    let rate = |report: &Report| format!("{:.1}", report.flows.done as f64 / report.times.run_s.max(1e-9));
-    row("done a second", &rate, String::new())?;
-    row("runtime, s", &|report| format!("{:.3}", report.times.run_s), String::new())?;
-    row(
-        "runtime with set-up, s",
-        &|report| format!("{:.3}", report.times.run_s + report.times.setup_s),
-        String::new(),
-    )?;
-    writeln!(out, "</table>")
+    rows
 }
 
 fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
-    let over = |report: &Report, figure: &dyn Fn(&super::Slice) -> f64| -> Vec<(f64, f64)> {
+    let over = |report: &Report, figure: &dyn Fn(&Slice) -> f64| -> Vec<(f64, f64)> {
         report.timeline.iter().map(|slice| (slice.at_s + slice.length_s, figure(slice))).collect()
     };
-    let latency = |report: &Report, figure: &dyn Fn(&super::Slice) -> f64| {
+    let latency = |report: &Report, figure: &dyn Fn(&Slice) -> f64| {
         over(report, figure).into_iter().filter(|point| point.1 > 0.0).collect()
     };
     let mut over_time = vec![
@@ -139,7 +101,7 @@ fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         Line { name: "99th percentile", class: "two", points: latency(report, &|slice| slice.p99_ms) },
         Line { name: "median", class: "one", points: latency(report, &|slice| slice.p50_ms) },
     ];
-    let rate = |count: u64, slice: &super::Slice| count as f64 / slice.length_s.max(1e-9);
+    let rate = |count: u64, slice: &Slice| count as f64 / slice.length_s.max(1e-9);
     let mut throughput =
         vec![Line { name: "done", class: "one", points: over(report, &|slice| rate(slice.done, slice)) }];
     if let Some(baseline) = baseline {
@@ -167,158 +129,38 @@ fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     writeln!(out, "{}", plot::lines("seconds since the start", "flows/s", false, &lines))
 }
 
-fn latencies(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
-    let mut columns: Vec<(String, Latency)> = Vec::new();
-    let mut add = |word: &str, report: &Report| {
-        if let Some(done) = report.done {
-            columns.push((format!("bought, intended start{word}"), done.intended));
-            columns.push((format!("bought, actual start{word}"), done.actual));
+/// The latencies of flows in columns, and then those of an earlier run.
+fn latencies(report: &Report, baseline: Option<&Report>) -> Vec<Vec<String>> {
+    let mut rows = vec![vec!["ms".to_owned()]];
+    for (report, when) in [(Some(report), ""), (baseline, ", earlier")] {
+        for (outcome, start, latency) in report.map(flow_latencies).unwrap_or_default() {
+            rows[0].push(format!("{outcome}, {start} start{when}"));
+            for (place, (name, figure)) in latency.rows().into_iter().enumerate() {
+                if rows.len() == place + 1 {
+                    rows.push(vec![name.to_owned()]);
+                }
+                rows[place + 1].push(format!("{figure:.3}"));
+            }
         }
-        if let Some(refused) = report.refused {
-            columns.push((format!("refused, intended start{word}"), refused.intended));
-        }
+    }
+    rows
+}
+
+/// A table whose first row is the head.
+fn table(out: &mut String, rows: &[Vec<String>]) -> std::fmt::Result {
+    let Some((head, rows)) = rows.split_first() else { return Ok(()) };
+    let row = |cell: &str, figures: &[String]| -> String {
+        let cells: String = figures.iter().map(|figure| format!("<{cell}>{}</{cell}>", escaped(figure))).collect();
+        format!("<tr>{cells}</tr>\n")
     };
-    add("", report);
-    if let Some(baseline) = baseline {
-        add(", earlier", baseline);
-    }
-    writeln!(out, "<h2>Latency of flows, ms</h2><table><tr><th></th>")?;
-    for (name, _) in &columns {
-        write!(out, "<th>{name}</th>")?;
-    }
-    writeln!(out, "</tr>")?;
-    let columns: Vec<_> = columns.iter().map(|(_, latency)| latency.rows()).collect();
-    let names = columns.first().into_iter().flatten().map(|(name, _)| name);
-    for (place, name) in names.enumerate() {
-        write!(out, "<tr><td>{name}</td>")?;
-        for column in &columns {
-            write!(out, "<td>{:.3}</td>", column[place].1)?;
-        }
-        writeln!(out, "</tr>")?;
-    }
-    writeln!(out, "</table>")
-}
-
-fn steps(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
-    if report.steps.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "<h2>Latency of requests, ms</h2><table>")?;
-    writeln!(out, "<tr><th></th><th>count</th><th>mean</th><th>p50</th><th>p99</th><th>max</th><th></th></tr>")?;
-    for (name, step) in &report.steps {
-        let earlier = baseline.and_then(|baseline| baseline.steps.get(name));
-        let change = earlier.map(|earlier| format!("mean {:+.1} %", change_percent(earlier.seed.mean, step.seed.mean)));
-        writeln!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td><td>{}</td></tr>",
-            escaped(name),
-            grouped(step.seed.count),
-            step.seed.mean,
-            step.percentiles.p50,
-            step.percentiles.p99,
-            step.seed.max,
-            change.unwrap_or_default()
-        )?;
-    }
-    writeln!(out, "</table>")
-}
-
-fn overload(out: &mut String, report: &Report) -> std::fmt::Result {
-    let Some(overload) = &report.overload else { return Ok(()) };
-    writeln!(out, "<h2>Overload</h2><p>Capacity: {:.0} purchases a second.</p><table>", overload.capacity)?;
-    for (number, row) in overload.rows().into_iter().enumerate() {
-        let cell = if number == 0 { "th" } else { "td" };
-        let cells: String = row.iter().map(|figure| format!("<{cell}>{figure}</{cell}>")).collect();
-        writeln!(out, "<tr>{cells}</tr>")?;
-    }
-    writeln!(out, "</table>")?;
-    overload.extra_lines().iter().try_for_each(|line| writeln!(out, "<p>{line}</p>"))
-}
-
-fn expiry_burst(out: &mut String, report: &Report) -> std::fmt::Result {
-    let Some(storm) = &report.storm else { return Ok(()) };
-    writeln!(
-        out,
-        "<h2>The expiry burst</h2><p>{} carts were abandoned at once, opened in {:.1} s; {} holds are still there.</p>",
-        grouped(storm.carts),
-        storm.opened_s,
-        grouped(storm.left)
-    )?;
-    writeln!(out, "<table><tr><th>ms</th><th>count</th><th>p50</th><th>p99</th><th>max</th></tr>")?;
-    for (name, latency) in [("free after its deadline", storm.late), ("purchases meanwhile", storm.buying_meanwhile)] {
-        if let Some(latency) = latency {
-            writeln!(
-                out,
-                "<tr><td>{name}</td><td>{}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td></tr>",
-                grouped(latency.seed.count),
-                latency.percentiles.p50,
-                latency.percentiles.p99,
-                latency.seed.max
-            )?;
-        }
-    }
-    writeln!(out, "</table>")
-}
-
-fn machine(out: &mut String, report: &Report) -> std::fmt::Result {
-    let machine = &report.machine;
-    writeln!(out, "<h2>The machine beside it</h2><table>")?;
-    for (when, floor) in [("before", machine.floor_before), ("after", machine.floor_after)] {
-        if let Some(floor) = floor {
-            writeln!(
-                out,
-                "<tr><td>raw fdatasync {when}, p50 / p99</td><td>{:.0} / {:.0} µs</td></tr>",
-                floor.p50_us, floor.p99_us
-            )?;
-        }
-    }
-    if let Some(cpu) = machine.cpu {
-        writeln!(out, "<tr><td>{} processors, busy</td><td>{:.0} %</td></tr>", machine.processors, cpu.busy_percent)?;
-        writeln!(out, "<tr><td>stolen by other guests</td><td>{:.1} %</td></tr>", cpu.steal_percent)?;
-    }
-    if let Some(memory) = &report.memory {
-        let at =
-            |name: &str, bytes: u64| format!("<tr><td>server's memory {name}</td><td>{}</td></tr>", mebibytes(bytes));
-        let rows = [("before", memory.before), ("set up", memory.set_up), ("in the end", memory.after)];
-        writeln!(out, "{}", rows.map(|(name, bytes)| at(name, bytes)).join("\n"))?;
-    }
-    let client = machine.client_processors;
-    writeln!(out, "<tr><td>used by the load generator</td><td>{client:.2} processors</td></tr></table>")
-}
-
-fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
-    let audit = &report.audit;
-    let findings = &audit.findings;
-    writeln!(
-        out,
-        "<h2>Audit</h2><p>{} of {} used sessions and {} carts were audited in {:.1} s: \
-         {} seats sold in {} sales, {} held.",
-        grouped(findings.sessions),
-        grouped(audit.sessions_used),
-        grouped(findings.carts),
-        report.times.audit_s,
-        grouped(findings.seats_sold),
-        grouped(findings.sales),
-        grouped(findings.seats_held)
-    )?;
-    if let Some(others) = audit.other_entities_text() {
-        write!(out, " And {others}.")?;
-    }
-    if let Some(counted) = audit.node_counts_text() {
-        write!(out, " The nodes count {counted}.")?;
-    }
-    if findings.is_clean() {
-        return writeln!(out, " Every promise holds.</p>");
-    }
-    writeln!(out, "</p><table><tr><th>broken</th><th>times</th></tr>")?;
-    for (breach, count) in &findings.breaches {
-        writeln!(out, "<tr><td>{breach}</td><td>{}</td></tr>", grouped(*count))?;
-    }
-    writeln!(out, "</table>")?;
-    list(out, &findings.examples)
+    let body: String = rows.iter().map(|figures| row("td", figures)).collect();
+    writeln!(out, "<table>{}{body}</table>", row("th", head))
 }
 
 fn list(out: &mut String, lines: &[String]) -> std::fmt::Result {
+    if lines.is_empty() {
+        return Ok(());
+    }
     let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escaped(line.trim_start()))).collect();
     writeln!(out, "<ul>{items}</ul>")
 }

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Latency, grouped};
+use super::{Latency, by_reason, by_reason_in_parentheses, grouped};
+use crate::watcher_fleet::Latencies;
 
 /// The outages of the cluster's shards and the faults of its nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,11 +100,25 @@ impl Distribution {
         let at = |percent: usize| us[(us.len() * percent).div_ceil(100) - 1] as f64 / 1_000.0;
         Some(Distribution { count: us.len() as u64, p50: at(50), p99: at(99), max: max as f64 / 1_000.0 })
     }
+
+    /// The distribution of a fleet's latencies.
+    pub(crate) fn of_fleet(latencies: &Latencies) -> Distribution {
+        let histogram = latencies.histogram();
+        let ms = |us: u64| us as f64 / 1_000.0;
+        Distribution {
+            count: histogram.len(),
+            p50: ms(histogram.value_at_quantile(0.5)),
+            p99: ms(histogram.value_at_quantile(0.99)),
+            max: ms(histogram.max()),
+        }
+    }
 }
 
+/// With as many decimals as the format asks for, by default none.
 impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "p50 {:.0}, p99 {:.0}, max {:.0} ms", self.p50, self.p99, self.max)
+        let digits = f.precision().unwrap_or(0);
+        write!(f, "p50 {:.digits$}, p99 {:.digits$}, max {:.digits$} ms", self.p50, self.p99, self.max)
     }
 }
 
@@ -120,9 +135,7 @@ impl Outages {
             lines.push(format!("longest time without a success of each of {} shards: {gaps}", self.shards));
         }
         if !self.repeats.is_empty() {
-            let each: Vec<String> =
-                self.repeats.iter().map(|(why, count)| format!("{why} {}", grouped(*count))).collect();
-            lines.push(format!("requests sent again: {}", each.join(", ")));
+            lines.push(format!("requests sent again: {}", by_reason(&self.repeats)));
         }
         for kill in &self.kills {
             kill.lines(&mut lines);
@@ -177,12 +190,11 @@ impl Kill {
             ));
         }
         let failed: u64 = self.failed.values().sum();
-        let each: Vec<String> = self.failed.iter().map(|(why, count)| format!("{why} {}", grouped(*count))).collect();
-        let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
         lines.push(format!(
-            "  refused {}, failed {}{each}, of which {} used other shards only",
+            "  refused {}, failed {}{}, of which {} used other shards only",
             grouped(self.refused),
             grouped(failed),
+            by_reason_in_parentheses(&self.failed),
             grouped(self.failed_elsewhere)
         ));
     }

@@ -152,7 +152,7 @@ impl Overload {
     }
 
     /// The table header and one row per phase, for the human reports.
-    pub(super) fn rows(&self) -> Vec<[String; 12]> {
+    pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let head = [
             "phase",
             "offered/s",
@@ -170,7 +170,7 @@ impl Overload {
         let best = self.phases.iter().map(|phase| phase.goodput).fold(f64::MIN_POSITIVE, f64::max);
         let ms = |latency: Option<f64>| latency.map_or("-".to_owned(), |ms| format!("{ms:.1}"));
         let row = |phase: &OverloadPhase| {
-            [
+            vec![
                 phase.name.clone(),
                 format!("{:.0}", phase.offered as f64 / phase.seconds),
                 format!("{:.0}", phase.goodput),
@@ -185,7 +185,7 @@ impl Overload {
                 phase.recovery_ms.map_or("-".to_owned(), |ms| ms.to_string()),
             ]
         };
-        [head.map(str::to_owned)].into_iter().chain(self.phases.iter().map(row)).collect()
+        [head.map(str::to_owned).to_vec()].into_iter().chain(self.phases.iter().map(row)).collect()
     }
 
     /// Figures beside the table.

@@ -1,7 +1,5 @@
 //! Plots as inline SVG: lines over time, and bars.
 
-use std::fmt::Write as _;
-
 /// The size of a plot, in pixels.
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 260.0;
@@ -36,12 +34,9 @@ pub(super) fn lines(x_label: &str, y_label: &str, logarithmic: bool, lines: &[Li
     }
     text(&mut out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 6.0, "middle", x_label);
     for line in lines {
-        let mut path = String::new();
-        for &(at, value) in &line.points {
-            write!(path, "{:.1},{:.1} ", x(at), scale.y(value)).expect("writing to a string cannot fail");
-        }
-        write!(out, "<polyline class=\"line {}\" points=\"{}\"/>", line.class, path.trim_end())
-            .expect("writing to a string cannot fail");
+        let points = line.points.iter().map(|&(at, value)| format!("{:.1},{:.1}", x(at), scale.y(value)));
+        let points: Vec<String> = points.collect();
+        out += &format!("<polyline class=\"line {}\" points=\"{}\"/>", line.class, points.join(" "));
     }
     out.push_str("</svg>");
     let legend: String =
@@ -62,13 +57,11 @@ pub(super) fn bars(x_label: &str, y_label: &str, bars: &[(String, f64)]) -> Stri
     for (index, (label, value)) in bars.iter().enumerate() {
         let left = LEFT + step * index as f64;
         let top = scale.y(*value);
-        write!(
-            out,
+        out += &format!(
             "<rect class=\"bar\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{label}: {value}</title></rect>",
             (step - 1.0).max(0.5),
             HEIGHT - BOTTOM - top
-        )
-        .expect("writing to a string cannot fail");
+        );
         if index.is_multiple_of(every) {
             text(&mut out, left + step / 2.0, HEIGHT - BOTTOM + 16.0, "middle", label);
         }
@@ -110,16 +103,14 @@ impl Scale {
     fn draw(&self, out: &mut String, label: &str) {
         for &tick in &self.ticks {
             let y = self.y(tick);
-            write!(out, "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>", WIDTH - RIGHT)
-                .expect("writing to a string cannot fail");
+            let right = WIDTH - RIGHT;
+            *out += &format!("<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
             text(out, LEFT - 6.0, y + 4.0, "end", &number(tick));
         }
         let middle = (TOP + HEIGHT - BOTTOM) / 2.0;
-        write!(
-            out,
+        *out += &format!(
             "<text class=\"axis\" transform=\"rotate(-90 14 {middle})\" x=\"14\" y=\"{middle}\" text-anchor=\"middle\">{label}</text>"
-        )
-        .expect("writing to a string cannot fail");
+        );
     }
 }
 
@@ -128,8 +119,7 @@ fn open() -> String {
 }
 
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
-    write!(out, "<text class=\"axis\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
-        .expect("writing to a string cannot fail");
+    *out += &format!("<text class=\"axis\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
 }
 
 /// Four to eight round numbers from 0 to `max`.

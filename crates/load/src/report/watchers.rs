@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::grouped;
-use crate::watcher_fleet::{FleetStats, Latencies};
+use super::{Distribution, grouped};
+use crate::watcher_fleet::FleetStats;
 
 /// The watchers of seat maps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,10 +31,10 @@ pub struct Watchers {
     /// Processor time of the nodes per delivery, including all else they did, in microseconds. `None` if the nodes run
     /// on other machines.
     pub server_cpu_us: Option<f64>,
-    /// From a hold's request to its receipt by a watcher.
-    pub from_request: Lag,
+    /// From a hold's request to its receipt by a watcher. It counts each hold with each watcher.
+    pub from_request: Distribution,
     /// From a hold's answer to its receipt by a watcher. 0 if the watcher received it before the answer.
-    pub from_answer: Lag,
+    pub from_answer: Distribution,
     /// From the end of the last flow until the last watcher had the last version, in milliseconds.
     pub converged_ms: f64,
     /// Watchers whose map equals the server's after the run.
@@ -43,29 +43,6 @@ pub struct Watchers {
     pub different: u64,
     /// One of those, or the first other error.
     pub example: Option<String>,
-}
-
-/// The delay of watchers, in milliseconds. It counts each change with each watcher.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lag {
-    /// The number of receipts.
-    pub count: u64,
-    pub p50: f64,
-    pub p99: f64,
-    pub max: f64,
-}
-
-impl Lag {
-    pub(crate) fn of(latencies: &Latencies) -> Lag {
-        let histogram = latencies.histogram();
-        let ms = |us: u64| us as f64 / 1e3;
-        Lag {
-            count: histogram.len(),
-            p50: ms(histogram.value_at_quantile(0.5)),
-            p99: ms(histogram.value_at_quantile(0.99)),
-            max: ms(histogram.max()),
-        }
-    }
 }
 
 impl Watchers {
@@ -96,7 +73,6 @@ impl Watchers {
     /// Lines for the human reports.
     pub(crate) fn lines(&self) -> Vec<String> {
         let Watchers { count, sessions, came_in_s, deltas, snapshots, lost, bytes, .. } = self;
-        let lag = |Lag { p50, p99, max, .. }: Lag| format!("p50 {p50:.1}, p99 {p99:.1}, max {max:.1} ms");
         let cpu = self.server_cpu_us.map_or(String::new(), |us| format!(", {us:.1} µs of the nodes each"));
         vec![
             format!(
@@ -117,9 +93,8 @@ impl Watchers {
                 grouped(self.skipped)
             ),
             format!(
-                "a hold was seen: from its request {}; from its answer {}",
-                lag(self.from_request),
-                lag(self.from_answer)
+                "a hold was seen: from its request {:.1}; from its answer {:.1}",
+                self.from_request, self.from_answer
             ),
         ]
     }

@@ -100,9 +100,6 @@ pub(super) async fn audit(
 
 pub(super) fn judge(report: &mut Report) {
     let in_doubt = report.outages.as_ref().map_or(0, Outages::in_doubt);
-    let verdict = verdict::judge(&report.scenario.expect, &report.flows, in_doubt, &report.audit);
-    report.verdict = verdict;
-    let verdict = &mut report.verdict;
-    verdict::add_background_problems(report.reads.as_ref(), report.watchers.as_ref(), report.outages.as_ref(), verdict);
-    verdict::add_overload_problems(report.overload.as_ref(), verdict);
+    report.verdict = verdict::judge(&report.scenario.expect, &report.flows, in_doubt, &report.audit);
+    verdict::add_other_problems(report);
 }

@@ -44,7 +44,7 @@ pub struct CartSpec {
     /// How often the flow puts something into its cart. The same product twice is one line.
     pub adds: u32,
     /// Units each time.
-    #[serde(default = "default_one")]
+    #[serde(default = "super::default_one")]
     pub quantity: u32,
     /// How the flow chooses products.
     #[serde(default)]
@@ -215,10 +215,6 @@ impl FlowKind {
     /// All kinds, in the order of their weights.
     pub const ALL: [FlowKind; 5] =
         [FlowKind::Seats, FlowKind::Units, FlowKind::Places, FlowKind::Slots, FlowKind::Bookings];
-}
-
-fn default_one() -> u32 {
-    1
 }
 
 fn default_patience_ms() -> u64 {

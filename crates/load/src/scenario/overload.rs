@@ -27,7 +27,7 @@ pub struct OverloadSpec {
     /// The nodes' target delay, in milliseconds. The verdict compares latencies with it.
     pub target_ms: u64,
     /// Whether the verdict compares goodput, latencies, memory and recovery with the promised figures.
-    #[serde(default = "default_true")]
+    #[serde(default = "super::default_true")]
     pub judged: bool,
 }
 
@@ -49,8 +49,4 @@ impl Scenario {
             "it needs a [house], a [flow] that buys its seats, and no [mix]",
         )
     }
-}
-
-fn default_true() -> bool {
-    true
 }

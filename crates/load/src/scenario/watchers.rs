@@ -14,7 +14,7 @@ const WATCHERS_MAX: u32 = 18_000;
 pub struct WatchersSpec {
     pub count: u32,
     /// The watchers are spread over this many sessions of the house, beginning with the first.
-    #[serde(default = "default_one")]
+    #[serde(default = "super::default_one")]
     pub sessions: u32,
     /// How long the watchers may take to receive the last version, in milliseconds.
     #[serde(default = "default_converge_ms")]
@@ -34,10 +34,6 @@ impl Scenario {
             format!("the house has {there}"),
         )
     }
-}
-
-fn default_one() -> u32 {
-    1
 }
 
 fn default_converge_ms() -> u64 {

@@ -1,7 +1,7 @@
 //! One watcher's connection.
 
 use std::{
-    io::{self, Read, Write},
+    io,
     net::{Ipv4Addr, SocketAddr},
 };
 
@@ -10,7 +10,7 @@ use mio::net::TcpStream;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::messages::FleetSpec;
-use crate::websocket::{FrameReader, upgrade_answer, upgrade_request, write_text};
+use crate::websocket::{FrameReader, flush, read_available, upgrade_answer, upgrade_request, write_text};
 
 /// Connections from one source address. This is far below its number of ports.
 const CONNECTIONS_PER_SOURCE: u32 = 8_192;
@@ -146,16 +146,7 @@ impl WatcherConnection {
     /// Writes as much as the socket accepts.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        let mut written = 0;
-        while written < self.out.len() {
-            match stream.write(&self.out[written..]) {
-                Ok(bytes) => written += bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => break,
-                Err(error) => return Err(error),
-            }
-        }
-        self.out.drain(..written);
+        flush(stream, &mut self.out)?;
         if self.out.is_empty() {
             self.out = Vec::new();
         }
@@ -164,13 +155,6 @@ impl WatcherConnection {
 
     /// Reads once. `None` if there is nothing to read.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let Some(stream) = &mut self.stream else { return Ok(None) };
-        match stream.read(buffer) {
-            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.stream.as_mut().map_or(Ok(None), |stream| read_available(stream, buffer))
     }
 }
