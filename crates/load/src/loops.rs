@@ -4,13 +4,16 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use boxoffice_workload::arrival::{FlowNumber, OpenLoop};
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::JoinHandle,
+};
 
 use crate::{
     LoadError,
@@ -21,7 +24,7 @@ use crate::{
 };
 
 /// The most flows under way. An arrival beyond this is not started and counts as failed.
-pub const FLOWS_UNDER_WAY_MAX: usize = 200_000;
+pub const FLOWS_UNDER_WAY_MAX: u32 = 200_000;
 
 /// Groups of arrivals between the clock's thread and the loop. Beyond this the thread waits, and the report shows the
 /// delay.
@@ -66,27 +69,26 @@ pub(crate) async fn open_loop(
         })
         .map_err(|error| LoadError::System { what: "start the clock's thread", error })?;
 
-    let under_way = Arc::new(AtomicUsize::new(0));
+    // A flow gives its permit back at its end, also if it panics.
+    let under_way = Arc::new(Semaphore::new(FLOWS_UNDER_WAY_MAX as usize));
     while let Some(due) = arrivals.recv().await {
         for (intended, number) in due {
             let intended_us = intended.as_micros() as u64;
-            if under_way.fetch_add(1, Ordering::Relaxed) >= FLOWS_UNDER_WAY_MAX {
-                under_way.fetch_sub(1, Ordering::Relaxed);
+            let Ok(permit) = Arc::clone(&under_way).try_acquire_owned() else {
                 finished.push(Flow::not_started(&context, number, intended_us, "too many flows under way"));
                 continue;
-            }
+            };
             let client = connections.client().clone();
-            let (context, finished, under_way) = (context.clone(), finished.clone(), under_way.clone());
+            let (context, finished) = (context.clone(), finished.clone());
             tokio::spawn(async move {
                 finished.push(flow::run(context, client, number, Some(intended_us), None).await);
-                under_way.fetch_sub(1, Ordering::Relaxed);
+                drop(permit);
             });
         }
     }
     clock.join().map_err(|_| LoadError::Internal("the clock's thread panicked"))?;
-    while under_way.load(Ordering::Relaxed) > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    // All permits are back when all flows have ended.
+    let _ = under_way.acquire_many(FLOWS_UNDER_WAY_MAX).await;
     Ok(())
 }
 
