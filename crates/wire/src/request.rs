@@ -205,10 +205,7 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
     let call = match op {
         Op::Hello => {
             let hello: body::ClientHello = body.read()?;
-            if hello.client.len() > CLIENT_NAME_BYTES_MAX {
-                let why = format_smolstr!("`client` has at most {CLIENT_NAME_BYTES_MAX} bytes");
-                return Err(Rejection::TooLarge(why));
-            }
+            convert::bytes_at_most("client", hello.client.len(), CLIENT_NAME_BYTES_MAX)?;
             Call::Hello(hello)
         }
         Op::SessionSearch => {
