@@ -53,15 +53,16 @@ impl CityMerge {
 
     /// Adds the answer of a venue to [`CitySearch::at`].
     pub fn add(&mut self, venue: &Id, entries: Vec<SessionEntry>) {
-        self.sessions.extend(entries.into_iter().map(|entry| CitySession {
-            id: entry.id,
+        let session = |SessionEntry { id, hall, title, starts_at, ends_at, open }: SessionEntry| CitySession {
+            id,
             venue: venue.clone(),
-            hall: entry.hall,
-            title: entry.title,
-            starts_at: entry.starts_at,
-            ends_at: entry.ends_at,
-            open: entry.open,
-        }));
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            open,
+        };
+        self.sessions.extend(entries.into_iter().map(session));
         if self.sessions.len() > 2 * self.limit {
             self.cut();
         }

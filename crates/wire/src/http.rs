@@ -6,10 +6,9 @@ use smol_str::format_smolstr;
 
 use crate::{
     Encoding, Op, Rejection, Request,
-    encode::{ItemVerdict, Verdict},
+    encode::{self, Verdict, VerdictFrame},
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     raw,
-    repr::ListOf,
     repr::{ToWire, WireRepr},
 };
 
@@ -20,16 +19,12 @@ struct Ok<T> {
 
 /// Answers with a verdict.
 pub fn verdict(encoding: Encoding, out: &mut BytesMut, verdict: &Verdict) {
-    encoding.write(out, &ItemVerdict(verdict));
+    encoding.write(out, &VerdictFrame { id: None, verdict });
 }
 
 /// Answers a batch with a verdict for each item, in their order.
 pub fn batch(encoding: Encoding, out: &mut BytesMut, verdicts: &[Verdict]) {
-    #[derive(Serialize)]
-    struct Items<I: Serialize> {
-        items: I,
-    }
-    encoding.write(out, &Ok { ok: Items { items: ListOf(|| verdicts.iter().map(ItemVerdict)) } });
+    encoding.write(out, &Ok { ok: encode::items(verdicts) });
 }
 
 /// Answers with a body that is not an entity's answer, such as a status, or with a part of one.

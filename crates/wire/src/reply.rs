@@ -389,9 +389,7 @@ shapes! {
         /// One number for each seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
         pub states: Vec<u8> = Each(0..=2),
     }
-}
 
-shapes! {
     #[derive(Copy, Eq)]
     pub struct Watching {
         /// The number of the feed.
