@@ -18,9 +18,7 @@ use crate::{
     hello::Hello,
     refusal::RefusalBody,
     reply::{Available, FreeSlots, Slot, Watching},
-    repr::ListOf,
-    repr::order::write_order,
-    repr::{Done, ToWire, WireRepr},
+    repr::{Done, ListOf, ToWire, WireRepr, order::write_order},
 };
 
 /// How a request ended.

@@ -60,6 +60,18 @@ pub(crate) fn fields<'a>(
     }
 }
 
+/// The bytes of the last field with this name.
+pub(crate) fn field<'a>(encoding: Encoding, map: &'a [u8], name: &str) -> Checked<Option<&'a [u8]>> {
+    let mut found = None;
+    fields(encoding, map, |field, value| {
+        if field == name {
+            found = Some(value);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// Calls `each` with the bytes of every element of a list. All of `bytes` must be the list.
 pub(crate) fn elements<'a>(
     encoding: Encoding,

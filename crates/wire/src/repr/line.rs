@@ -16,12 +16,9 @@ use serde::{
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{
-    repr::ListOf,
-    repr::{
-        ToWire, WireRepr,
-        shape::{self, Shapes, shapes},
-    },
+use crate::repr::{
+    ListOf, ToWire, WireRepr,
+    shape::{self, Shapes, shapes},
 };
 
 /// Writes the inventory of a line as `session`, `product`, `resource` or `customer`.
