@@ -71,12 +71,12 @@ pub fn verdict(encoding: Encoding, out: &mut BytesMut, id: u64, verdict: &Verdic
 
 /// Answers a batch with a verdict for each item, in their order.
 pub fn batch(encoding: Encoding, out: &mut BytesMut, id: u64, verdicts: &[Verdict]) {
-    write_ok(encoding, out, id, &items(verdicts));
+    write_ok(encoding, out, Some(id), &items(verdicts));
 }
 
 /// Answers with an empty ok.
 pub fn done(encoding: Encoding, out: &mut BytesMut, id: u64) {
-    write_ok(encoding, out, id, &Done);
+    write_ok(encoding, out, Some(id), &Done);
 }
 
 /// Answers `watch` with the number of the feed.
@@ -86,7 +86,7 @@ pub fn watching(encoding: Encoding, out: &mut BytesMut, id: u64, feed: u64) {
 
 /// Answers with a body that is not an entity's answer, such as a status.
 pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T) {
-    write_ok(encoding, out, id, &ToWire(body));
+    write_ok(encoding, out, Some(id), &ToWire(body));
 }
 
 /// Sends a snapshot to the watchers of a feed.
@@ -140,8 +140,9 @@ pub fn body<T: Serialize>(encoding: Encoding, out: &mut BytesMut, body: &T) {
     encoding.write(out, body);
 }
 
-fn write_ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T) {
-    encoding.write(out, &OkFrame { id: Some(id), ok: body, at: &[], leader: None });
+/// Writes an answer that rests on no versions. Without an id over HTTP.
+pub(crate) fn write_ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: Option<u64>, ok: &T) {
+    encoding.write(out, &OkFrame { id, ok, at: &[], leader: None });
 }
 
 /// The body of the answer to a batch.

@@ -202,18 +202,16 @@ shapes! {
 
 repr_of! {
     VenueView: VenueFields,
-    (Id, SmolStr, u32): HallEntry,
     VenueEntry: VenueEntryFields,
-    VenuesPage: VenuesFields,
     SessionView: SessionFields,
-    TitleView: TitleFields,
     Ended: EndedFields,
 }
 
 same_fields! {
-    TitleView { id, title: Title { name, director, cast, comments, duration_ms } }
+    (Id, SmolStr, u32): [(id, name, seats)] = HallEntry { id, name, seats },
+    VenuesPage: [VenuesPage { venues, next: cursor }] = VenuesFields { venues, cursor },
+    TitleView: [TitleView { id, title: Title { name, director, cast, comments, duration_ms } }]
         = TitleFields { id, name, director, cast, comments, duration_ms },
-    VenuesPage { venues, next: cursor } = VenuesFields { venues, cursor },
 }
 
 impl Position {
@@ -248,18 +246,6 @@ impl TryFrom<VenueFields> for VenueView {
     fn try_from(fields: VenueFields) -> Result<VenueView, &'static str> {
         let VenueFields { id, name, city, position, comments, halls } = fields;
         Ok(VenueView { id, details: VenueDetails { name, city, position: millionths(position)?, comments }, halls })
-    }
-}
-
-impl From<(Id, SmolStr, u32)> for HallEntry {
-    fn from((id, name, seats): (Id, SmolStr, u32)) -> HallEntry {
-        HallEntry { id, name, seats }
-    }
-}
-
-impl From<HallEntry> for (Id, SmolStr, u32) {
-    fn from(HallEntry { id, name, seats }: HallEntry) -> (Id, SmolStr, u32) {
-        (id, name, seats)
     }
 }
 

@@ -13,7 +13,7 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-use crate::repr::{line::PortionFields, repr_of, shape::shapes};
+use crate::repr::{line::PortionFields, repr_of, same_fields, shape::shapes};
 
 /// Shapes with the fields of a portion of an inventory between their own fields. `for` names a view with the same fields,
 /// whose portion is never missing.
@@ -213,17 +213,8 @@ repr_of! {
     HoldView: HoldFields,
     SaleView: SaleFields,
     Claim: ClaimFields,
-    (Id, u64, u64): Quota,
 }
 
-impl From<(Id, u64, u64)> for Quota {
-    fn from((quota, held, sold): (Id, u64, u64)) -> Quota {
-        Quota { quota, held, sold }
-    }
-}
-
-impl From<Quota> for (Id, u64, u64) {
-    fn from(Quota { quota, held, sold }: Quota) -> (Id, u64, u64) {
-        (quota, held, sold)
-    }
+same_fields! {
+    (Id, u64, u64): [(quota, held, sold)] = Quota { quota, held, sold },
 }
