@@ -53,16 +53,15 @@ impl CityMerge {
 
     /// Adds the answer of a venue to [`CitySearch::at`].
     pub fn add(&mut self, venue: &Id, entries: Vec<SessionEntry>) {
-        let session = |SessionEntry { id, hall, title, starts_at, ends_at, open }: SessionEntry| CitySession {
-            id,
+        self.sessions.extend(entries.into_iter().map(|entry| CitySession {
+            id: entry.id,
             venue: venue.clone(),
-            hall,
-            title,
-            starts_at,
-            ends_at,
-            open,
-        };
-        self.sessions.extend(entries.into_iter().map(session));
+            hall: entry.hall,
+            title: entry.title,
+            starts_at: entry.starts_at,
+            ends_at: entry.ends_at,
+            open: entry.open,
+        }));
         if self.sessions.len() > 2 * self.limit {
             self.cut();
         }
