@@ -2,9 +2,8 @@
 
 use boxoffice_core::{
     answer::{Answer, Answered, At, BookingView, MapView, Outcome, SessionEntry, TitleView},
-    refusal::{Conflict, Refusal},
+    refusal::Refusal,
     seat::SeatState,
-    time::Timestamp,
 };
 use bytes::BytesMut;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
@@ -18,10 +17,8 @@ use crate::{
     feed::{DeltaBody, Ended, Notice, SnapshotBody},
     hello::Hello,
     refusal::RefusalBody,
-    reply::Watching,
-    repr::ListOf,
-    repr::order::write_order,
-    repr::{Done, ToWire, WireRepr},
+    reply::{Available, FreeSlots, Slot, Watching},
+    repr::{Done, ListOf, ToWire, WireRepr, order::write_order},
 };
 
 /// How a request ended.
@@ -51,7 +48,7 @@ pub fn outcome(encoding: Encoding, out: &mut BytesMut, id: u64, outcome: &Outcom
     match outcome {
         Ok(answered) => {
             let ok = &AnswerBody(&answered.answer, shape);
-            encoding.write(out, &OkFrame { id, ok, at: &answered.at, leader });
+            encoding.write(out, &OkFrame { id: Some(id), ok, at: &answered.at, leader });
         }
         Err(refusal) => encoding.write(out, &NoFrame { id: Some(id), no: RefusalBody::Refusal(refusal), leader }),
     }
@@ -64,36 +61,22 @@ pub fn rejection(encoding: Encoding, out: &mut BytesMut, id: Option<u64>, why: &
 
 /// Answers with a failure.
 pub fn fail(encoding: Encoding, out: &mut BytesMut, id: u64, fail: &Fail) {
-    encoding.write(out, &FailFrame { id, fail });
+    encoding.write(out, &FailFrame { id: Some(id), fail });
 }
 
 /// Answers with a verdict.
 pub fn verdict(encoding: Encoding, out: &mut BytesMut, id: u64, verdict: &Verdict) {
-    match verdict {
-        Verdict::Ok(answered, shape) => {
-            write_ok(encoding, out, id, &AnswerBody(&answered.answer, *shape), &answered.at)
-        }
-        Verdict::No(refusal) => {
-            encoding.write(out, &NoFrame { id: Some(id), no: RefusalBody::Refusal(refusal), leader: None });
-        }
-        Verdict::Rejected(why) => rejection(encoding, out, Some(id), why),
-        Verdict::Fail(why) => fail(encoding, out, id, why),
-    }
+    encoding.write(out, &VerdictFrame { id: Some(id), verdict });
 }
 
 /// Answers a batch with a verdict for each item, in their order.
 pub fn batch(encoding: Encoding, out: &mut BytesMut, id: u64, verdicts: &[Verdict]) {
-    #[derive(Serialize)]
-    struct Items<I: Serialize> {
-        items: I,
-    }
-    let items = Items { items: ListOf(|| verdicts.iter().map(ItemVerdict)) };
-    write_ok(encoding, out, id, &items, &[]);
+    write_ok(encoding, out, Some(id), &items(verdicts));
 }
 
 /// Answers with an empty ok.
 pub fn done(encoding: Encoding, out: &mut BytesMut, id: u64) {
-    write_ok(encoding, out, id, &Done, &[]);
+    write_ok(encoding, out, Some(id), &Done);
 }
 
 /// Answers `watch` with the number of the feed.
@@ -103,48 +86,28 @@ pub fn watching(encoding: Encoding, out: &mut BytesMut, id: u64, feed: u64) {
 
 /// Answers with a body that is not an entity's answer, such as a status.
 pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T) {
-    write_ok(encoding, out, id, &ToWire(body), &[]);
+    write_ok(encoding, out, Some(id), &ToWire(body));
 }
 
 /// Sends a snapshot to the watchers of a feed.
 pub fn snapshot<B: SnapshotBody>(encoding: Encoding, out: &mut BytesMut, feed: u64, snapshot: &B) {
-    #[derive(Serialize)]
-    struct Frame<'a, B> {
-        feed: u64,
-        snapshot: &'a B,
-    }
-    encoding.write(out, &Frame { feed, snapshot });
+    encoding.write(out, &FeedFrame { feed, event: "snapshot", body: snapshot });
 }
 
 /// Sends a delta to the watchers of a feed.
 pub fn delta<B: DeltaBody>(encoding: Encoding, out: &mut BytesMut, feed: u64, delta: &B) {
-    #[derive(Serialize)]
-    struct Frame<'a, B> {
-        feed: u64,
-        delta: &'a B,
-    }
-    encoding.write(out, &Frame { feed, delta });
+    encoding.write(out, &FeedFrame { feed, event: "delta", body: delta });
 }
 
 /// Tells the watchers of a feed that nothing more will come.
 pub fn ended(encoding: Encoding, out: &mut BytesMut, feed: u64, ended: &Ended) {
-    #[derive(Serialize)]
-    struct Frame<'a> {
-        feed: u64,
-        ended: &'a Ended,
-    }
-    encoding.write(out, &Frame { feed, ended });
+    encoding.write(out, &FeedFrame { feed, event: "ended", body: ended });
 }
 
 /// Tells the watchers of a feed for how many milliseconds it may have been out of date, because the node is cut off from the
 /// leader. 0 means that it is up to date again.
 pub fn stale(encoding: Encoding, out: &mut BytesMut, feed: u64, stale_ms: u64) {
-    #[derive(Serialize)]
-    struct Frame {
-        feed: u64,
-        stale_ms: u64,
-    }
-    encoding.write(out, &Frame { feed, stale_ms });
+    encoding.write(out, &FeedFrame { feed, event: "stale_ms", body: &stale_ms });
 }
 
 /// Sends a notice to a connection.
@@ -177,31 +140,49 @@ pub fn body<T: Serialize>(encoding: Encoding, out: &mut BytesMut, body: &T) {
     encoding.write(out, body);
 }
 
-fn write_ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T, at: &[At]) {
-    encoding.write(out, &OkFrame { id, ok: body, at, leader: None });
+/// Writes an answer that rests on no versions. Without an id over HTTP.
+pub(crate) fn write_ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: Option<u64>, ok: &T) {
+    encoding.write(out, &OkFrame { id, ok, at: &[], leader: None });
 }
 
-struct OkFrame<'a, T> {
-    id: u64,
-    ok: &'a T,
-    at: &'a [At],
-    leader: Option<u64>,
-}
-
-impl<T: Serialize> Serialize for OkFrame<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = 2 + usize::from(!self.at.is_empty()) + usize::from(self.leader.is_some());
-        let mut frame = serializer.serialize_struct("Ok", fields)?;
-        frame.serialize_field("id", &self.id)?;
-        frame.serialize_field("ok", self.ok)?;
-        if !self.at.is_empty() {
-            frame.serialize_field("at", &ListOf(|| self.at.iter().map(ToWire)))?;
-        }
-        if let Some(leader) = self.leader {
-            frame.serialize_field("leader", &leader)?;
-        }
-        frame.end()
+/// The body of the answer to a batch.
+pub(crate) fn items(verdicts: &[Verdict]) -> impl Serialize {
+    #[derive(Serialize)]
+    struct Items<I: Serialize> {
+        items: I,
     }
+    Items { items: ListOf(|| verdicts.iter().map(|verdict| VerdictFrame { id: None, verdict })) }
+}
+
+/// An answer with a verdict. Without an id over HTTP and in a batch.
+pub(crate) struct VerdictFrame<'a> {
+    pub(crate) id: Option<u64>,
+    pub(crate) verdict: &'a Verdict,
+}
+
+impl Serialize for VerdictFrame<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (id, leader) = (self.id, None);
+        match self.verdict {
+            Verdict::Ok(Answered { answer, at }, shape) => {
+                OkFrame { id, ok: &AnswerBody(answer, *shape), at, leader }.serialize(serializer)
+            }
+            Verdict::No(refusal) => NoFrame { id, no: RefusalBody::Refusal(refusal), leader }.serialize(serializer),
+            Verdict::Rejected(why) => NoFrame { id, no: RefusalBody::of(why), leader }.serialize(serializer),
+            Verdict::Fail(fail) => FailFrame { id, fail }.serialize(serializer),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct OkFrame<'a, T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    ok: &'a T,
+    #[serde(skip_serializing_if = "<[At]>::is_empty", serialize_with = "write_list")]
+    at: &'a [At],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leader: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -215,33 +196,30 @@ struct NoFrame<'a> {
 
 #[derive(Serialize)]
 struct FailFrame<'a> {
-    id: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
     fail: &'a Fail,
 }
 
-/// One answer of a batch: the fields of a frame without the id.
-pub(crate) struct ItemVerdict<'a>(pub(crate) &'a Verdict);
+/// A frame of a feed.
+struct FeedFrame<'a, T> {
+    feed: u64,
+    /// The name of the other field.
+    event: &'static str,
+    body: &'a T,
+}
 
-impl Serialize for ItemVerdict<'_> {
+impl<T: Serialize> Serialize for FeedFrame<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = match self.0 {
-            Verdict::Ok(answered, _) => 1 + usize::from(!answered.at.is_empty()),
-            Verdict::No(_) | Verdict::Rejected(_) | Verdict::Fail(_) => 1,
-        };
-        let mut item = serializer.serialize_struct("Item", fields)?;
-        match self.0 {
-            Verdict::Ok(answered, shape) => {
-                item.serialize_field("ok", &AnswerBody(&answered.answer, *shape))?;
-                if !answered.at.is_empty() {
-                    item.serialize_field("at", &ToWire(&answered.at))?;
-                }
-            }
-            Verdict::No(refusal) => item.serialize_field("no", &RefusalBody::Refusal(refusal))?,
-            Verdict::Rejected(why) => item.serialize_field("no", &RefusalBody::of(why))?,
-            Verdict::Fail(fail) => item.serialize_field("fail", fail)?,
-        }
-        item.end()
+        let mut frame = serializer.serialize_struct("Feed", 2)?;
+        frame.serialize_field("feed", &self.feed)?;
+        frame.serialize_field(self.event, self.body)?;
+        frame.end()
     }
+}
+
+fn write_list<T: WireRepr, S: Serializer>(entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+    ListOf(|| entries.iter().map(ToWire)).serialize(serializer)
 }
 
 /// The body of an ok.
@@ -278,12 +256,17 @@ impl Serialize for AnswerBody<'_> {
             Answer::Product(product) => ToWire(product).serialize(serializer),
             Answer::Resource(resource) => ToWire(resource).serialize(serializer),
             Answer::Booked(bookings) => list("bookings", bookings, serializer),
-            Answer::Available(conflicts) => available(conflicts, serializer),
+            Answer::Available(conflicts) => {
+                Available { available: conflicts.is_empty(), conflicts: conflicts.clone() }.serialize(serializer)
+            }
             Answer::Bookings(bookings) => {
                 let cursor = |last: &BookingView| convert::cursor(last.begin, &last.booking);
                 page("bookings", bookings, cursor, self.1, serializer)
             }
-            Answer::FreeSlots(free) => slots(free, serializer),
+            Answer::FreeSlots(free) => {
+                let slots = free.iter().map(|(begin, end)| Slot(*begin, *end)).collect();
+                FreeSlots { slots }.serialize(serializer)
+            }
             Answer::Purchases(purchases) => ToWire(purchases).serialize(serializer),
             Answer::SessionAudit(audit) => ToWire(&**audit).serialize(serializer),
             Answer::CartAudit(audit) => ToWire(&**audit).serialize(serializer),
@@ -318,21 +301,6 @@ fn page<T: WireRepr, S: Serializer>(
 fn list<T: WireRepr, S: Serializer>(name: &'static str, entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_struct("List", 1)?;
     map.serialize_field(name, &ListOf(|| entries.iter().map(ToWire)))?;
-    map.end()
-}
-
-/// Whether a time is free, and its conflicts.
-fn available<S: Serializer>(conflicts: &[Conflict], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_struct("Available", 2)?;
-    map.serialize_field("available", &conflicts.is_empty())?;
-    map.serialize_field("conflicts", &ListOf(|| conflicts.iter().map(ToWire)))?;
-    map.end()
-}
-
-/// Free slots, each with its begin and end.
-fn slots<S: Serializer>(slots: &[(Timestamp, Timestamp)], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_struct("Slots", 1)?;
-    map.serialize_field("slots", &ListOf(|| slots.iter().map(|(begin, end)| (ToWire(begin), ToWire(end)))))?;
     map.end()
 }
 

@@ -12,10 +12,12 @@ use serde::{Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::from_body::{FromBody, bodies};
-use crate::repr::{
-    Base64, Day, FromWire, ToWire, WireRepr,
-    shape::{Each, Shapes, shapes},
+use crate::{
+    from_body::{FromBody, bodies},
+    repr::{
+        Base64, Day, FromWire, ToWire, WireRepr,
+        shape::{Each, Shapes, shapes},
+    },
 };
 
 /// The body of a snapshot, `{"feed":3,"snapshot":{…}}`. Each kind of entity has its own type.
@@ -43,6 +45,8 @@ macro_rules! snapshot_bodies {
             $($snapshot::schema(shapes); $delta::schema(shapes);)+
             Ended::schema(shapes);
         }
+
+        bodies! { $($snapshot, $delta,)+ Ended }
 
         $(
         impl SnapshotBody for $snapshot {
@@ -72,11 +76,6 @@ snapshot_bodies! {
     ResourceSnapshot: ResourceDelta,
     CartSnapshot: CartDelta,
     PurchasesSnapshot: PurchasesDelta,
-}
-
-bodies! {
-    CartDelta, CartSnapshot, CountsDelta, CountsSnapshot, Delta, Ended, ProductDelta, ProductSnapshot,
-    PurchasesDelta, PurchasesSnapshot, ResourceDelta, ResourceSnapshot, Snapshot,
 }
 
 shapes! {

@@ -1,40 +1,29 @@
 //! Requests and answers over HTTP. Bodies have no envelope, and answers have no id.
 
 use bytes::BytesMut;
-use serde::Serialize;
 use smol_str::format_smolstr;
 
 use crate::{
     Encoding, Op, Rejection, Request,
-    encode::{ItemVerdict, Verdict},
+    encode::{self, Verdict, VerdictFrame},
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     raw,
-    repr::ListOf,
     repr::{ToWire, WireRepr},
 };
 
-#[derive(Serialize)]
-struct Ok<T> {
-    ok: T,
-}
-
 /// Answers with a verdict.
 pub fn verdict(encoding: Encoding, out: &mut BytesMut, verdict: &Verdict) {
-    encoding.write(out, &ItemVerdict(verdict));
+    encoding.write(out, &VerdictFrame { id: None, verdict });
 }
 
 /// Answers a batch with a verdict for each item, in their order.
 pub fn batch(encoding: Encoding, out: &mut BytesMut, verdicts: &[Verdict]) {
-    #[derive(Serialize)]
-    struct Items<I: Serialize> {
-        items: I,
-    }
-    encoding.write(out, &Ok { ok: Items { items: ListOf(|| verdicts.iter().map(ItemVerdict)) } });
+    encode::write_ok(encoding, out, None, &encode::items(verdicts));
 }
 
 /// Answers with a body that is not an entity's answer, such as a status, or with a part of one.
 pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, body: &T) {
-    encoding.write(out, &Ok { ok: ToWire(body) });
+    encode::write_ok(encoding, out, None, &ToWire(body));
 }
 
 /// The request with this JSON body. An empty body is a map without fields.

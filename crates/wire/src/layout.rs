@@ -204,19 +204,8 @@ impl LayoutBody {
                 if all > LAYOUT_SEATS_MAX as u64 || rows > u32::from(u16::MAX) {
                     return Err(format!("a layout has at most {LAYOUT_SEATS_MAX} seats"));
                 }
-                let row = |index| Row {
-                    label: letters(index),
-                    section: None,
-                    runs: vec![Run {
-                        gap: 0,
-                        count: seats,
-                        labels: Labels::Numbers { first: 1, step: 1 },
-                        category: category.clone(),
-                        accessible: false,
-                        points: Vec::new(),
-                    }],
-                };
-                Ok((0..rows).map(row).collect())
+                let runs = by_count(seats, 1, 1, &[], &category)?;
+                Ok((0..rows).map(|index| Row { label: letters(index), section: None, runs: runs.clone() }).collect())
             }
             RowsBody::Each(_) if self.seats.is_some() => {
                 Err("`seats` beside `rows` is for grids, where `rows` is a number".into())

@@ -58,6 +58,7 @@ mod refusal;
 pub mod reply;
 
 pub mod customer;
+mod mac;
 pub mod payment;
 pub mod schema;
 pub mod webhook;

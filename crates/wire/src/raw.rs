@@ -60,6 +60,18 @@ pub(crate) fn fields<'a>(
     }
 }
 
+/// The bytes of the last field with this name.
+pub(crate) fn field<'a>(encoding: Encoding, map: &'a [u8], name: &str) -> Checked<Option<&'a [u8]>> {
+    let mut found = None;
+    fields(encoding, map, |field, value| {
+        if field == name {
+            found = Some(value);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// Calls `each` with the bytes of every element of a list. All of `bytes` must be the list.
 pub(crate) fn elements<'a>(
     encoding: Encoding,
@@ -70,9 +82,7 @@ pub(crate) fn elements<'a>(
         Encoding::Json => {
             let mut deserializer = serde_json::Deserializer::from_slice(bytes);
             let visited = deserializer.deserialize_seq(Elements { each: &mut each });
-            let refused = visited.map_err(|error| Malformed(error.to_string()))?;
-            deserializer.end().map_err(|error| Malformed(error.to_string()))?;
-            refused.map_or(Ok(()), Err)
+            visited.and_then(|()| deserializer.end()).map_err(|error| Malformed(error.to_string()))
         }
         Encoding::MsgPack => {
             let Item::List { elements, at: mut cursor } = item(bytes, 0)? else {
@@ -203,19 +213,19 @@ struct Elements<'f, F> {
 }
 
 impl<'a, F: FnMut(&'a [u8]) -> Checked<()>> Visitor<'a> for Elements<'_, F> {
-    type Value = Option<Malformed>;
+    type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a list")
     }
 
-    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<(), A::Error> {
         while let Some(value) = list.next_element::<&'a RawValue>()? {
             if let Err(Malformed(reason)) = (self.each)(value.get().as_bytes()) {
                 return Err(A::Error::custom(reason));
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 

@@ -1,9 +1,6 @@
 //! The body of a refusal: code, name, message, and the details of its kind.
 
-use boxoffice_core::{
-    refusal::{CartDifference, LineRefusal, Refusal, TakenSeat},
-    seat::Seat,
-};
+use boxoffice_core::refusal::{CartDifference, LineRefusal, Refusal};
 use serde::{
     Serialize, Serializer,
     ser::{Error as _, SerializeMap},
@@ -141,13 +138,10 @@ impl SerializeMap for Count {
 fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Error> {
     match refusal {
         Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
-            let seats = |taken: &TakenSeat| taken.seat;
-            map.serialize_entry("seats", &SeatList(taken.iter().map(seats)))?;
+            map.serialize_entry("seats", &ListOf(|| taken.iter().map(|taken| ToWire(&taken.seat))))?;
             map.serialize_entry("states", &ListOf(|| taken.iter().map(|taken| ToWire(&taken.state))))
         }
-        Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
-            map.serialize_entry("seats", &SeatList(seats.iter().copied()))
-        }
+        Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => map.serialize_entry("seats", &ToWire(seats)),
         Refusal::NotEnoughPlaces { area, free } => {
             map.serialize_entry("area", &ToWire(area))?;
             map.serialize_entry("free", free)
@@ -225,14 +219,5 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
         | Refusal::AlreadyExistsDifferently(_)
         | Refusal::AlreadyFounded
         | Refusal::WrongSecret => Ok(()),
-    }
-}
-
-/// Seats as a list.
-struct SeatList<I>(I);
-
-impl<I: Clone + ExactSizeIterator<Item = Seat>> Serialize for SeatList<I> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        ListOf(|| self.0.clone().map(|seat| (seat.row, seat.seat))).serialize(serializer)
     }
 }

@@ -389,9 +389,7 @@ shapes! {
         /// One number for each seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
         pub states: Vec<u8> = Each(0..=2),
     }
-}
 
-shapes! {
     #[derive(Copy, Eq)]
     pub struct Watching {
         /// The number of the feed.
@@ -446,14 +444,7 @@ impl FromBody for () {
 /// The answer of `batch`: one for each item, all of one type.
 impl<T: FromBody> FromBody for Vec<Reply<T>> {
     fn from_body(encoding: Encoding, body: &[u8]) -> Result<Vec<Reply<T>>, Unreadable> {
-        let mut list = None;
-        raw::fields(encoding, body, |name, value| {
-            if name == "items" {
-                list = Some(value);
-            }
-            Ok(())
-        })?;
-        let list = list.ok_or_else(|| Unreadable("`items` is missing".into()))?;
+        let list = raw::field(encoding, body, "items")?.ok_or_else(|| Unreadable("`items` is missing".into()))?;
         let mut replies = Vec::new();
         raw::elements(encoding, list, |element| {
             let reply = match ServerFrame::read(encoding, element) {

@@ -154,18 +154,20 @@ macro_rules! repr_of {
 }
 pub(crate) use repr_of;
 
-/// Converts between two types with the same fields. Each is given as the pattern that takes it apart.
+/// Represents a type by a shape with the same fields. Each is given as the pattern that takes it apart.
 macro_rules! same_fields {
-    ($($value:ident { $($values:tt)* } = $shape:ident { $($fields:tt)* }),+ $(,)?) => {$(
+    ($($value:ty: [$($values:tt)*] = $shape:ident { $($fields:tt)* }),+ $(,)?) => {$(
+        $crate::repr::repr_of!($value: $shape);
+
         impl From<$value> for $shape {
-            fn from($value { $($values)* }: $value) -> $shape {
+            fn from($($values)*: $value) -> $shape {
                 $shape { $($fields)* }
             }
         }
 
         impl From<$shape> for $value {
             fn from($shape { $($fields)* }: $shape) -> $value {
-                $value { $($values)* }
+                $($values)*
             }
         }
     )+};

@@ -152,15 +152,9 @@ impl<'a> Head<'a> {
 
     fn open_cart(&self) -> Option<FirstCommand> {
         let rid = request_id(self.op, self.envelope.rid.as_deref()).ok()??;
-        let mut token = None;
-        let taken = raw::fields(self.encoding, self.envelope.body?, |name, value| {
-            if name == "token" {
-                token = raw::text(self.encoding, value).and_then(|text| cart_token(&text));
-            }
-            Ok(())
-        });
-        taken.ok()?;
-        Some(FirstCommand::OpenCart { cart: token?.cart(), rid })
+        let token = raw::field(self.encoding, self.envelope.body?, "token").ok()??;
+        let token = cart_token(&raw::text(self.encoding, token)?)?;
+        Some(FirstCommand::OpenCart { cart: token.cart(), rid })
     }
 }
 
@@ -205,10 +199,7 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
     let call = match op {
         Op::Hello => {
             let hello: body::ClientHello = body.read()?;
-            if hello.client.len() > CLIENT_NAME_BYTES_MAX {
-                let why = format_smolstr!("`client` has at most {CLIENT_NAME_BYTES_MAX} bytes");
-                return Err(Rejection::TooLarge(why));
-            }
+            convert::bytes_at_most("client", hello.client.len(), CLIENT_NAME_BYTES_MAX)?;
             Call::Hello(hello)
         }
         Op::SessionSearch => {

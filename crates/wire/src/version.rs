@@ -109,13 +109,8 @@ fn each(
     name: &str,
     look: &mut dyn FnMut(&[u8]) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    raw::fields(
-        encoding,
-        map,
-        |field, value| {
-            if field == name { raw::elements(encoding, value, &mut *look) } else { Ok(()) }
-        },
-    )
+    let elements = |field: &str, value| if field == name { raw::elements(encoding, value, &mut *look) } else { Ok(()) };
+    raw::fields(encoding, map, elements)
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use boxoffice_core::{
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
     time::Timestamp,
 };
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use smol_str::SmolStr;
 
 use crate::{
+    mac::{self, MAC_BYTES},
     payment::{GatewayAnswer, Misfit, StepKey, plain},
     repr,
 };
@@ -26,9 +27,6 @@ const HEADER_BYTES_MAX: usize = 1_024;
 
 /// The maximum of signatures in a header, since each costs a hash of the body for each secret.
 const SIGNATURES_MAX: usize = 4;
-
-/// Bytes of one signature.
-const SIGNATURE_BYTES: usize = 32;
 
 /// A verified webhook. It may come twice, late or out of order. The cart takes it like an answer of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +75,8 @@ pub struct WebhookBody {
 /// The header that signs `body` at this instant.
 pub fn sign(secret: &[u8], at: Timestamp, body: &[u8]) -> String {
     let seconds = (at.0 / 1_000).to_string();
-    let mut header = format!("t={seconds},v1=");
-    for byte in mac(secret, &seconds, body).finalize().into_bytes() {
-        header.push_str(&format!("{byte:02x}"));
-    }
-    header
+    let signature = mac_of(secret, &seconds, body).finalize().into_bytes().into();
+    format!("t={seconds},v1={}", mac::written(&signature))
 }
 
 /// The event of a webhook that is signed with one of the secrets, not too far from `now`.
@@ -122,7 +117,7 @@ struct Signed<'a> {
     /// The seconds as text, since these bytes were signed.
     seconds: &'a str,
     at_s: u64,
-    signatures: Vec<[u8; SIGNATURE_BYTES]>,
+    signatures: Vec<[u8; MAC_BYTES]>,
 }
 
 impl Signed<'_> {
@@ -137,7 +132,7 @@ impl Signed<'_> {
                 ("t", _) if time.is_some() => return None,
                 ("t", seconds) => time = Some(seconds),
                 ("v1", _) if signatures.len() == SIGNATURES_MAX => return None,
-                ("v1", digits) => signatures.push(bytes(digits)?),
+                ("v1", digits) => signatures.push(mac::read(&digits.to_ascii_lowercase())?),
                 // Newer versions of signatures may be there too.
                 (_, _) => {}
             }
@@ -149,25 +144,11 @@ impl Signed<'_> {
 
     /// Compares each signature in constant time, so that the time tells nothing about a guess.
     fn fits(&self, secret: &[u8], body: &[u8]) -> bool {
-        let mac = mac(secret, self.seconds, body);
+        let mac = mac_of(secret, self.seconds, body);
         self.signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok())
     }
 }
 
-fn mac(secret: &[u8], seconds: &str, body: &[u8]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
-    mac.update(seconds.as_bytes());
-    mac.update(b".");
-    mac.update(body);
-    mac
-}
-
-fn bytes(digits: &str) -> Option<[u8; SIGNATURE_BYTES]> {
-    let digits: &[u8; 2 * SIGNATURE_BYTES] = digits.as_bytes().try_into().ok()?;
-    let value = |digit: u8| char::from(digit).to_digit(16);
-    let mut bytes = [0; SIGNATURE_BYTES];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::try_from(value(pair[0])? * 16 + value(pair[1])?).ok()?;
-    }
-    Some(bytes)
+fn mac_of(secret: &[u8], seconds: &str, body: &[u8]) -> Hmac<Sha256> {
+    mac::of(secret, &[seconds.as_bytes(), b".", body])
 }

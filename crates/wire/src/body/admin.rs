@@ -11,8 +11,8 @@ use smol_str::SmolStr;
 use crate::{
     access::RoleName,
     cluster::{Address, Node},
-    joining::HEX_256,
     limits::{PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    mac::HEX_256,
     repr::shape::{Each, With, shapes},
 };
 

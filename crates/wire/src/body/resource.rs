@@ -22,13 +22,13 @@ use crate::{
 
 /// Defines bodies of ops about a time of a resource, between two instants or two local times of the resource.
 macro_rules! of_a_time {
-    ($($body:ident { $($fields:tt)* })+) => {
+    ($($body:ident { $($before:tt)* } time { $($after:tt)* })+) => {
         shapes! {$(
             #[derive(Eq)]
             #[one_of([begin, end] [local_begin, local_end])]
             pub struct $body {
                 pub resource: Id,
-                $($fields)*
+                $($before)*
                 pub begin?: Option<Timestamp>,
                 /// The end, exclusive.
                 pub end?: Option<Timestamp>,
@@ -36,35 +36,26 @@ macro_rules! of_a_time {
                 pub local_begin?: Option<SmolStr> = WallTime,
                 /// The local time of the resource.
                 pub local_end?: Option<SmolStr> = WallTime,
+                $($after)*
             }
         )+}
     };
 }
 
 of_a_time! {
-    ResourceMove {
+    ResourceReserve {
         pub booking: Id,
-    }
-    ResourceIsAvailable {}
-}
-
-shapes! {
-    #[derive(Eq)]
-    #[one_of([begin, end] [local_begin, local_end])]
-    pub struct ResourceReserve {
-        pub resource: Id,
-        pub booking: Id,
-        pub begin?: Option<Timestamp>,
-        /// The end, exclusive.
-        pub end?: Option<Timestamp>,
-        /// The local time of the resource.
-        pub local_begin?: Option<SmolStr> = WallTime,
-        /// The local time of the resource.
-        pub local_end?: Option<SmolStr> = WallTime,
+    } time {
         pub repeat?: Option<RepeatBody>,
         pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
     }
+    ResourceMove {
+        pub booking: Id,
+    } time {}
+    ResourceIsAvailable {} time {}
+}
 
+shapes! {
     /// The repetitions of the booking: a number, the first booking included, or up to a day.
     #[derive(Default, Eq)]
     #[one_of([count] [until])]
@@ -140,35 +131,20 @@ shapes! {
 impl ResourcePut {
     /// The body with these details.
     pub fn new(id: Id, details: ResourceDetails) -> ResourcePut {
-        let ResourceDetails {
-            name,
-            properties,
-            capacity,
-            zone,
-            hours,
-            before_ms,
-            after_ms,
-            notice_ms,
-            horizon_ms,
-            rate,
-            hold_ttl_ms,
-            limits,
-        } = details;
-        let (capacity, limits) = (Some(capacity.into()), LimitsBody::from(limits));
         ResourcePut {
             id,
-            name,
-            properties,
-            capacity,
-            zone,
-            hours,
-            before_ms,
-            after_ms,
-            notice_ms,
-            horizon_ms,
-            rate,
-            hold_ttl_ms,
-            limits,
+            name: details.name,
+            properties: details.properties,
+            capacity: Some(details.capacity.into()),
+            zone: details.zone,
+            hours: details.hours,
+            before_ms: details.before_ms,
+            after_ms: details.after_ms,
+            notice_ms: details.notice_ms,
+            horizon_ms: details.horizon_ms,
+            rate: details.rate,
+            hold_ttl_ms: details.hold_ttl_ms,
+            limits: details.limits.into(),
         }
     }
 }

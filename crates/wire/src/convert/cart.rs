@@ -7,9 +7,9 @@ use boxoffice_core::{
     refusal::Refusal,
     seat::{HOLD_SEATS_MAX, SeatSet},
 };
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 
-use super::{Converted, interval, limit, text};
+use super::{Converted, at_most, distinct, interval, limit, one_to, text};
 use crate::{
     body,
     limits::{
@@ -92,9 +92,7 @@ fn best(wish: BestWish) -> Converted<Want> {
     if wish.count == 0 {
         return Err(Rejection::bad_request("`count` is at least 1"));
     }
-    if usize::from(wish.count) > HOLD_SEATS_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {HOLD_SEATS_MAX} seats at once")));
-    }
+    at_most(usize::from(wish.count), HOLD_SEATS_MAX, "seats at once")?;
     if wish.accessible > wish.count {
         return Err(Rejection::bad_request("`accessible` is at most `count`"));
     }
@@ -103,12 +101,7 @@ fn best(wish: BestWish) -> Converted<Want> {
 
 pub(crate) fn hold_all(body: body::HoldAll) -> Converted<Command> {
     let cart = cart(body.token, body.cart)?;
-    if body.lines.is_empty() {
-        return Err(Rejection::bad_request("`lines` is empty"));
-    }
-    if body.lines.len() > CART_LINES_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {CART_LINES_MAX} lines at once")));
-    }
+    one_to("lines", body.lines.len(), CART_LINES_MAX)?;
     let lines = body.lines.into_iter().map(line).collect::<Converted<_>>()?;
     Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: body.customer, guest: true }))
 }
@@ -205,16 +198,9 @@ pub(crate) fn order_refund(body: body::OrderRefund) -> Converted<Command> {
 
 /// Numbers of lines, sorted, since their order in the request has no meaning.
 fn lines(mut lines: Vec<u32>) -> Converted<Vec<u32>> {
-    if lines.is_empty() {
-        return Err(Rejection::bad_request("`lines` is empty"));
-    }
-    if lines.len() > CART_LINES_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {CART_LINES_MAX} lines at once")));
-    }
+    one_to("lines", lines.len(), CART_LINES_MAX)?;
     lines.sort_unstable();
-    if lines.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(Rejection::bad_request("a line is named twice"));
-    }
+    distinct(&lines, |line| line, "a line is named twice")?;
     Ok(lines)
 }
 

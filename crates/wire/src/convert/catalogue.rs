@@ -6,9 +6,9 @@ use boxoffice_core::{
     command::{Command, DirectoryCommand, Title, VenueCommand, VenueDetails},
     id::Id,
 };
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 
-use super::{Converted, after, limit, span, text, text_if_any};
+use super::{Converted, after, at_most, limit, span, text, text_if_any};
 use crate::{
     body,
     call::Shape,
@@ -51,9 +51,7 @@ pub(crate) fn hall_put(body: body::HallPut) -> Converted<Command> {
 }
 
 pub(crate) fn title_put(body: body::TitlePut) -> Converted<Command> {
-    if body.cast.len() > CAST_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {CAST_MAX} names in `cast`")));
-    }
+    at_most(body.cast.len(), CAST_MAX, "names in `cast`")?;
     let title = Title {
         name: text("name", body.name, 1, NAME_BYTES_MAX)?,
         director: text("director", body.director, 0, NAME_BYTES_MAX)?,

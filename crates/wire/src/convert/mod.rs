@@ -7,6 +7,8 @@ pub(crate) mod product;
 pub(crate) mod resource;
 pub(crate) mod session;
 
+use std::fmt;
+
 use boxoffice_core::{
     id::Id,
     money::{Currency, PRICE_MAX},
@@ -30,13 +32,43 @@ fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolS
     if text.len() < least {
         return Err(Rejection::bad_request(format!("`{name}` is empty")));
     }
-    if text.len() > most {
-        return Err(Rejection::TooLarge(format_smolstr!("`{name}` has at most {most} bytes")));
-    }
+    bytes_at_most(name, text.len(), most)?;
     if text.chars().any(|char| char.is_control() && char != '\n') {
         return Err(Rejection::bad_request(format!("`{name}` has control characters")));
     }
     Ok(text)
+}
+
+/// Checks the length of a text or of bytes.
+pub(crate) fn bytes_at_most(name: &str, length: usize, most: usize) -> Converted<()> {
+    if length > most {
+        return Err(Rejection::TooLarge(format_smolstr!("`{name}` has at most {most} bytes")));
+    }
+    Ok(())
+}
+
+/// Checks that a list is not too long.
+fn at_most(count: usize, most: usize, what: impl fmt::Display) -> Converted<()> {
+    if count > most {
+        return Err(Rejection::TooLarge(format_smolstr!("at most {most} {what}")));
+    }
+    Ok(())
+}
+
+/// Checks that a list is neither empty nor too long.
+fn one_to(name: &str, count: usize, most: usize) -> Converted<()> {
+    if count == 0 {
+        return Err(Rejection::bad_request(format!("`{name}` is empty")));
+    }
+    at_most(count, most, format_args!("{name} at once"))
+}
+
+/// Checks that no two entries of a sorted list have the same key.
+fn distinct<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> &K, twice: &str) -> Converted<()> {
+    if sorted.windows(2).any(|pair| key(&pair[0]) == key(&pair[1])) {
+        return Err(Rejection::bad_request(twice));
+    }
+    Ok(())
 }
 
 /// A text that may be absent.
@@ -46,27 +78,28 @@ fn text_if_any(name: &str, said: Option<SmolStr>, least: usize, most: usize) -> 
 
 /// Texts by name, sorted, since their order in the request has no meaning.
 fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr, SmolStr)>> {
-    if properties.len() > PROPERTIES_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {PROPERTIES_MAX} properties")));
-    }
+    at_most(properties.len(), PROPERTIES_MAX, "properties")?;
     for (name, value) in &properties {
         text("the name of a property", name.clone(), 1, PROPERTY_NAME_BYTES_MAX)?;
         text("the value of a property", value.clone(), 0, PROPERTY_VALUE_BYTES_MAX)?;
     }
     properties.sort();
-    if properties.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-        return Err(Rejection::bad_request("a property has two values"));
-    }
+    distinct(&properties, |(name, _)| name, "a property has two values")?;
     Ok(properties)
 }
 
 /// The number of entries of a page.
 fn limit(limit: Option<u32>) -> Converted<u32> {
-    let limit = limit.unwrap_or(PAGE_ENTRIES);
-    if !(1..=PAGE_ENTRIES_MAX).contains(&limit) {
-        return Err(Rejection::bad_request(format!("`limit` is from 1 to {PAGE_ENTRIES_MAX}")));
+    bounded("limit", limit.unwrap_or(PAGE_ENTRIES), PAGE_ENTRIES_MAX)
+}
+
+/// Checks that a number is from 1 to `most`.
+fn bounded(name: &str, number: u32, most: u32) -> Converted<u32> {
+    if (1..=most).contains(&number) {
+        Ok(number)
+    } else {
+        Err(Rejection::bad_request(format!("`{name}` is from 1 to {most}")))
     }
-    Ok(limit)
 }
 
 /// The beginning of a page, if `place` understands the cursor.

@@ -1,19 +1,15 @@
 //! Commands of products.
 
 use boxoffice_core::command::{Command, ProductCommand, ProductDetails};
-use smol_str::format_smolstr;
 
-use super::{Converted, price, properties, text};
+use super::{Converted, bytes_at_most, price, properties, text};
 use crate::{
     body,
     limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
-    rejection::Rejection,
 };
 
 pub(crate) fn product_put(body: body::ProductPut) -> Converted<Command> {
-    if body.blob.len() > BLOB_BYTES_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("`blob` has at most {BLOB_BYTES_MAX} bytes")));
-    }
+    bytes_at_most("blob", body.blob.len(), BLOB_BYTES_MAX)?;
     price(body.price.amount)?;
     let details = ProductDetails {
         name: text("name", body.name, 1, NAME_BYTES_MAX)?,

@@ -5,9 +5,9 @@ use boxoffice_core::{
     refusal::Refusal,
     time::Timestamp,
 };
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 
-use super::{Converted, after, interval, limit, place, price, properties, span, text};
+use super::{Converted, after, at_most, bounded, distinct, interval, limit, place, price, properties, span, text};
 use crate::{
     body,
     call::Shape,
@@ -63,25 +63,19 @@ fn rate(rate: Rate) -> Converted<Rate> {
 
 /// Opening hours with sorted spans and days, since their order in the request has no meaning.
 fn hours(mut hours: OpeningHours) -> Converted<OpeningHours> {
-    if hours.exceptions.len() > EXCEPTIONS_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {EXCEPTIONS_MAX} days in `exceptions`")));
-    }
+    at_most(hours.exceptions.len(), EXCEPTIONS_MAX, "days in `exceptions`")?;
     if hours.exceptions.iter().any(|(day, _)| !is_date(day)) {
         return Err(Rejection::bad_request("a day in `exceptions` is as `2026-12-24`"));
     }
     hours.exceptions.sort();
-    if hours.exceptions.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-        return Err(Rejection::bad_request("a day is twice in `exceptions`"));
-    }
+    distinct(&hours.exceptions, |(day, _)| day, "a day is twice in `exceptions`")?;
     hours.week.iter_mut().try_for_each(|day| spans(day))?;
     hours.exceptions.iter_mut().try_for_each(|(_, day)| spans(day))?;
     Ok(hours)
 }
 
 fn spans(day: &mut [(u16, u16)]) -> Converted<()> {
-    if day.len() > SPANS_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {SPANS_MAX} spans of opening hours a day")));
-    }
+    at_most(day.len(), SPANS_MAX, "spans of opening hours a day")?;
     day.sort_unstable();
     let whole = day.iter().all(|(open, close)| open < close && *close <= DAY_MINUTES);
     let apart = day.windows(2).all(|pair| pair[0].1 <= pair[1].0);
@@ -136,10 +130,6 @@ pub(crate) fn resource_reserve(body: body::ResourceReserve) -> Converted<Command
 }
 
 fn repeat(body: body::RepeatBody) -> Converted<Repeat> {
-    let bounded = |name: &str, number: u32, most: u32| {
-        let bad = || Rejection::bad_request(format!("`{name}` is from 1 to {most}"));
-        (1..=most).contains(&number).then_some(number).ok_or_else(bad)
-    };
     let mut weekdays = body.weekdays;
     weekdays.sort_unstable();
     let distinct = weekdays.windows(2).all(|pair| pair[0] < pair[1]);
@@ -195,10 +185,7 @@ pub(crate) fn resource_free_slots(body: body::ResourceFreeSlots) -> Converted<Co
     if !(1..=INTERVAL_MS_MAX).contains(&body.length_ms) {
         return Err(Refusal::BadInterval("`length_ms` is from 1 millisecond to 366 days".into()).into());
     }
-    let count = body.count.unwrap_or(PAGE_ENTRIES);
-    if !(1..=PAGE_ENTRIES_MAX).contains(&count) {
-        return Err(Rejection::bad_request(format!("`count` is from 1 to {PAGE_ENTRIES_MAX}")));
-    }
+    let count = bounded("count", body.count.unwrap_or(PAGE_ENTRIES), PAGE_ENTRIES_MAX)?;
     let slots = ResourceCommand::FreeSlots { from, to, length_ms: body.length_ms, count };
     Ok(Command::Resource(body.resource, slots))
 }

@@ -9,9 +9,8 @@ use boxoffice_core::{
     seat::Seat,
     time::TIMESTAMP_MAX,
 };
-use smol_str::format_smolstr;
 
-use super::{Converted, after, limit, one_currency, place, price, text};
+use super::{Converted, after, at_most, distinct, limit, one_currency, one_to, place, price, text};
 use crate::{
     body,
     call::{CitySearch, Shape},
@@ -43,27 +42,19 @@ pub(crate) fn session_create(body: body::SessionCreate) -> Converted<Command> {
 
 /// Prices by category, sorted, since their order in the request has no meaning.
 fn prices(mut prices: Vec<(Id, Money)>) -> Converted<Vec<(Id, Money)>> {
-    if prices.len() > CATEGORIES_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {CATEGORIES_MAX} prices")));
-    }
+    at_most(prices.len(), CATEGORIES_MAX, "prices")?;
     prices.sort_by(|one, other| one.0.cmp(&other.0));
-    if prices.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-        return Err(Rejection::bad_request("a category has two prices"));
-    }
+    distinct(&prices, |(category, _)| category, "a category has two prices")?;
     prices.iter().try_for_each(|(_, money)| price(money.amount))?;
     Ok(prices)
 }
 
 /// Areas in the order of the request, in which they are shown.
 fn areas(areas: Vec<body::AreaBody>) -> Converted<Vec<Area>> {
-    if areas.len() > AREAS_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {AREAS_MAX} areas")));
-    }
+    at_most(areas.len(), AREAS_MAX, "areas")?;
     let mut ids: Vec<&Id> = areas.iter().map(|area| &area.id).collect();
     ids.sort_unstable();
-    if ids.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(Rejection::bad_request("two areas have the same id"));
-    }
+    distinct(&ids, |id| id, "two areas have the same id")?;
     areas.into_iter().map(area).collect()
 }
 
@@ -121,14 +112,8 @@ pub(crate) fn session_map(body: body::SessionMap) -> Converted<(Command, Shape)>
 }
 
 pub(crate) fn session_seats(body: body::SessionSeats, make: fn(Vec<Seat>) -> SessionCommand) -> Converted<Command> {
-    let seats = body.seats;
-    if seats.is_empty() {
-        return Err(Rejection::bad_request("`seats` is empty"));
-    }
-    if seats.len() > LAYOUT_SEATS_MAX {
-        return Err(Rejection::TooLarge(format_smolstr!("at most {LAYOUT_SEATS_MAX} seats at once")));
-    }
-    let mut sorted = seats;
+    one_to("seats", body.seats.len(), LAYOUT_SEATS_MAX)?;
+    let mut sorted = body.seats;
     sorted.sort_unstable();
     let mut twice: Vec<Seat> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
     twice.dedup();

@@ -231,21 +231,24 @@ impl<'a, 'de, 'u> Value<'a, 'de, 'u> {
     }
 }
 
-/// Methods that read a number of any type. The visitor checks its range.
-macro_rules! numbers {
-    ($($method:ident)*) => {$(
+/// Methods that read the same as another method.
+macro_rules! same_as {
+    ($($other:ident: $($method:ident)+;)+) => {$($(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            self.number(visitor)
+            self.$other(visitor)
         }
-    )*};
+    )+)+};
 }
 
 impl<'de> Deserializer<'de> for Value<'_, 'de, '_> {
     type Error = Error;
 
-    numbers! {
-        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16 deserialize_u32
-        deserialize_u64 deserialize_f32 deserialize_f64
+    // The visitor checks the range of a number.
+    same_as! {
+        number: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
+            deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64;
+        deserialize_str: deserialize_string deserialize_char deserialize_identifier;
+        deserialize_bytes: deserialize_byte_buf;
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -276,27 +279,11 @@ impl<'de> Deserializer<'de> for Value<'_, 'de, '_> {
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_str(visitor)
-    }
-
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.input.token()? {
             Token::Bytes(bytes) => visitor.visit_borrowed_bytes(bytes),
             token => Err(token.invalid_type(&visitor)),
         }
-    }
-
-    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_bytes(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {

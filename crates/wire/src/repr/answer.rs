@@ -14,17 +14,11 @@ use boxoffice_core::{
     payment::PaymentFailure,
     time::Timestamp,
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeStruct};
-use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
     limits::CART_LINES_MAX,
-    repr::{
-        Base64, ListOf, Price, ToWire, WireRepr, is_default, layout_cache, repr_of, same_fields,
-        shape::{Shapes, shapes},
-        words,
-    },
+    repr::{Base64, Price, layout_cache, repr_of, same_fields, shape::shapes, words},
 };
 
 words! {
@@ -139,7 +133,7 @@ shapes! {
         /// The reason, if it was canceled.
         canceled?: Option<SmolStr>,
         counts: SeatCounts,
-        layout: Arc<Layout>,
+        layout: Arc<Layout> as "layout_cache",
     }
 
     remote SessionEntry {
@@ -208,17 +202,16 @@ shapes! {
 
 repr_of! {
     VenueView: VenueFields,
-    (Id, SmolStr, u32): HallEntry,
     VenueEntry: VenueEntryFields,
-    VenuesPage: VenuesFields,
-    TitleView: TitleFields,
+    SessionView: SessionFields,
     Ended: EndedFields,
 }
 
 same_fields! {
-    TitleView { id, title: Title { name, director, cast, comments, duration_ms } }
+    (Id, SmolStr, u32): [(id, name, seats)] = HallEntry { id, name, seats },
+    VenuesPage: [VenuesPage { venues, next: cursor }] = VenuesFields { venues, cursor },
+    TitleView: [TitleView { id, title: Title { name, director, cast, comments, duration_ms } }]
         = TitleFields { id, name, director, cast, comments, duration_ms },
-    VenuesPage { venues, next: cursor } = VenuesFields { venues, cursor },
 }
 
 impl Position {
@@ -256,18 +249,6 @@ impl TryFrom<VenueFields> for VenueView {
     }
 }
 
-impl From<(Id, SmolStr, u32)> for HallEntry {
-    fn from((id, name, seats): (Id, SmolStr, u32)) -> HallEntry {
-        HallEntry { id, name, seats }
-    }
-}
-
-impl From<HallEntry> for (Id, SmolStr, u32) {
-    fn from(HallEntry { id, name, seats }: HallEntry) -> (Id, SmolStr, u32) {
-        (id, name, seats)
-    }
-}
-
 impl From<VenueEntry> for VenueEntryFields {
     fn from(VenueEntry { id, name, city, position, distance_m }: VenueEntry) -> VenueEntryFields {
         VenueEntryFields { id, name, city, position: position.map(Position::from_millionths), distance_m }
@@ -283,67 +264,49 @@ impl TryFrom<VenueEntryFields> for VenueEntry {
     }
 }
 
-struct CachedLayout<'a>(&'a Arc<Layout>);
-
-impl Serialize for CachedLayout<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        layout_cache::serialize(self.0, serializer)
-    }
-}
-
 /// Areas and their counts are one list on the wire.
-impl WireRepr for SessionView {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let area = |area: &Area| {
-            let counts = self.area_counts.iter().find(|counts| counts.area == area.id);
+impl From<SessionView> for SessionFields {
+    fn from(session: SessionView) -> SessionFields {
+        let area = |Area { id, name, capacity, price }: Area| {
+            let counts = session.area_counts.iter().find(|counts| counts.area == id);
             AreaFields {
-                id: area.id.clone(),
-                name: area.name.clone(),
-                capacity: area.capacity,
-                price: area.price,
                 free: counts.map(|counts| counts.free),
                 held: counts.map(|counts| counts.held),
                 sold: counts.map(|counts| counts.sold),
+                id,
+                name,
+                capacity,
+                price,
             }
         };
-        let limited = !is_default(&self.limits);
-        let optional =
-            [!self.areas.is_empty(), self.hold_ttl_ms.is_some(), limited, self.canceled.is_some()].map(usize::from);
-        let mut map = serializer.serialize_struct("Session", 10 + optional.iter().sum::<usize>())?;
-        map.serialize_field("id", &ToWire(&self.id))?;
-        map.serialize_field("venue", &ToWire(&self.venue))?;
-        map.serialize_field("hall", &ToWire(&self.hall))?;
-        map.serialize_field("title", &ToWire(&self.title))?;
-        map.serialize_field("starts_at", &ToWire(&self.starts_at))?;
-        map.serialize_field("ends_at", &ToWire(&self.ends_at))?;
-        map.serialize_field("prices", &ToWire(&self.prices))?;
-        if !self.areas.is_empty() {
-            map.serialize_field("areas", &ListOf(|| self.areas.iter().map(area)))?;
+        SessionFields {
+            id: session.id,
+            venue: session.venue,
+            hall: session.hall,
+            title: session.title,
+            starts_at: session.starts_at,
+            ends_at: session.ends_at,
+            prices: session.prices,
+            areas: session.areas.into_iter().map(area).collect(),
+            hold_ttl_ms: session.hold_ttl_ms,
+            limits: session.limits,
+            comments: session.comments,
+            canceled: session.canceled,
+            counts: session.counts,
+            layout: session.layout,
         }
-        if let Some(hold_ttl_ms) = self.hold_ttl_ms {
-            map.serialize_field("hold_ttl_ms", &hold_ttl_ms)?;
-        }
-        if limited {
-            map.serialize_field("limits", &ToWire(&self.limits))?;
-        }
-        map.serialize_field("comments", &self.comments)?;
-        if let Some(reason) = &self.canceled {
-            map.serialize_field("canceled", reason)?;
-        }
-        map.serialize_field("counts", &ToWire(&self.counts))?;
-        map.serialize_field("layout", &CachedLayout(&self.layout))?;
-        map.end()
     }
+}
 
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionView, D::Error> {
-        let fields = SessionFields::deserialize(deserializer)?;
+impl From<SessionFields> for SessionView {
+    fn from(fields: SessionFields) -> SessionView {
         let counts = |area: &AreaFields| {
             let (free, held, sold) = (area.free?, area.held?, area.sold?);
             Some(AreaCounts { area: area.id.clone(), free, held, sold })
         };
         let area_counts = fields.areas.iter().filter_map(counts).collect();
         let area = |AreaFields { id, name, capacity, price, .. }: AreaFields| Area { id, name, capacity, price };
-        Ok(SessionView {
+        SessionView {
             id: fields.id,
             venue: fields.venue,
             hall: fields.hall,
@@ -359,11 +322,7 @@ impl WireRepr for SessionView {
             counts: fields.counts,
             area_counts,
             layout: fields.layout,
-        })
-    }
-
-    fn schema(shapes: &mut Shapes) -> Value {
-        SessionFields::schema(shapes)
+        }
     }
 }
 

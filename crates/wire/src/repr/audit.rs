@@ -11,37 +11,52 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::SerializeStruct};
-use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{
-    repr::line::{PortionFields, portion_fields, write_inventory, write_portion},
-    repr::{
-        ToWire, WireRepr, repr_of,
-        shape::{Shapes, shapes},
-    },
-};
+use crate::repr::{line::PortionFields, repr_of, same_fields, shape::shapes};
 
-/// Shapes with a portion of an inventory, to be read, and their portions.
+/// Shapes with the fields of a portion of an inventory between their own fields. `for` names a view with the same fields,
+/// whose portion is never missing.
 macro_rules! with_portion {
-    ($($(#[doc = $words:literal])* #[one_of($($sets:tt)*)] $name:ident as $component:ident { $($fields:tt)* })+) => {
-        $(with_portion! { @shape [$(#[doc = $words])* #[one_of($($sets)*)]] $name $component { $($fields)* } })+
+    ($(
+        $(#[doc = $words:literal])* #[one_of($($sets:tt)*)]
+        $name:ident as $component:ident { $($before:tt)* } portion { $($after:tt)* }
+        $(for $view:ident { $($field:ident),+ })?
+    )+) => {
+        $(with_portion! {
+            @shape [$(#[doc = $words])* #[one_of($($sets)*)]] $name $component { $($before)* } { $($after)* }
+        })+
 
         $(impl $name {
-            /// The portion; none if there is no field of it.
+            /// The portion. `None` if it has no field.
             fn portion(&mut self) -> Result<Option<Portion>, &'static str> {
                 let (seats, area, quota) = (self.seats.take(), self.area.take(), self.quota.take());
                 let (quantity, begin, end, count) = (self.quantity, self.begin, self.end, self.count);
                 PortionFields { seats, area, quantity, begin, end, quota, count }.portion()
             }
-        })+
+        }
+
+        $(impl From<$view> for $name {
+            fn from($view { portion, $($field),+ }: $view) -> $name {
+                let PortionFields { seats, area, quantity, begin, end, quota, count } = portion.into();
+                $name { $($field,)+ seats, area, quantity, begin, end, quota, count }
+            }
+        }
+
+        impl TryFrom<$name> for $view {
+            type Error = &'static str;
+
+            fn try_from(mut fields: $name) -> Result<$view, &'static str> {
+                let portion = fields.portion()?.ok_or("what is held or sold is missing")?;
+                Ok($view { portion, $($field: fields.$field),+ })
+            }
+        })?)+
     };
-    (@shape [$($attributes:tt)*] $name:ident $component:ident { $($fields:tt)* }) => {
+    (@shape [$($attributes:tt)*] $name:ident $component:ident { $($before:tt)* } { $($after:tt)* }) => {
         shapes! {
             $($attributes)*
             struct $name as $component {
-                $($fields)*
+                $($before)*
                 seats?: Option<Vec<Seat>>,
                 area?: Option<Id>,
                 quantity?: Option<u32>,
@@ -49,6 +64,7 @@ macro_rules! with_portion {
                 end?: Option<Timestamp>,
                 quota?: Option<Id>,
                 count?: Option<u32>,
+                $($after)*
             }
         }
     };
@@ -62,14 +78,15 @@ with_portion! {
         revision: u64,
         /// When the inventory asks the cart about it.
         deadline: Timestamp,
-    }
+    } portion {} for HoldView { hold, revision, deadline }
     /// Seats, places, units, a slot or a part of a quota that were bought.
     #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area])]
     SaleFields as Sale {
         order: OrderId,
         hold: HoldId,
+    } portion {
         at: Timestamp,
-    }
+    } for SaleView { order, hold, at }
     /// A hold that a line of a cart rests on. Its portion is empty if it was refunded.
     #[one_of([session] [product] [resource] [customer])]
     ClaimFields as Claim {
@@ -80,85 +97,55 @@ with_portion! {
         customer?: Option<Id>,
         hold: HoldId,
         revision: u64,
-    }
+    } portion {}
 }
 
-impl WireRepr for HoldView {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_struct("Hold", 3 + portion_fields(&self.portion))?;
-        map.serialize_field("hold", &ToWire(&self.hold))?;
-        map.serialize_field("revision", &self.revision)?;
-        map.serialize_field("deadline", &ToWire(&self.deadline))?;
-        write_portion(&mut map, &self.portion)?;
-        map.end()
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HoldView, D::Error> {
-        let mut fields = HoldFields::deserialize(deserializer)?;
-        let portion = needed(fields.portion())?;
-        Ok(HoldView { portion, hold: fields.hold, revision: fields.revision, deadline: fields.deadline })
-    }
-
-    fn schema(shapes: &mut Shapes) -> Value {
-        HoldFields::schema(shapes)
-    }
-}
-
-impl WireRepr for SaleView {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_struct("Sale", 3 + portion_fields(&self.portion))?;
-        map.serialize_field("order", &ToWire(&self.order))?;
-        map.serialize_field("hold", &ToWire(&self.hold))?;
-        write_portion(&mut map, &self.portion)?;
-        map.serialize_field("at", &ToWire(&self.at))?;
-        map.end()
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SaleView, D::Error> {
-        let mut fields = SaleFields::deserialize(deserializer)?;
-        let portion = needed(fields.portion())?;
-        Ok(SaleView { portion, order: fields.order, hold: fields.hold, at: fields.at })
-    }
-
-    fn schema(shapes: &mut Shapes) -> Value {
-        SaleFields::schema(shapes)
-    }
-}
-
-fn needed<E: serde::de::Error>(portion: Result<Option<Portion>, &'static str>) -> Result<Portion, E> {
-    portion.map_err(E::custom)?.ok_or_else(|| E::custom("what is held or sold is missing"))
-}
-
-impl WireRepr for Claim {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = 4 + self.portion.as_ref().map_or(0, portion_fields);
-        let mut map = serializer.serialize_struct("Claim", fields)?;
-        map.serialize_field("line", &self.line)?;
-        write_inventory(&mut map, &self.entity)?;
-        map.serialize_field("hold", &ToWire(&self.hold))?;
-        map.serialize_field("revision", &self.revision)?;
-        if let Some(portion) = &self.portion {
-            write_portion(&mut map, portion)?;
+impl From<Claim> for ClaimFields {
+    fn from(Claim { line, entity, hold, revision, portion }: Claim) -> ClaimFields {
+        let (session, product, resource, customer) = match entity {
+            Entity::Session(id) => (Some(id), None, None, None),
+            Entity::Product(id) => (None, Some(id), None, None),
+            Entity::Resource(id) => (None, None, Some(id), None),
+            Entity::Customer(id) => (None, None, None, Some(id)),
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
+                unreachable!("only sessions, products, resources and customers are held of")
+            }
+        };
+        let portion = portion.map(PortionFields::from).unwrap_or_default();
+        let PortionFields { seats, area, quantity, begin, end, quota, count } = portion;
+        ClaimFields {
+            line,
+            session,
+            product,
+            resource,
+            customer,
+            hold,
+            revision,
+            seats,
+            area,
+            quantity,
+            begin,
+            end,
+            quota,
+            count,
         }
-        map.end()
     }
+}
 
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Claim, D::Error> {
-        let mut fields = ClaimFields::deserialize(deserializer)?;
-        let portion = fields.portion().map_err(D::Error::custom)?;
+impl TryFrom<ClaimFields> for Claim {
+    type Error = &'static str;
+
+    fn try_from(mut fields: ClaimFields) -> Result<Claim, &'static str> {
+        let portion = fields.portion()?;
         let ClaimFields { line, hold, revision, session, product, resource, customer, .. } = fields;
         let entity = match (session, product, resource, customer) {
             (Some(id), None, None, None) => Entity::Session(id),
             (None, Some(id), None, None) => Entity::Product(id),
             (None, None, Some(id), None) => Entity::Resource(id),
             (None, None, None, Some(id)) => Entity::Customer(id),
-            _ => return Err(D::Error::custom("a claim is on one `session`, `product`, `resource` or `customer`")),
+            _ => return Err("a claim is on one `session`, `product`, `resource` or `customer`"),
         };
         Ok(Claim { line, entity, hold, revision, portion })
-    }
-
-    fn schema(shapes: &mut Shapes) -> Value {
-        ClaimFields::schema(shapes)
     }
 }
 
@@ -222,16 +209,12 @@ shapes! {
     }
 }
 
-repr_of!((Id, u64, u64): Quota);
-
-impl From<(Id, u64, u64)> for Quota {
-    fn from((quota, held, sold): (Id, u64, u64)) -> Quota {
-        Quota { quota, held, sold }
-    }
+repr_of! {
+    HoldView: HoldFields,
+    SaleView: SaleFields,
+    Claim: ClaimFields,
 }
 
-impl From<Quota> for (Id, u64, u64) {
-    fn from(Quota { quota, held, sold }: Quota) -> (Id, u64, u64) {
-        (quota, held, sold)
-    }
+same_fields! {
+    (Id, u64, u64): [(quota, held, sold)] = Quota { quota, held, sold },
 }

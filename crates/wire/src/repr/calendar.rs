@@ -14,7 +14,7 @@ use smol_str::SmolStr;
 use crate::{
     limits::{EXCEPTIONS_MAX, INTERVAL_MS_MAX, SPANS_MAX},
     repr::{
-        Day, map_repr, plain_repr, repr_of, same_fields,
+        Day, map_repr, plain_repr, same_fields,
         shape::{Each, Narrow, Shapes, named, shapes},
         words,
     },
@@ -110,14 +110,12 @@ shapes! {
     }
 }
 
-repr_of!(ResourceView: ResourceFields);
-
 same_fields! {
-    ResourceView {
+    ResourceView: [ResourceView {
         id, bookings, details: ResourceDetails {
             name, properties, capacity, zone, hours, before_ms, after_ms, notice_ms, horizon_ms, rate, hold_ttl_ms, limits
         }
-    } = ResourceFields {
+    }] = ResourceFields {
         id, name, properties, capacity, zone, hours, before_ms, after_ms, notice_ms, horizon_ms, rate, hold_ttl_ms, limits,
         bookings
     },

@@ -16,16 +16,13 @@ use serde::{
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{
-    repr::ListOf,
-    repr::{
-        ToWire, WireRepr,
-        shape::{self, Shapes, shapes},
-    },
+use crate::repr::{
+    ListOf, ToWire, WireRepr,
+    shape::{self, Shapes, shapes},
 };
 
-/// Writes the inventory of a line or hold as `session`, `product`, `resource` or `customer`.
-pub(crate) fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(), M::Error> {
+/// Writes the inventory of a line as `session`, `product`, `resource` or `customer`.
+fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(), M::Error> {
     match entity {
         Entity::Session(id) => map.serialize_field("session", &ToWire(id)),
         Entity::Product(id) => map.serialize_field("product", &ToWire(id)),
@@ -142,34 +139,6 @@ impl LineFields {
     }
 }
 
-/// The number of fields of a portion.
-pub(crate) fn portion_fields(portion: &Portion) -> usize {
-    match portion {
-        Portion::Seats(_) | Portion::Units(_) => 1,
-        Portion::Places { .. } | Portion::Slot { .. } | Portion::Quota { .. } => 2,
-    }
-}
-
-/// Writes the fields of a portion.
-pub(crate) fn write_portion<M: SerializeStruct>(map: &mut M, portion: &Portion) -> Result<(), M::Error> {
-    match portion {
-        Portion::Seats(seats) => map.serialize_field("seats", &ListOf(|| seats.as_slice().iter().map(ToWire))),
-        Portion::Places { area, quantity } => {
-            map.serialize_field("area", &ToWire(area))?;
-            map.serialize_field("quantity", quantity)
-        }
-        Portion::Units(quantity) => map.serialize_field("quantity", quantity),
-        Portion::Slot { begin, end } => {
-            map.serialize_field("begin", &ToWire(begin))?;
-            map.serialize_field("end", &ToWire(end))
-        }
-        Portion::Quota { quota, count } => {
-            map.serialize_field("quota", &ToWire(quota))?;
-            map.serialize_field("count", count)
-        }
-    }
-}
-
 /// The fields that a portion may have.
 #[derive(Default)]
 pub(crate) struct PortionFields {
@@ -180,6 +149,19 @@ pub(crate) struct PortionFields {
     pub(crate) end: Option<Timestamp>,
     pub(crate) quota: Option<Id>,
     pub(crate) count: Option<u32>,
+}
+
+impl From<Portion> for PortionFields {
+    fn from(portion: Portion) -> PortionFields {
+        let none = PortionFields::default();
+        match portion {
+            Portion::Seats(seats) => PortionFields { seats: Some(seats.as_slice().to_vec()), ..none },
+            Portion::Places { area, quantity } => PortionFields { area: Some(area), quantity: Some(quantity), ..none },
+            Portion::Units(quantity) => PortionFields { quantity: Some(quantity), ..none },
+            Portion::Slot { begin, end } => PortionFields { begin: Some(begin), end: Some(end), ..none },
+            Portion::Quota { quota, count } => PortionFields { quota: Some(quota), count: Some(count), ..none },
+        }
+    }
 }
 
 impl PortionFields {

@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData};
 
 use serde::{
-    Deserializer, Serialize, Serializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{SeqAccess, Visitor},
     ser::SerializeSeq,
 };
@@ -37,7 +37,15 @@ impl<const MAX: usize> OptionalBounded<MAX> {
     pub(crate) fn deserialize<'de, T: WireRepr, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Vec<T>>, D::Error> {
-        deserializer.deserialize_option(OptionalListVisitor(ListVisitor { max: MAX, of: PhantomData }))
+        Ok(Option::<AtMost<T, MAX>>::deserialize(deserializer)?.map(|AtMost(values)| values))
+    }
+}
+
+struct AtMost<T, const MAX: usize>(Vec<T>);
+
+impl<'de, T: WireRepr, const MAX: usize> Deserialize<'de> for AtMost<T, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtMost<T, MAX>, D::Error> {
+        read_list(deserializer, MAX).map(AtMost)
     }
 }
 
@@ -74,28 +82,6 @@ impl<'de, T: WireRepr> Visitor<'de> for ListVisitor<T> {
             }
         }
         Ok(values)
-    }
-}
-
-struct OptionalListVisitor<T>(ListVisitor<T>);
-
-impl<'de, T: WireRepr> Visitor<'de> for OptionalListVisitor<T> {
-    type Value = Option<Vec<T>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list or nothing")
-    }
-
-    fn visit_none<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self.0).map(Some)
     }
 }
 

@@ -115,14 +115,13 @@ shapes! {
 
 repr_of! {
     Payment: OrderPayment,
-    Shipping: ShippingBody,
     PaymentStatus: PaymentStanding,
     RefundStatus: RefundStanding,
     VoidStatus: VoidStanding,
 }
 
 same_fields! {
-    Shipping { recipient, address, method } = ShippingBody { recipient, address, method },
+    Shipping: [Shipping { recipient, address, method }] = ShippingBody { recipient, address, method },
 }
 
 impl From<Payment> for PaymentBody {

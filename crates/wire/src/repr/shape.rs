@@ -187,7 +187,7 @@ pub(crate) use named;
 /// - `as "path"` names a module of serde functions to use instead of [`WireRepr`](crate::repr::WireRepr).
 /// - `= …` narrows the schema of the type ([`Narrow`]).
 /// - `pub struct Name as Component` declares a type, `remote Type as Component` represents a type of the core. The schema is
-///   called `Component`.
+///   called `Component`, or `Name` without it.
 /// - `#[one_of([a, b] [c])]` says that exactly one of these sets of optional fields is present. `[a without b]` is a set
 ///   without `b`.
 ///
@@ -198,26 +198,13 @@ macro_rules! shapes {
         $(#[doc = $words:literal])*
         $(#[derive($($derive:ident),* $(,)?)])?
         $(#[one_of($([$($set:ident),+ $(without $absent:ident)?])+)])?
-        $vis:vis struct $name:ident as $component:ident { $($fields:tt)* }
+        $vis:vis struct $name:ident $(as $component:ident)? { $($fields:tt)* }
         $($rest:tt)*
     ) => {
         $crate::repr::shape::shapes! {
             @fields {
-                own [$($words)*] [$($($derive),*)?] [$vis] [$name] [$component] [$($([$($set),+ $(without $absent)?])+)?]
-            } [] $($fields)*
-        }
-        $crate::repr::shape::shapes! { $($rest)* }
-    };
-    (
-        $(#[doc = $words:literal])*
-        $(#[derive($($derive:ident),* $(,)?)])?
-        $(#[one_of($([$($set:ident),+ $(without $absent:ident)?])+)])?
-        $vis:vis struct $name:ident { $($fields:tt)* }
-        $($rest:tt)*
-    ) => {
-        $crate::repr::shape::shapes! {
-            @fields {
-                own [$($words)*] [$($($derive),*)?] [$vis] [$name] [$name] [$($([$($set),+ $(without $absent)?])+)?]
+                own [$($words)*] [$($($derive),*)?] [$vis] [$name] [$($component)? $name]
+                [$($([$($set),+ $(without $absent)?])+)?]
             } [] $($fields)*
         }
         $crate::repr::shape::shapes! { $($rest)* }
@@ -225,22 +212,14 @@ macro_rules! shapes {
     (
         $(#[doc = $words:literal])*
         $(#[one_of($([$($set:ident),+ $(without $absent:ident)?])+)])?
-        remote $name:ident as $component:ident { $($fields:tt)* }
+        remote $name:ident $(as $component:ident)? { $($fields:tt)* }
         $($rest:tt)*
     ) => {
         $crate::repr::shape::shapes! {
-            @fields { remote [$($words)*] [] [] [$name] [$component] [$($([$($set),+ $(without $absent)?])+)?] } [] $($fields)*
-        }
-        $crate::repr::shape::shapes! { $($rest)* }
-    };
-    (
-        $(#[doc = $words:literal])*
-        $(#[one_of($([$($set:ident),+ $(without $absent:ident)?])+)])?
-        remote $name:ident { $($fields:tt)* }
-        $($rest:tt)*
-    ) => {
-        $crate::repr::shape::shapes! {
-            @fields { remote [$($words)*] [] [] [$name] [$name] [$($([$($set),+ $(without $absent)?])+)?] } [] $($fields)*
+            @fields {
+                remote [$($words)*] [] [] [$name] [$($component)? $name]
+                [$($([$($set),+ $(without $absent)?])+)?]
+            } [] $($fields)*
         }
         $crate::repr::shape::shapes! { $($rest)* }
     };
@@ -293,7 +272,10 @@ macro_rules! shapes {
         }
     };
     (
-        @fields { own [$($words:literal)*] [$($derive:ident),*] [$vis:vis] [$name:ident] [$component:ident] $sets:tt }
+        @fields {
+            own [$($words:literal)*] [$($derive:ident),*] [$vis:vis] [$name:ident]
+            [$component:ident $($unnamed:ident)?] $sets:tt
+        }
         [$((
             [$($field_words:literal)*] [$field_vis:vis] $field:ident [$type:ty] [$with:literal $($unused:literal)?]
             [$($presence:tt)*] [$is_needed:literal] [$($narrow:expr)?]
@@ -321,7 +303,9 @@ macro_rules! shapes {
         }
     };
     (
-        @fields { remote [$($words:literal)*] [] [] [$name:ident] [$component:ident] $sets:tt }
+        @fields {
+            remote [$($words:literal)*] [] [] [$name:ident] [$component:ident $($unnamed:ident)?] $sets:tt
+        }
         [$((
             [$($field_words:literal)*] [$field_vis:vis] $field:ident [$type:ty] [$with:literal $($unused:literal)?]
             [$($presence:tt)*] [$is_needed:literal] [$($narrow:expr)?]

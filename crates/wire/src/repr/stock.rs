@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use crate::{
     limits::BLOB_BYTES_MAX,
-    repr::{Base64, Price, repr_of, same_fields, shape::shapes, words},
+    repr::{Base64, Price, same_fields, shape::shapes, words},
 };
 
 words! {
@@ -40,10 +40,8 @@ shapes! {
     }
 }
 
-repr_of!(ProductView: ProductFields);
-
 same_fields! {
-    ProductView {
+    ProductView: [ProductView {
         id, details: ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits }, counts
-    } = ProductFields { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits, counts },
+    }] = ProductFields { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits, counts },
 }

@@ -38,18 +38,20 @@ pub fn body_of_query<'a>(
     Ok(serde_json::to_vec(&body).expect("a map of JSON is JSON"))
 }
 
-/// Whether the values of a field are text.
-pub(super) fn is_text(schema: &Value) -> bool {
+/// The type of the values of a field.
+fn type_of(schema: &Value) -> Option<&str> {
     match schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
-        Some(name) => is_text(&components()[name]),
-        None => schema["type"] == "string",
+        Some(name) => type_of(&components()[name]),
+        None => schema["type"].as_str(),
     }
+}
+
+/// Whether the values of a field are text.
+fn is_text(schema: &Value) -> bool {
+    type_of(schema) == Some("string")
 }
 
 /// Whether the values of a field are lists or maps, which query strings write as JSON.
 pub(super) fn is_nested(schema: &Value) -> bool {
-    match schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
-        Some(name) => is_nested(&components()[name]),
-        None => !matches!(schema["type"].as_str(), Some("string" | "integer" | "number" | "boolean")),
-    }
+    !matches!(type_of(schema), Some("string" | "integer" | "number" | "boolean"))
 }
