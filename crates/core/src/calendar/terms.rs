@@ -47,16 +47,10 @@ pub enum SlotRefusal {
     OutsideHours,
     /// It begins sooner than the notice allows.
     #[error("the slot begins too soon; {} is the earliest", .earliest.0)]
-    TooSoon {
-        /// The earliest beginning, at this instant.
-        earliest: Timestamp,
-    },
+    TooSoon { earliest: Timestamp },
     /// It begins after the horizon.
     #[error("the slot begins too late; {} is the latest", .latest.0)]
-    TooFar {
-        /// The latest beginning, at this instant.
-        latest: Timestamp,
-    },
+    TooFar { latest: Timestamp },
 }
 
 impl Default for Terms {
