@@ -62,16 +62,7 @@ pub(crate) struct Sale<W> {
 }
 
 /// Everything about a live hold but its content.
-pub(crate) struct LiveHold {
-    /// The highest revision seen.
-    pub(crate) revision: u64,
-    /// Hash of the ask.
-    pub(crate) want_hash: u64,
-    /// When the cart is asked about it.
-    pub(crate) deadline: Timestamp,
-    /// The inventory's version when the hold got its content.
-    pub(crate) version: u64,
-}
+pub(crate) type LiveHold = Hold<()>;
 
 /// A cart's ask for a hold.
 pub(crate) struct HoldAsk<'a> {
@@ -150,6 +141,12 @@ pub(crate) trait HoldIndex {
 
     /// Classifies a release. With `last` the cart will send no more messages about the hold.
     fn classify_release(&self, hold: HoldId, revision: u64, last: bool) -> ReleaseCase;
+
+    /// Whether the hold is live and is to be sold. It is not if it is sold already, or was sold and is refunded.
+    ///
+    /// # Panics
+    /// If the hold is neither, or has a later revision, because a hold covers its line at every instant.
+    fn is_for_sale(&self, hold: HoldId, revision: u64, order: OrderId) -> bool;
 
     /// The version with the sale of this hold, if it is sold and was not refunded.
     fn sale_version(&self, hold: HoldId) -> Option<u64>;
@@ -231,21 +228,6 @@ impl<W> Holds<W> {
         taken
     }
 
-    /// The hold that is to be sold, or `None` if it is sold already, or was sold and is refunded.
-    ///
-    /// # Panics
-    /// If the hold is neither, or has a later revision, because a hold covers its line at every instant.
-    pub(crate) fn to_sell(&self, hold: HoldId, revision: u64, order: OrderId) -> Option<&Hold<W>> {
-        assert_eq!(order.cart(), hold.cart, "{hold:?} is sold to another cart's order");
-        let Some(live) = self.live.get(&hold) else {
-            let sold = self.sales.contains_key(&hold) || self.refunded.contains_key(&hold);
-            assert!(sold, "a cart sells {hold:?} by revision {revision}, which is not held: {}", self.fate(hold));
-            return None;
-        };
-        assert!(revision > live.revision, "{hold:?} is sold by an old revision: {revision}");
-        Some(live)
-    }
-
     /// Describes a hold that is neither live nor sold, and the other holds of its cart.
     fn fate(&self, hold: HoldId) -> SmolStr {
         let words = |of: &HoldId, revision: u64| {
@@ -278,7 +260,7 @@ impl<W> Holds<W> {
 impl<W> HoldIndex for Holds<W> {
     fn live_hold(&self, hold: HoldId) -> Option<LiveHold> {
         let Hold { revision, want_hash, deadline, version, what: _ } = self.live.get(&hold)?;
-        Some(LiveHold { revision: *revision, want_hash: *want_hash, deadline: *deadline, version: *version })
+        Some(Hold::new(*revision, *want_hash, *deadline, *version, ()))
     }
 
     fn classify_hold(&self, ask: &HoldAsk<'_>, want_hash: u64, counted: bool) -> HoldCase {
@@ -310,6 +292,17 @@ impl<W> HoldIndex for Holds<W> {
             None if last || self.is_over(hold) => ReleaseCase::Noop,
             None => ReleaseCase::Unknown,
         }
+    }
+
+    fn is_for_sale(&self, hold: HoldId, revision: u64, order: OrderId) -> bool {
+        assert_eq!(order.cart(), hold.cart, "{hold:?} is sold to another cart's order");
+        let Some(live) = self.live.get(&hold) else {
+            let sold = self.sales.contains_key(&hold) || self.refunded.contains_key(&hold);
+            assert!(sold, "a cart sells {hold:?} by revision {revision}, which is not held: {}", self.fate(hold));
+            return false;
+        };
+        assert!(revision > live.revision, "{hold:?} is sold by an old revision: {revision}");
+        true
     }
 
     fn sale_version(&self, hold: HoldId) -> Option<u64> {

@@ -210,7 +210,9 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
                 return;
             }
             let id = hold_id(hold);
-            let events = inventory.decide_sell(id, revision, &I::portion(quantity), id.cart.order(), Timestamp(7));
+            let events = inventory
+                .decide_sell(id, revision, &I::portion(quantity), id.cart.order(), Timestamp(7))
+                .expect("it is held");
             write(inventory, events);
             if let Fate::Live { .. } = reference.fates[hold] {
                 reference.fates[hold] = Fate::Sold(quantity);

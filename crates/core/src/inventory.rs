@@ -48,11 +48,8 @@ pub(crate) trait Inventory {
     /// Releases everything of a live hold except `left`. `None` if nothing changes.
     fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event>;
 
-    /// Sells this part of a hold to its cart, and frees the rest. No events if it is sold already.
-    ///
-    /// # Panics
-    /// If the hold is neither live nor sold, or lacks something, because a hold covers its line at every instant.
-    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event>;
+    /// The sale of the whole content of a live hold, which is `portion`.
+    fn sale(&self, hold: HoldId, portion: &Portion, order: OrderId, at: Timestamp) -> Event;
 
     /// Refunds the sale of a hold. `None` if it is refunded already.
     fn decide_refund(&self, hold: HoldId) -> Option<Event>;
@@ -84,7 +81,7 @@ pub(crate) trait Inventory {
 
     /// A grant of this content.
     fn grant(&self, hold: HoldId, live: &LiveHold, content: Option<Content>) -> Granted {
-        let LiveHold { revision, want_hash, version, deadline: _ } = *live;
+        let LiveHold { revision, want_hash, version, deadline: _, what: () } = *live;
         let ((currency, limits), ttl_ms) = (self.sale_terms(), self.hold_ttl_ms());
         let (believed_ms, late, position) = (0, false, 0);
         Granted { hold, revision, want_hash, content, currency, ttl_ms, believed_ms, limits, late, version, position }
@@ -106,9 +103,30 @@ pub(crate) trait Inventory {
         }
     }
 
-    /// Whether it has, or had, this hold. A deposed leader may receive messages about holds that its successor granted.
-    fn knows(&self, hold: HoldId) -> bool {
-        self.holds().is_some_and(|holds| holds.knows(hold))
+    /// Sells this part of a hold to its cart, and frees the rest. No events if it is sold already. `None` if the hold is unknown or
+    /// lacks something. Only a deposed leader is asked for that, because a hold covers its line at every instant.
+    ///
+    /// # Panics
+    /// If the hold was released, or has a later revision.
+    fn decide_sell(
+        &self,
+        hold: HoldId,
+        revision: u64,
+        portion: &Portion,
+        order: OrderId,
+        at: Timestamp,
+    ) -> Option<Vec<Event>> {
+        let holds = self.holds().filter(|holds| holds.knows(hold))?;
+        let held = self.held(hold);
+        if held.as_ref().is_some_and(|held| !held.covers(portion)) {
+            return None;
+        }
+        if !holds.is_for_sale(hold, revision, order) {
+            return Some(Vec::new());
+        }
+        let is_whole = held.as_ref() == Some(portion);
+        let rest = if is_whole { None } else { self.release_live(hold, revision, Some(portion), false) };
+        Some(rest.into_iter().chain([self.sale(hold, portion, order, at)]).collect())
     }
 
     /// The version with the sale of this hold, if it is sold and was not refunded.
@@ -140,10 +158,5 @@ pub(crate) trait Inventory {
     /// When the first cart is to be asked about its hold.
     fn deadline(&self) -> Option<Timestamp> {
         self.holds()?.deadline()
-    }
-
-    /// How many released holds are remembered, because their carts may still send messages about them.
-    fn remembered_releases(&self) -> usize {
-        self.holds().map_or(0, |holds| holds.remembered())
     }
 }

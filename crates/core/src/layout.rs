@@ -106,7 +106,7 @@ pub(crate) struct Spot {
     pub(crate) joined: bool,
 }
 
-/// Why rows do not form a [`Layout`].
+/// Why rows do not form a [`Layout`]. Rows count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// More than [`LAYOUT_SEATS_MAX`] seats.
@@ -114,42 +114,22 @@ pub enum LayoutError {
     TooManySeats,
     /// More than 65 535 rows, or seats in one row.
     #[error("row {row} is beyond what a seat number can say; there are at most 65 535 rows, and seats in a row")]
-    TooLong {
-        /// Which row, from 0.
-        row: usize,
-    },
+    TooLong { row: usize },
     /// A row without seats, or a run without seats.
     #[error("row {row} has a run without seats; leave the run out, or the row")]
-    EmptyRun {
-        /// Which row, from 0.
-        row: usize,
-    },
+    EmptyRun { row: usize },
     /// The labels or points are not one for each seat.
     #[error("row {row} has a run whose labels or points are not one a seat; give each seat one, or none at all")]
-    Uneven {
-        /// Which row, from 0.
-        row: usize,
-    },
+    Uneven { row: usize },
     /// A label that is empty, too long, or a number out of range.
     #[error("row {row} has a label that is empty, longer than {LABEL_BYTES_MAX} bytes or no 32-bit number; shorten it")]
-    BadLabel {
-        /// Which row, from 0.
-        row: usize,
-    },
+    BadLabel { row: usize },
     /// Two rows of a section have the same label.
     #[error("row {row} is called {label} like another row of its section; call it something else")]
-    RowLabelTwice {
-        /// Which row, from 0.
-        row: usize,
-        label: SmolStr,
-    },
+    RowLabelTwice { row: usize, label: SmolStr },
     /// Two seats of a row have the same label.
     #[error("row {row} has two seats called {label}; call one of them something else")]
-    SeatLabelTwice {
-        /// Which row, from 0.
-        row: usize,
-        label: SmolStr,
-    },
+    SeatLabelTwice { row: usize, label: SmolStr },
     /// More than [`LAYOUT_CATEGORIES_MAX`] categories.
     #[error("the layout has more than {LAYOUT_CATEGORIES_MAX} categories; use fewer")]
     TooManyCategories,

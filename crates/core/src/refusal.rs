@@ -77,22 +77,12 @@ pub enum Refusal {
     ///
     /// Ask for fewer places, or for another area.
     #[error("{free} places are free in {area}")]
-    NotEnoughPlaces {
-        /// Which area.
-        area: Id,
-        /// How many are free.
-        free: u32,
-    },
+    NotEnoughPlaces { area: Id, free: u32 },
     /// 206: There are not this many adjacent free seats. `free` is the number of all free seats that fit the wish.
     ///
     /// Ask for fewer seats, for another category, or with `split`.
     #[error("no {count} neighbouring seats are free ({free} single ones are)")]
-    NoAdjacentSeats {
-        /// How many were asked for.
-        count: u16,
-        /// How many seats that fit the wish are free at all.
-        free: u32,
-    },
+    NoAdjacentSeats { count: u16, free: u32 },
     /// 207: The session does not sell. It is over or canceled, or not open yet.
     ///
     /// Take the session off the screen.
@@ -107,24 +97,12 @@ pub enum Refusal {
     ///
     /// Tell the buyer the limit. What is given back or expires counts no more.
     #[error("a customer may have {max} of {quota} and has {taken}")]
-    LimitPerCustomer {
-        /// Which quota.
-        quota: Id,
-        /// How many a customer may have.
-        max: u32,
-        /// How many this one has, in carts and orders.
-        taken: u32,
-    },
+    LimitPerCustomer { quota: Id, max: u32, taken: u32 },
     /// 210: One order may not have this many of the entity.
     ///
     /// Ask for fewer, and tell the buyer the limit.
     #[error("an order may have {max} of {entity}")]
-    LimitPerOrder {
-        /// Of which session, product or resource.
-        entity: Entity,
-        /// How many an order may have.
-        max: u32,
-    },
+    LimitPerOrder { entity: Entity, max: u32 },
     /// 301: The cart is done or canceled, or it is being paid.
     ///
     /// Read the cart. If it is being paid, wait. Otherwise begin a new one.
@@ -225,12 +203,7 @@ pub enum Refusal {
     ///
     /// Try again under another request id, and look at the gateway.
     #[error("the gateway answered {got} instead of {asked} minor units")]
-    AmountMismatch {
-        /// Minor units asked for.
-        asked: i64,
-        /// Minor units answered.
-        got: i64,
-    },
+    AmountMismatch { asked: i64, got: i64 },
     /// Several lines of one request were refused. Its number and name are those of the first.
     #[error("{} of the lines are refused; the first: {}", .0.len(), .0[0].refusal)]
     Lines(#[serde(deserialize_with = "lines::some")] Vec<LineRefusal>),
@@ -248,12 +221,7 @@ pub enum Refusal {
     ///
     /// Put another product or resource for the other currency.
     #[error("{entity} is sold in {currency:?} for as long as it exists; put another one to sell in another currency")]
-    CurrencyFixed {
-        /// Which product or resource.
-        entity: Entity,
-        /// What it is sold in.
-        currency: Currency,
-    },
+    CurrencyFixed { entity: Entity, currency: Currency },
     /// 801: No member has this id.
     ///
     /// Look at `boxoffice admin nodes`.
@@ -268,28 +236,17 @@ pub enum Refusal {
     ///
     /// If its disk is lost, say so with `boxoffice admin replace`, then join again.
     #[error("node {node} has another disk; if that is lost, `admin replace {node}` comes first")]
-    DiskDiffers {
-        /// Which member.
-        node: u64,
-    },
+    DiskDiffers { node: u64 },
     /// 804: Shards would be left without a majority of their voters. Every one is named.
     ///
     /// Bring other nodes back first.
     #[error("without node {node}, {} of the shards would have no majority of their voters", .shards.len())]
-    QuorumWouldBeLost {
-        /// Without which member.
-        node: u64,
-        /// Which shards.
-        shards: Vec<u16>,
-    },
+    QuorumWouldBeLost { node: u64, shards: Vec<u16> },
     /// 805: The cluster has changed since the placement was thought out.
     ///
     /// Do nothing. The next plan is made from the new table.
     #[error("the cluster has changed meanwhile; it is at version {version}")]
-    PlacementStale {
-        /// The version it has.
-        version: u64,
-    },
+    PlacementStale { version: u64 },
     /// 806: The member cannot be drained, or cannot be kept from it. The message says why.
     ///
     /// Look at `boxoffice admin nodes`.
@@ -304,19 +261,12 @@ pub enum Refusal {
     ///
     /// Wait until the drain has ended.
     #[error("node {node} still has copies of {} shards", .shards.len())]
-    NodeInUse {
-        node: u64,
-        /// Which shards.
-        shards: Vec<u16>,
-    },
+    NodeInUse { node: u64, shards: Vec<u16> },
     /// 809: Every id of a member was given.
     ///
     /// Found a new cluster.
     #[error("a cluster has at most {max} members, those that were removed included")]
-    TooManyNodes {
-        /// The most there may ever be.
-        max: u64,
-    },
+    TooManyNodes { max: u64 },
     /// 810: A machine that wants to join does not know what the cluster's nodes show each other.
     ///
     /// Set the same `peers.secret` on all nodes.
@@ -331,12 +281,7 @@ pub enum Refusal {
         "without node {node} only {serving} members serve, and each shard would have a single voter, whose disk may not be lost; \
          let another node join and serve first, or force it"
     )]
-    TooFewLeft {
-        /// Without which member.
-        node: u64,
-        /// How many others serve.
-        serving: u64,
-    },
+    TooFewLeft { node: u64, serving: u64 },
     /// 906: The decision failed, and nothing came of this ask. Clients hear it as a failure and not as a refusal, because they must
     /// not take it as final.
     #[error("a fault of the server, which its log tells")]
@@ -359,22 +304,15 @@ pub enum CartDifference {
     },
     /// The version of its lines.
     #[error("its lines are at version {actual}, not at {expected}")]
-    Lines {
-        /// The version that the buyer has seen.
-        expected: u64,
-        /// The version there is.
-        actual: u64,
-    },
+    Lines { expected: u64, actual: u64 },
 }
 
 /// A product with fewer free units than were asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortage {
-    /// Which product.
     pub product: Id,
     /// How many more were asked for.
     pub wanted: u32,
-    /// How many are free.
     pub free: u64,
     /// How many are only held, by other lines of carts: they may come back.
     pub held: u64,

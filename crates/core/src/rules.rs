@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::payment::OnDecline;
 
+/// How often the wait for a gateway is doubled at most.
+const DOUBLED_MAX: u32 = 5;
+
 /// Terms of time and of payment. Operators may change them, so events have their results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
@@ -44,6 +47,11 @@ impl Rules {
         } else {
             (self.hold_ttl_max_ms, self.cart_age_max_ms)
         }
+    }
+
+    /// How long until a gateway is asked again after this number of unknown outcomes, in milliseconds.
+    pub(crate) fn payment_again_after(&self, unknown: u32) -> u64 {
+        self.payment_again_ms.saturating_mul(1 << unknown.min(DOUBLED_MAX))
     }
 }
 

@@ -155,7 +155,7 @@ impl State {
 
     /// How many released holds an inventory remembers, because their carts may still send messages about them.
     pub fn remembered_releases(&self) -> usize {
-        self.inventory().map_or(0, |inventory| inventory.remembered_releases())
+        self.inventory().and_then(|inventory| inventory.holds()).map_or(0, |holds| holds.remembered())
     }
 
     /// Why a canceled session will not take place.

@@ -2,17 +2,13 @@
 
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
-use smol_str::{SmolStr, format_smolstr};
-
 use super::date::{Date, number};
 
 /// Milliseconds of a day of 24 hours.
 const DAY_MS: i64 = super::slot::DAY_MS as i64;
 
-/// A local date and time of day, to the millisecond. It is serialized as `2026-03-29T02:30`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "SmolStr", into = "SmolStr")]
+/// A local date and time of day, to the millisecond.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Civil {
     date: Date,
     /// Since midnight by the clock, less than 24 hours.
@@ -86,19 +82,5 @@ impl fmt::Display for Civil {
 impl fmt::Debug for Civil {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-impl From<Civil> for SmolStr {
-    fn from(civil: Civil) -> SmolStr {
-        format_smolstr!("{civil}")
-    }
-}
-
-impl TryFrom<SmolStr> for Civil {
-    type Error = &'static str;
-
-    fn try_from(text: SmolStr) -> Result<Civil, &'static str> {
-        Civil::parse(&text).ok_or("not a local time like 2026-03-29T02:30")
     }
 }

@@ -3,8 +3,6 @@
 use core::fmt;
 
 use jiff::{civil, tz::Offset};
-use serde::{Deserialize, Serialize};
-use smol_str::{SmolStr, format_smolstr};
 
 /// Seconds of a day.
 const DAY_SECONDS: i64 = 24 * 60 * 60;
@@ -12,9 +10,8 @@ const DAY_SECONDS: i64 = 24 * 60 * 60;
 /// 9999-12-30, as days since 1970-01-01.
 const LAST_DAY: i64 = 2_932_895;
 
-/// A day, without a zone. Serialized as `2026-03-29`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "SmolStr", into = "SmolStr")]
+/// A day, without a zone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date {
     /// Since 1970-01-01.
     day: i32,
@@ -84,23 +81,8 @@ impl fmt::Debug for Date {
     }
 }
 
-impl From<Date> for SmolStr {
-    fn from(date: Date) -> SmolStr {
-        format_smolstr!("{date}")
-    }
-}
-
-impl TryFrom<SmolStr> for Date {
-    type Error = &'static str;
-
-    fn try_from(text: SmolStr) -> Result<Date, &'static str> {
-        Date::parse(&text).ok_or("not a day like 2026-03-29")
-    }
-}
-
 /// A day of the week. Weeks begin on Monday (ISO 8601).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weekday {
     Monday,
     Tuesday,
@@ -135,8 +117,7 @@ impl Weekday {
 }
 
 /// One or more days of the week.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u8", into = "u8")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Weekdays {
     /// One bit a day. Monday has the lowest.
     bits: u8,
@@ -163,19 +144,5 @@ impl Weekdays {
 impl fmt::Debug for Weekdays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()
-    }
-}
-
-impl From<Weekdays> for u8 {
-    fn from(days: Weekdays) -> u8 {
-        days.bits
-    }
-}
-
-impl TryFrom<u8> for Weekdays {
-    type Error = &'static str;
-
-    fn try_from(bits: u8) -> Result<Weekdays, &'static str> {
-        (1..1 << 7).contains(&bits).then_some(Weekdays { bits }).ok_or("seven bits, one of them set at least")
     }
 }

@@ -5,7 +5,6 @@
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
@@ -28,7 +27,7 @@ const MINUTE_MS: i64 = 60_000;
 
 /// Open from one minute of the local day up to, not including, another. To be open past midnight, a day is open until 24:00 and
 /// the next from 0:00, which makes one stretch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpenTime {
     /// Minutes after midnight by the clock, below 1440.
     pub open: u16,
@@ -37,29 +36,12 @@ pub struct OpenTime {
 }
 
 /// The hours of a week in a zone, and of single days. Times of a day are in order and do not overlap.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hours {
     zone: Zone,
     /// From Monday.
     weekly: [Vec<OpenTime>; 7],
     exceptions: SharedMap<Date, Vec<OpenTime>>,
-}
-
-/// Hours before they are checked.
-#[derive(Deserialize)]
-struct Unchecked {
-    zone: Zone,
-    weekly: [Vec<OpenTime>; 7],
-    exceptions: SharedMap<Date, Vec<OpenTime>>,
-}
-
-impl TryFrom<Unchecked> for Hours {
-    type Error = SmolStr;
-
-    fn try_from(Unchecked { zone, weekly, exceptions }: Unchecked) -> Result<Hours, SmolStr> {
-        Hours::new(zone, weekly, exceptions.iter().map(|(date, times)| (*date, times.clone())))
-    }
 }
 
 impl Hours {

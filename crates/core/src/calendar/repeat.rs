@@ -5,7 +5,6 @@
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
@@ -22,8 +21,7 @@ pub const OCCURRENCES_MAX: usize = 400;
 pub const INTERVAL_MAX: u16 = 1_000;
 
 /// The frequency of a recurrence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frequency {
     /// Every day.
     Daily,
@@ -34,8 +32,7 @@ pub enum Frequency {
 }
 
 /// The end of a recurrence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// After this number of occurrences, including the first.
     Count(u16),
@@ -44,7 +41,7 @@ pub enum Until {
 }
 
 /// How a booking recurs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeat {
     pub frequency: Frequency,
     /// The step in days, weeks (from Monday) or months. 1 takes each of them.
@@ -53,7 +50,7 @@ pub struct Repeat {
 }
 
 /// An occurrence without a slot. Its begin or its end is not an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{begin} to {end}: {local}: {error}")]
 pub struct Missed {
     /// When the occurrence begins by the clock.

@@ -86,7 +86,7 @@ pub(super) fn day_of(instant: Timestamp) -> u32 {
 
 /// Time that a resource needs around each booking, in milliseconds. Both are added to every booking, so two neighbours are
 /// `before_ms + after_ms` apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buffers {
     pub before_ms: u64,
     pub after_ms: u64,

@@ -1,6 +1,5 @@
 //! The terms under which a resource is booked. They say how many at once, how far apart, when, and how long ahead.
 
-use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
@@ -19,7 +18,7 @@ pub const BUFFER_MAX_MS: u64 = 7 * DAY_MS;
 const AHEAD_MAX_MS: u64 = 3_660 * DAY_MS;
 
 /// The terms of a resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// How many bookings there may be at one instant, buffers included.
     pub capacity: u32,
@@ -37,7 +36,7 @@ pub struct Terms {
 }
 
 /// Why a slot cannot be booked, regardless of other bookings.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlotRefusal {
     /// It is not a bookable interval.
     #[error("{0}")]
@@ -47,16 +46,10 @@ pub enum SlotRefusal {
     OutsideHours,
     /// It begins sooner than the notice allows.
     #[error("the slot begins too soon; {} is the earliest", .earliest.0)]
-    TooSoon {
-        /// The earliest beginning, at this instant.
-        earliest: Timestamp,
-    },
+    TooSoon { earliest: Timestamp },
     /// It begins after the horizon.
     #[error("the slot begins too late; {} is the latest", .latest.0)]
-    TooFar {
-        /// The latest beginning, at this instant.
-        latest: Timestamp,
-    },
+    TooFar { latest: Timestamp },
 }
 
 impl Default for Terms {

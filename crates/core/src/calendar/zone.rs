@@ -3,22 +3,20 @@
 use core::{fmt, iter};
 
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::civil::Civil;
 use crate::time::{TIMESTAMP_MAX, Timestamp};
 
-/// A zone. Its rules are read once and shared by its copies. It is serialized as its name.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(try_from = "SmolStr", into = "SmolStr")]
+/// A zone. Its rules are read once and shared by its copies.
+#[derive(Clone)]
 pub struct Zone {
     name: SmolStr,
     rules: TimeZone,
 }
 
 /// Why a local time is not an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CivilError {
     /// The clocks go forward over it.
     #[error("this time does not exist: the clocks go forward over it")]
@@ -128,19 +126,5 @@ impl fmt::Display for Zone {
 impl fmt::Debug for Zone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
-    }
-}
-
-impl From<Zone> for SmolStr {
-    fn from(zone: Zone) -> SmolStr {
-        zone.name
-    }
-}
-
-impl TryFrom<SmolStr> for Zone {
-    type Error = &'static str;
-
-    fn try_from(name: SmolStr) -> Result<Zone, &'static str> {
-        Zone::new(&name).ok_or("not a zone of the IANA database")
     }
 }

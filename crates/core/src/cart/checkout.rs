@@ -14,6 +14,7 @@ use crate::{
     planted,
     portion::Content,
     refusal::{CartDifference, Refusal},
+    terms::bad,
     time::Timestamp,
 };
 
@@ -66,14 +67,13 @@ impl Cart {
         }
         let (begun, attempts) = self.attempts().map_or((0, 0), |attempts| (attempts.begun, attempts.count));
         if begun >= CART_CHECKOUTS_MAX && !planted::is("checkouts without a bound") {
-            let text = format_smolstr!("the cart has begun {CART_CHECKOUTS_MAX} checkouts; use another cart");
-            return Err(Refusal::BadRequest(text));
+            return bad(format_smolstr!("the cart has begun {CART_CHECKOUTS_MAX} checkouts; use another cart"));
         }
         for (number, ..) in self.late_lines() {
             self.late_hold(request.id, number)?;
         }
         let Some(attempt) = attempts.checked_add(1) else {
-            return Err(Refusal::BadRequest("the cart has tried to pay too often; use another cart".into()));
+            return bad("the cart has tried to pay too often; use another cart".into());
         };
         // A payment may take a while. The first one extends the cart's life, like any other use.
         Ok((attempt, if begun == 0 { body.touched(at) } else { body.deadline }))
@@ -107,7 +107,7 @@ impl Cart {
     fn order_of(&self, at: Timestamp, customer: Option<Id>, payment: Payment, shipping: Option<Shipping>) -> Order {
         let mut lines: Vec<LineView> = self.lines();
         lines.iter_mut().for_each(|line| line.late = false);
-        let total = self.total_of(&lines).expect("a cart that is paid has lines");
+        let total = self.total().expect("a cart that is paid has lines");
         Order { id: self.id.order(), customer, at, lines, total, payment, shipping }
     }
 

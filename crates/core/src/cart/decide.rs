@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{Body, CART_LINES_MAX, CART_OUTCOMES_MORE, CART_REQUESTS_MAX, Cart, Line, committed_after, keep_taken};
 use crate::{
-    answer::{Answer, CartState, CartView, Ended, LineView, TakenAway, TakenLine},
+    answer::{Answer, CartState, CartView, Ended, TakenAway, TakenLine},
     command::{Want, WantedLine},
     event::{CartEvent, QuotaClaim, Remembered},
     id::{Entity, HoldId, Id, Request, RequestHash},
@@ -16,6 +16,7 @@ use crate::{
     refusal::Refusal,
     rules::Rules,
     seat::{Seat, SeatSet},
+    terms::bad,
     time::Timestamp,
 };
 
@@ -45,8 +46,7 @@ impl Cart {
             return Err(Refusal::Forbidden(text));
         }
         if !(1..=ttl_max_ms).contains(&ttl_ms) {
-            let text = format_smolstr!("a cart lives 1 to {ttl_max_ms} ms untouched, not {ttl_ms}");
-            return Err(Refusal::BadRequest(text));
+            return bad(format_smolstr!("a cart lives 1 to {ttl_max_ms} ms untouched, not {ttl_ms}"));
         }
         let age_ends_at = at.after(age_max_ms);
         let deadline = at.after(ttl_ms).min(age_ends_at);
@@ -78,9 +78,7 @@ impl Cart {
     /// The customer after a request that names one.
     pub(crate) fn customer_with(&self, named: Option<&Id>) -> Result<Option<Id>, Refusal> {
         match (self.customer(), named) {
-            (Some(known), Some(named)) if known != named => {
-                Err(Refusal::BadRequest("the cart is another customer's".into()))
-            }
+            (Some(known), Some(named)) if known != named => bad("the cart is another customer's".into()),
             (known, named) => Ok(known.or(named).cloned()),
         }
     }
@@ -95,7 +93,7 @@ impl Cart {
         let again = planted::is("a hold id used again") && self.body.is_none();
         let attempt = self.disowned.get(&(request, part)).copied().filter(|_| !again).unwrap_or(0);
         if attempt == u16::MAX {
-            return Err(Refusal::BadRequest("too many attempts with this request id; use another".into()));
+            return bad("too many attempts with this request id; use another".into());
         }
         Ok(HoldId { cart: self.id, request, part, attempt })
     }
@@ -230,24 +228,23 @@ impl Cart {
             }
         }
         view.lines_version = self.version + 1;
-        view.total = self.total_of(&view.lines);
+        view.total = self.total_of(view.lines.iter().map(|line| &line.content));
         view.deadline = deadline;
         let remembered = request.map(|request| Remembered::alone(request, Answer::Cart(view)));
         CartEvent::LineReduced { line: number, left, revision, quota_revision, deadline, taken, remembered }
     }
 
     /// The sum of lines of this cart (P7), or `None` without lines.
-    pub(super) fn total_of(&self, lines: &[LineView]) -> Option<Money> {
+    pub(super) fn total_of<'a>(&self, lines: impl ExactSizeIterator<Item = &'a Content>) -> Option<Money> {
         let currency = self.body.as_ref()?.currency?;
-        let amount = total(lines.iter().map(|line| &line.content)).expect("checked whenever a line was added");
-        (!lines.is_empty()).then_some(Money { amount, currency })
+        let has_lines = lines.len() > 0;
+        let amount = total(lines).expect("checked whenever a line was added");
+        has_lines.then_some(Money { amount, currency })
     }
 
     /// The sum of its lines (P7), or `None` without lines.
     pub(super) fn total(&self) -> Option<Money> {
-        let body = self.body.as_ref()?;
-        let amount = total(body.lines.iter().map(|line| &line.content)).expect("checked whenever a line was added");
-        (!body.lines.is_empty()).then_some(Money { amount, currency: body.currency? })
+        self.total_of(self.body.as_ref()?.lines.iter().map(|line| &line.content))
     }
 
     /// Gives everything back and ends the cart.
@@ -348,8 +345,7 @@ impl Cart {
         // A request id that is refused may come again for other inventories. It disowns no more holds, but leaves traces.
         let traces = if planted::is("traces without a bound") { 0 } else { self.traces.len() };
         if remembered + self.disowned.len() + traces >= max {
-            let text = format_smolstr!("the cart has answered {max} requests; use another cart");
-            return Err(Refusal::BadRequest(text));
+            return bad(format_smolstr!("the cart has answered {max} requests; use another cart"));
         }
         Ok(())
     }

@@ -19,17 +19,16 @@ impl Cart {
     /// The cart as its owner sees it, or `None` if no client opened it.
     pub fn view(&self) -> Option<CartView> {
         let body = self.body.as_ref()?;
-        let lines = self.lines();
         Some(CartView {
             id: self.id,
             state: body.state,
             customer: body.customer.clone(),
             opened_at: body.opened_at,
             deadline: body.deadline,
-            total: self.total_of(&lines),
-            lines,
+            lines: self.lines(),
             lines_version: body.lines_version,
             taken: body.taken.clone(),
+            total: self.total(),
             order: self.order().map(|order| order.id),
             ended: body.ended.as_deref().cloned(),
         })
@@ -44,7 +43,7 @@ impl Cart {
                 None => view.lines.push(changed.clone()),
             }
         }
-        view.total = self.total_of(&view.lines);
+        view.total = self.total_of(view.lines.iter().map(|line| &line.content));
         view.deadline = held.deadline;
         view.lines_version = held.lines_version;
         view

@@ -38,8 +38,7 @@ pub(crate) fn found(
     check_node(node)?;
     check_machine(machine)?;
     if shards == 0 || !(1..=REPLICAS_MAX).contains(&replicas) {
-        let words = format_smolstr!("a cluster has data shards, with 1 to {REPLICAS_MAX} copies each");
-        return Err(Refusal::BadRequest(words));
+        return Err(bad(format_smolstr!("a cluster has data shards, with 1 to {REPLICAS_MAX} copies each")));
     }
     let member = Box::new(Member::new(machine, MemberState::Serving, FIRST_GENERATION, at));
     Ok(Some(ClusterEvent::Founded { node, member, shards, replicas }))
@@ -58,8 +57,7 @@ impl ClusterTable {
         let known = self.members.iter().find(|(_, member)| member.disk == Some(machine.disk)).map(|(node, _)| *node);
         let node = match (wanted, known) {
             (Some(wanted), Some(known)) if wanted != known => {
-                let words = format_smolstr!("this disk is that of node {known}, not of node {wanted}");
-                return Err(Refusal::BadRequest(words));
+                return Err(bad(format_smolstr!("this disk is that of node {known}, not of node {wanted}")));
             }
             (Some(node), _) | (None, Some(node)) => node,
             (None, None) => (1..=NODE_MAX).find(|node| !self.members.contains_key(node)).ok_or_else(too_many)?,
@@ -267,8 +265,8 @@ fn put(node: u64, member: Member, request: Option<Request>) -> Option<ClusterEve
     Some(ClusterEvent::MemberPut { node, member: Box::new(member), request })
 }
 
-fn bad(words: &'static str) -> Refusal {
-    Refusal::BadRequest(SmolStr::new_static(words))
+fn bad(words: impl Into<SmolStr>) -> Refusal {
+    Refusal::BadRequest(words.into())
 }
 
 fn too_many() -> Refusal {
@@ -283,15 +281,14 @@ fn check_node(node: u64) -> Result<(), Refusal> {
     if (1..=NODE_MAX).contains(&node) {
         return Ok(());
     }
-    Err(Refusal::BadRequest(format_smolstr!("the id of a node is from 1 to {NODE_MAX}")))
+    Err(bad(format_smolstr!("the id of a node is from 1 to {NODE_MAX}")))
 }
 
 fn check_machine(Machine { disk: _, peer, client, program }: &Machine) -> Result<(), Refusal> {
     for (name, text) in [("peer address", peer), ("client address", client), ("program", program)] {
         let good = (1..=ADDRESS_BYTES_MAX).contains(&text.len()) && text.chars().all(|char| char.is_ascii_graphic());
         if !good {
-            let words = format_smolstr!("a node's {name} is 1 to {ADDRESS_BYTES_MAX} printable ASCII characters");
-            return Err(Refusal::BadRequest(words));
+            return Err(bad(format_smolstr!("a node's {name} is 1 to {ADDRESS_BYTES_MAX} printable ASCII characters")));
         }
     }
     Ok(())

@@ -1,7 +1,5 @@
 //! Decisions of a customer.
 
-use alloc::{vec, vec::Vec};
-
 use super::Customer;
 use crate::{
     answer::Purchase,
@@ -103,18 +101,8 @@ impl Inventory for Customer {
         Some(Event::Customer(CustomerEvent::QuotaReleased { hold, revision, left, remember, expired: false }))
     }
 
-    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
-        let Some(live) = self.holds.to_sell(hold, revision, order) else { return Vec::new() };
-        let Portion::Quota { quota, count } = portion else { panic!("{portion:?} is sold of {hold:?}") };
-        let (has, count) = (live.what.count, *count);
-        assert_eq!(live.what.quota, *quota, "{hold:?} is sold in another quota");
-        assert!((1..=has).contains(&count), "a cart sells {count} parts of {has} of {hold:?}");
-        let sale = Event::Customer(CustomerEvent::QuotaSold { hold, count, at });
-        if count == has {
-            return vec![sale];
-        }
-        let release = CustomerEvent::QuotaReleased { hold, revision, left: count, remember: false, expired: false };
-        vec![Event::Customer(release), sale]
+    fn sale(&self, hold: HoldId, portion: &Portion, _order: OrderId, at: Timestamp) -> Event {
+        Event::Customer(CustomerEvent::QuotaSold { hold, count: portion.quantity(), at })
     }
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {

@@ -54,7 +54,7 @@ fn a_limit_counts_carts_and_orders() {
     let mut anna = Customer::unknown(id("anna"));
     hold(&mut anna, 1, 1, 4, 6).expect("four of six");
     let portion = Portion::Quota { quota: id("finals"), count: 3 };
-    let events = anna.decide_sell(hold_id(1), 2, &portion, hold_id(1).cart.order(), Timestamp(2));
+    let events = anna.decide_sell(hold_id(1), 2, &portion, hold_id(1).cart.order(), Timestamp(2)).expect("it is held");
     write(&mut anna, events);
     assert_eq!(anna.audit().quotas, [(id("finals"), 0, 3)]);
     hold(&mut anna, 2, 1, 2, 6).expect("five of six");

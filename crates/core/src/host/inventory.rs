@@ -328,8 +328,6 @@ fn answer_ask<R>(
             let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms) };
             answer_hold(entity, rules, (at, now), &ask, turn)
         }
-        // A deposed leader may be asked to sell what its successor granted. It stays silent, and the cart asks again.
-        Ask::Sell { hold, ref portion, .. } if !may_sell(entity, hold, portion) => return,
         // A deposed leader may have given the hold other seats than its successor, so it cannot tell what is left.
         Ask::Release { hold, revision, left: Some(ref left), .. }
             if lacks(entity, hold, revision, left) && !planted::is("what is left of other seats believed") =>
@@ -353,9 +351,10 @@ fn answer_ask<R>(
         }
         Ask::Sell { hold, revision, portion, order, at } => {
             let inventory = entity.inventory();
-            let inventory =
-                inventory.unwrap_or_else(|| panic!("{} sells {hold:?} and does not exist", entity.entity()));
-            for event in inventory.decide_sell(hold, revision, &portion, order, at) {
+            let sold = inventory.and_then(|it| it.decide_sell(hold, revision, &portion, order, at));
+            // A deposed leader may be asked to sell what its successor granted. It stays silent, and the cart asks again.
+            let Some(events) = sold else { return };
+            for event in events {
                 entity.apply(event, turn);
             }
             let version = entity.inventory().and_then(|inventory| inventory.sale_version(hold));
@@ -436,12 +435,6 @@ fn too_often_changed() -> Refusal {
     Refusal::BadRequest("the hold was changed too often; release the line and ask for it again".into())
 }
 
-/// Whether the inventory knows the hold, and a live hold covers the portion.
-fn may_sell(entity: &Speculation, hold: HoldId, portion: &Portion) -> bool {
-    let held = entity.state().and_then(|state| state.held(hold));
-    knows(entity, hold) && held.is_none_or(|held| held.covers(portion))
-}
-
 /// Whether a newer release leaves more to a live hold than it has. The inventory that leads never lacks anything, because a hold
 /// covers its line at every instant.
 fn lacks(entity: &Speculation, hold: HoldId, revision: u64, left: &Portion) -> bool {
@@ -455,7 +448,7 @@ fn has(entity: &Speculation, hold: HoldId) -> bool {
     entity.state().is_some_and(|state| state.held(hold).is_some())
 }
 
-/// Whether the hold is live here, or was.
+/// Whether the hold is live here, or was. A deposed leader may receive messages about holds that its successor granted.
 fn knows(entity: &Speculation, hold: HoldId) -> bool {
-    entity.inventory().is_some_and(|inventory| inventory.knows(hold))
+    entity.inventory().and_then(|inventory| inventory.holds()).is_some_and(|holds| holds.knows(hold))
 }

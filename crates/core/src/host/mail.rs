@@ -17,9 +17,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// How often the wait for a gateway is doubled at most.
-const DOUBLED_MAX: u32 = 5;
-
 #[derive(Default)]
 pub(super) struct Mail {
     /// Numbers of messages that were sent to entities and are not acknowledged yet.
@@ -76,7 +73,7 @@ impl Mail {
             return;
         }
         let (tries, again_at) = self.paying.entry(number).or_default();
-        *again_at = Some(at.after(rules.payment_again_ms.saturating_mul(1 << (*tries).min(DOUBLED_MAX))));
+        *again_at = Some(at.after(rules.payment_again_after(*tries)));
         *tries = tries.saturating_add(1);
     }
 

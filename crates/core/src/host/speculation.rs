@@ -30,9 +30,9 @@ pub(super) struct Speculation {
 
 /// Methods that return the state of one kind of entity.
 macro_rules! state_as {
-    ($($name:ident: $kind:ident,)*) => {
+    ($($name:ident: $kind:ident($state:ty),)*) => {
         impl Speculation {
-            $(pub(super) fn $name(&self) -> Option<&$kind> {
+            $(pub(super) fn $name(&self) -> Option<&$state> {
                 match self.state()? {
                     State::$kind(state) => Some(state),
                     other => panic!("{} has the state of another kind: {other:?}", self.entity),
@@ -43,22 +43,14 @@ macro_rules! state_as {
 }
 
 state_as! {
-    cart: Cart,
-    venue: Venue,
-    session: Session,
-    product: Product,
-    resource: Resource,
-    customer: Customer,
-    directory: Directory,
-}
-
-impl Speculation {
-    pub(super) fn cluster(&self) -> Option<&ClusterTable> {
-        match self.state()? {
-            State::Cluster(table) => Some(table),
-            other => panic!("{} has the state of another kind: {other:?}", self.entity),
-        }
-    }
+    cart: Cart(Cart),
+    venue: Venue(Venue),
+    session: Session(Session),
+    product: Product(Product),
+    resource: Resource(Resource),
+    customer: Customer(Customer),
+    directory: Directory(Directory),
+    cluster: Cluster(ClusterTable),
 }
 
 impl Speculation {

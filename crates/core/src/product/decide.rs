@@ -1,6 +1,6 @@
 //! Decisions of a product.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::{boxed::Box, vec};
 
 use smol_str::format_smolstr;
 
@@ -9,7 +9,7 @@ use crate::{
     ask::{Granted, Reply},
     command::{HoldPolicy, Limits, ProductDetails, Want},
     event::{Event, HoldEvent, ProductEvent},
-    holds::{HoldAsk, HoldIndex, LiveHold},
+    holds::{Hold, HoldAsk, HoldIndex},
     id::{Entity, HoldId, OrderId, Request},
     inventory::Inventory,
     money::{AMOUNT_MAX, Currency},
@@ -51,7 +51,7 @@ impl Product {
     fn late(&self, ask: &HoldAsk<'_>, want_hash: u64, quantity: u32) -> Granted {
         let HoldAsk { hold, revision, deadline, .. } = *ask;
         let content = Content::Units { quantity, price: self.details.price.amount };
-        let asked = LiveHold { revision, want_hash, deadline, version: self.version };
+        let asked = Hold::new(revision, want_hash, deadline, self.version, ());
         Granted { late: true, ..self.grant(hold, &asked, Some(content)) }
     }
 
@@ -132,17 +132,8 @@ impl Inventory for Product {
         Some(Event::Product(ProductEvent::UnitsReleased { hold, revision, left, remember, expired: false }))
     }
 
-    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
-        let Some(live) = self.holds.to_sell(hold, revision, order) else { return Vec::new() };
-        let Portion::Units(quantity) = *portion else { panic!("{portion:?} is sold of {hold:?}") };
-        let has = live.what.quantity;
-        assert!((1..=has).contains(&quantity), "a cart sells {quantity} units of {has} of {hold:?}");
-        let sale = Event::Product(ProductEvent::UnitsSold { hold, quantity, at });
-        if quantity == has {
-            return vec![sale];
-        }
-        let release = ProductEvent::UnitsReleased { hold, revision, left: quantity, remember: false, expired: false };
-        vec![Event::Product(release), sale]
+    fn sale(&self, hold: HoldId, portion: &Portion, _order: OrderId, at: Timestamp) -> Event {
+        Event::Product(ProductEvent::UnitsSold { hold, quantity: portion.quantity(), at })
     }
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {

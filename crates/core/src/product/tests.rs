@@ -56,7 +56,9 @@ fn hold(product: &mut Product, number: u64, revision: u64, quantity: u32) -> Res
 
 fn sell(product: &mut Product, number: u64, revision: u64, quantity: u32) {
     let order = hold_id(number).cart.order();
-    let events = product.decide_sell(hold_id(number), revision, &Portion::Units(quantity), order, Timestamp(2));
+    let events = product
+        .decide_sell(hold_id(number), revision, &Portion::Units(quantity), order, Timestamp(2))
+        .expect("it is held");
     write(product, events);
 }
 

@@ -1,6 +1,6 @@
 //! Decisions of a resource about the holds of carts.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{Resource, Time, place::price};
 use crate::{
@@ -99,10 +99,8 @@ impl Inventory for Resource {
         Some(Event::Resource(ResourceEvent::SlotReleased { hold, revision, remember, expired: false }))
     }
 
-    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
-        let Some(live) = self.holds.to_sell(hold, revision, order) else { return Vec::new() };
-        assert_eq!(*portion, live.what.portion(), "another slot than that of {hold:?} is sold");
-        vec![Event::Resource(ResourceEvent::SlotSold { hold, at })]
+    fn sale(&self, hold: HoldId, _portion: &Portion, _order: OrderId, at: Timestamp) -> Event {
+        Event::Resource(ResourceEvent::SlotSold { hold, at })
     }
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {

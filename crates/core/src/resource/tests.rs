@@ -172,7 +172,7 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
     };
     assert_eq!(listed(&desk), [(BookingState::Held, "with a piano".into())]);
     whole(&desk);
-    let sold = desk.decide_sell(hold_id(1), 2, &Portion::Slot { begin, end }, OrderId(1), NOW);
+    let sold = desk.decide_sell(hold_id(1), 2, &Portion::Slot { begin, end }, OrderId(1), NOW).expect("it is held");
     write(&mut desk, sold);
     assert_eq!(listed(&desk), [(BookingState::Sold, "with a piano".into())]);
     whole(&desk);
@@ -350,7 +350,7 @@ fn a_cart_pays_for_every_begun_hour() {
     let portion = Portion::Slot { begin, end };
     assert_eq!(desk.decide_release(hold_id(1), 2, Some(&portion), false), None, "nothing is released");
     let order = hold_id(1).cart.order();
-    let events = desk.decide_sell(hold_id(1), 2, &portion, order, Timestamp(5));
+    let events = desk.decide_sell(hold_id(1), 2, &portion, order, Timestamp(5)).expect("it is held");
     write(&mut desk, events);
     let booked = desk.bookings(begin, Timestamp(HOUR_MS + 1), 1, None).expect("a good window");
     assert_eq!((booked[0].state, booked[0].order), (BookingState::Sold, Some(order)));
@@ -601,7 +601,10 @@ impl Reference {
                 };
                 let portion = Portion::Slot { begin: Timestamp(begin), end: Timestamp(end) };
                 let order = hold_id(hold).cart.order();
-                write(resource, resource.decide_sell(hold_id(hold), revision, &portion, order, NOW));
+                write(
+                    resource,
+                    resource.decide_sell(hold_id(hold), revision, &portion, order, NOW).expect("it is held"),
+                );
                 self.holds.insert(hold, Fate::Sold((begin, end)));
             }
             Step::Refund(hold) => {

@@ -10,6 +10,7 @@ use crate::{
     id::Request,
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatState},
+    terms::bad,
 };
 
 /// The longest reason for a cancellation, in bytes. Every cart with a hold receives it.
@@ -19,8 +20,7 @@ impl Session {
     /// Cancels the session.
     pub(crate) fn decide_cancel(&self, reason: &SmolStr, request: Request) -> Result<SessionEvent, Refusal> {
         if reason.len() > REASON_BYTES_MAX {
-            let text = format_smolstr!("the reason is longer than {REASON_BYTES_MAX} bytes");
-            return Err(Refusal::BadRequest(text));
+            return bad(format_smolstr!("the reason is longer than {REASON_BYTES_MAX} bytes"));
         }
         if let Some(reason) = self.canceled() {
             return Err(Refusal::SessionClosed(format_smolstr!("it is canceled already: {reason}")));
@@ -44,7 +44,7 @@ impl Session {
     fn in_state(&self, seats: &[Seat], from: SeatState, to: SeatState) -> Result<Vec<Seat>, Refusal> {
         let layout = &*self.terms.layout;
         if seats.is_empty() {
-            return Err(Refusal::BadRequest("no seats are named; name at least one".into()));
+            return bad("no seats are named; name at least one".into());
         }
         let unknown: Vec<Seat> = seats.iter().copied().filter(|seat| layout.index(*seat).is_none()).collect();
         if !unknown.is_empty() {

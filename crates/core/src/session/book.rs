@@ -184,20 +184,15 @@ impl Book {
         let refunded = self.holds.refund(id);
         let (Refunded::Sale(share) | Refunded::Hold(share)) = &refunded;
         assert_eq!(share.seats(), seats, "hold {id:?} is refunded with other seats than it had");
-        match refunded {
-            Refunded::Sale(Share::Seats(_)) => {
-                seats.iter().for_each(|index| self.sold.take(*index));
-                self.counts.sold -= seats.len() as u32;
-            }
-            Refunded::Hold(Share::Seats(_)) => {
-                seats.iter().for_each(|index| self.held.take(*index));
-                self.counts.held -= seats.len() as u32;
-            }
-            Refunded::Sale(Share::Places { area, quantity }) => {
-                self.places[usize::from(area)].refund(Refunded::Sale(quantity));
-            }
-            Refunded::Hold(Share::Places { area, quantity }) => {
-                self.places[usize::from(area)].refund(Refunded::Hold(quantity));
+        match *share {
+            Share::Places { area, quantity } => self.places[usize::from(area)].refund(refunded.map(|_| quantity)),
+            Share::Seats(_) => {
+                let (bits, count) = match refunded {
+                    Refunded::Sale(_) => (&mut self.sold, &mut self.counts.sold),
+                    Refunded::Hold(_) => (&mut self.held, &mut self.counts.held),
+                };
+                seats.iter().for_each(|index| bits.take(*index));
+                *count -= seats.len() as u32;
             }
         }
     }
@@ -225,25 +220,21 @@ impl Book {
     pub(super) fn rebuild(&mut self, seats: u32, areas: usize) {
         self.holds.rebuild();
         self.open(areas);
-        for (_, hold) in self.holds.all_live() {
-            match &hold.what {
+        let Book { holds, held, sold, counts, places, .. } = self;
+        let live = holds.all_live().map(|(_, hold)| (&hold.what, false));
+        let sales = holds.all_sales().map(|(_, sale)| (&sale.what, true));
+        for (share, is_sold) in live.chain(sales) {
+            match share {
                 Share::Seats(indexes) => {
-                    indexes.iter().for_each(|index| self.held.add(*index, seats));
-                    self.counts.held += indexes.len() as u32;
+                    let (bits, count) =
+                        if is_sold { (&mut *sold, &mut counts.sold) } else { (&mut *held, &mut counts.held) };
+                    indexes.iter().for_each(|index| bits.add(*index, seats));
+                    *count += indexes.len() as u32;
                 }
                 Share::Places { area, quantity } => {
-                    self.places[usize::from(*area)].hold(0, *quantity);
-                }
-            }
-        }
-        for (_, sale) in self.holds.all_sales() {
-            match &sale.what {
-                Share::Seats(indexes) => {
-                    indexes.iter().for_each(|index| self.sold.add(*index, seats));
-                    self.counts.sold += indexes.len() as u32;
-                }
-                Share::Places { area, quantity } => {
-                    self.places[usize::from(*area)].sold += u64::from(*quantity);
+                    let taken = &mut places[usize::from(*area)];
+                    let count = if is_sold { &mut taken.sold } else { &mut taken.held };
+                    *count += u64::from(*quantity);
                 }
             }
         }

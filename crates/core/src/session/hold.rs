@@ -87,34 +87,14 @@ impl Inventory for Session {
         Some(Event::Session(event))
     }
 
-    fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
-        let book = self.book.as_deref().unwrap_or_else(|| panic!("a cart sells {hold:?}, which is not held"));
-        let Some(live) = book.holds.to_sell(hold, revision, order) else { return Vec::new() };
-        let (rest, sale) = match (&live.what, portion) {
-            (Share::Seats(has), Portion::Seats(wanted)) => {
-                let is_sold = |seat: &Seat| wanted.as_slice().binary_search(seat).is_ok();
-                let (sold, rest): (Vec<Seat>, Vec<Seat>) = self.seats(has).into_iter().partition(is_sold);
-                assert_eq!(sold, wanted.as_slice(), "a cart sells seats that {hold:?} does not hold");
-                let release = || SessionEvent::SeatsReleased {
-                    hold,
-                    revision,
-                    seats: rest.clone(),
-                    remember: false,
-                    expired: false,
-                };
-                ((!rest.is_empty()).then(release), SessionEvent::SeatsSold { hold, seats: sold, order, at })
+    fn sale(&self, hold: HoldId, portion: &Portion, order: OrderId, at: Timestamp) -> Event {
+        Event::Session(match portion {
+            Portion::Seats(seats) => SessionEvent::SeatsSold { hold, seats: seats.as_slice().to_vec(), order, at },
+            Portion::Places { quantity, .. } => SessionEvent::PlacesSold { hold, quantity: *quantity, at },
+            Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => {
+                panic!("{portion:?} is sold of {hold:?}")
             }
-            (Share::Places { area, quantity: has }, Portion::Places { area: wanted, quantity }) => {
-                let (area, quantity) = (&self.areas()[usize::from(*area)].id, *quantity);
-                assert_eq!(area, wanted, "{hold:?} is sold in another area");
-                assert!((1..=*has).contains(&quantity), "a cart sells {quantity} places of {has} of {hold:?}");
-                let release =
-                    || SessionEvent::PlacesReleased { hold, revision, left: quantity, remember: false, expired: false };
-                ((quantity < *has).then(release), SessionEvent::PlacesSold { hold, quantity, at })
-            }
-            (Share::Seats(_) | Share::Places { .. }, wanted) => panic!("{wanted:?} is sold of {hold:?}"),
-        };
-        rest.into_iter().chain([sale]).map(Event::Session).collect()
+        })
     }
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {

@@ -93,7 +93,7 @@ fn refusal(reply: Result<Granted, Reply>) -> Refusal {
 
 fn sell(session: &mut Session, number: u64, revision: u64, portion: &Portion) {
     let order = hold_id(number).cart.order();
-    let events = session.decide_sell(hold_id(number), revision, portion, order, NOW);
+    let events = session.decide_sell(hold_id(number), revision, portion, order, NOW).expect("it is held");
     write(session, events);
 }
 

@@ -11,11 +11,11 @@ use crate::{
     event::VenueEvent,
     id::{Id, Request},
     layout::Layout,
-    money::{Money, PRICE_MAX},
+    money::Money,
     refusal::Refusal,
     rules::Rules,
     session::check_areas,
-    terms::check_comments,
+    terms::{bad, check_comments, check_price, check_ttl},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
@@ -86,7 +86,7 @@ impl Venue {
     pub(crate) fn search(&self, search: &Search<'_>) -> Result<Vec<SessionEntry>, Refusal> {
         use core::ops::Bound::{Excluded, Included, Unbounded};
         if !(1..=SEARCH_MAX).contains(&search.limit) {
-            return Err(Refusal::BadRequest(format_smolstr!("a search tells 1 to {SEARCH_MAX} sessions")));
+            return bad(format_smolstr!("a search tells 1 to {SEARCH_MAX} sessions"));
         }
         let after = match search.after {
             Some(after) if after.0 >= search.from => Excluded(after.clone()),
@@ -103,7 +103,6 @@ impl Venue {
 }
 
 fn check_times(rules: &Rules, session: &NewSession) -> Result<(), Refusal> {
-    let bad = |text: SmolStr| Err(Refusal::BadRequest(text));
     let (starts_at, ends_at) = (session.starts_at, session.ends_at);
     if starts_at >= ends_at {
         return bad("the session ends before it starts".into());
@@ -114,19 +113,13 @@ fn check_times(rules: &Rules, session: &NewSession) -> Result<(), Refusal> {
     if ends_at.0 - starts_at.0 > SESSION_SPAN_MAX_MS {
         return bad("the session is longer than 31 days".into());
     }
-    if session.hold_ttl_ms.is_some_and(|ttl_ms| !(1..=rules.hold_ttl_max_ms).contains(&ttl_ms)) {
-        return bad(format_smolstr!("hold_ttl_ms is not 1 to {}", rules.hold_ttl_max_ms));
-    }
-    Ok(())
+    check_ttl(rules, session.hold_ttl_ms)
 }
 
 /// The prices in the order of the layout's categories, if there is exactly one for each.
 fn in_order(layout: &Layout, prices: &[(Id, Money)]) -> Result<Vec<(Id, Money)>, Refusal> {
-    let bad = |text: SmolStr| Err(Refusal::BadRequest(text));
     for (category, price) in prices {
-        if !(0..=PRICE_MAX).contains(&price.amount) {
-            return bad(format_smolstr!("the price of {category} is not 0 to {PRICE_MAX} minor units"));
-        }
+        check_price(category.as_str(), price.amount)?;
         if price.currency != prices[0].1.currency {
             return bad("the prices are not all in one currency".into());
         }

@@ -23,9 +23,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// How often the wait for a gateway is doubled at most.
-const DOUBLED_MAX: u32 = 5;
-
 /// A checkout under way.
 pub(super) struct PendingCheckout<R> {
     pub(super) waiting: Vec<R>,
@@ -186,6 +183,20 @@ impl<R> CartHost<R> {
         answer_all(stage, paying.waiting, Err(refusal));
     }
 
+    /// Ends the checkout, because the payment failed. With `void` the gateway may have set money aside.
+    fn fail_payment(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        failure: PaymentFailure,
+        void: bool,
+        reference: Option<SmolStr>,
+    ) {
+        let checkout = stage.entity.cart().and_then(Cart::checkout).expect("a checkout is under way");
+        let release = checkout.on_decline(stage.rules.on_decline) == OnDecline::Release;
+        let why = Failure::Payment(failure);
+        self.give_up(stage, Abandonment { why, release, asked: true, void, reference });
+    }
+
     /// The gateway, or an operator in its place, reports how a step of an attempt ended.
     ///
     /// # Errors
@@ -208,16 +219,13 @@ impl<R> CartHost<R> {
             }
             (PaymentStep::Authorize, GatewayOutcome::Declined { reason } | GatewayOutcome::Failed { reason }) => {
                 if cart.is_paying(key.attempt) && !self.is_reserving() {
-                    let why = Failure::Payment(PaymentFailure::Declined { by_operator: false, reason });
-                    let release = self.releases(stage);
-                    self.give_up(stage, Abandonment { why, release, asked: true, void: false, reference: None });
+                    self.fail_payment(stage, PaymentFailure::Declined { by_operator: false, reason }, false, None);
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
                 if let Some(paying) = self.paying.as_mut().filter(|_| cart.is_paying(key.attempt)) {
-                    let wait_ms = stage.rules.payment_again_ms.saturating_mul(1 << paying.tries.min(DOUBLED_MAX));
+                    paying.again_at = Some(stage.at.after(stage.rules.payment_again_after(paying.tries)));
                     paying.tries = paying.tries.saturating_add(1);
-                    paying.again_at = Some(stage.at.after(wait_ms));
                 }
             }
             (step, GatewayOutcome::Unknown { .. }) => {
@@ -265,8 +273,7 @@ impl<R> CartHost<R> {
             self.decide(stage, Some(reference));
         } else {
             let failure = PaymentFailure::AmountMismatch { asked: asked.amount, got: amount.amount };
-            let (why, release) = (Failure::Payment(failure), self.releases(stage));
-            self.give_up(stage, Abandonment { why, release, asked: true, void: true, reference: Some(reference) });
+            self.fail_payment(stage, failure, true, Some(reference));
         }
         Ok(())
     }
@@ -305,10 +312,8 @@ impl<R> CartHost<R> {
             }
             (Settlement::Declined, Some(_)) => {
                 let reason = "an operator has said so".into();
-                let why = Failure::Payment(PaymentFailure::Declined { by_operator: true, reason });
-                let release = self.releases(stage);
                 // The gateway may have set the money aside nevertheless.
-                self.give_up(stage, Abandonment { why, release, asked: true, void: true, reference: None });
+                self.fail_payment(stage, PaymentFailure::Declined { by_operator: true, reason }, true, None);
                 Ok(())
             }
             (Settlement::Declined, None) => cart.decide_stray(attempt, &SmolStr::default()).map(|_| ()),
@@ -323,12 +328,6 @@ impl<R> CartHost<R> {
         let event = cart.decide_done(key.attempt, step)?;
         self.close_step(stage, key, step, event);
         Ok(())
-    }
-
-    /// Whether a decline gives everything back.
-    fn releases(&self, stage: &Stage<'_, R>) -> bool {
-        let checkout = stage.entity.cart().and_then(Cart::checkout);
-        checkout.is_some_and(|checkout| checkout.on_decline(stage.rules.on_decline) == OnDecline::Release)
     }
 
     /// Asks the gateway again after an unknown outcome, and answers clients that have waited long enough.

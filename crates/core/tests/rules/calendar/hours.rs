@@ -231,16 +231,6 @@ fn bad_hours_are_refused_with_a_reason() {
 }
 
 #[test]
-fn hours_round_trip_and_invalid_ones_are_refused() {
-    let bytes = rmp_serde::to_vec(&shop()).expect("writes");
-    assert_eq!(rmp_serde::from_slice::<Hours>(&bytes).expect("reads"), shop());
-    let none: [Vec<OpenTime>; 7] = Default::default();
-    let exceptions = std::collections::BTreeMap::from([(date("2026-01-01"), times("12:00-11:00"))]);
-    let bytes = rmp_serde::to_vec(&("Europe/Berlin", none, exceptions)).expect("writes");
-    assert!(rmp_serde::from_slice::<Hours>(&bytes).is_err());
-}
-
-#[test]
 fn nothing_is_open_after_the_year_9999() {
     let always = daily("Europe/Berlin", "00:00-24:00");
     let day = Slot::new(Timestamp(TIMESTAMP_MAX.0 - 100), TIMESTAMP_MAX).expect("a slot");

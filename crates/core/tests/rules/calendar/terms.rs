@@ -34,8 +34,6 @@ fn hours_and_length() {
     assert_eq!(terms.check(at("00:00"), slot("08:00", "16:01")), Err(SlotRefusal::OutsideHours));
     let long = Slot::of_length(at("00:00"), SLOT_SPAN_MAX_MS + 1).expect("a slot");
     assert!(matches!(Terms::default().check(at("00:00"), long), Err(SlotRefusal::BadInterval(_))));
-    let bytes = rmp_serde::to_vec(&terms).expect("writes");
-    assert_eq!(rmp_serde::from_slice::<Terms>(&bytes).expect("reads"), terms);
 }
 
 #[test]
