@@ -9,10 +9,13 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{access::Role, cluster::NODE_MAX, rules::Rules};
-use boxoffice_edge::{PageConfig, budgets::BudgetConfig, token::TokenKeys};
-use boxoffice_env::{StoreSettings, secret::Secret};
-use boxoffice_node::{admission::OverloadSettings, config::NodeConfig};
+use boxoffice_core::{cluster::NODE_MAX, rules::Rules};
+use boxoffice_edge::{EdgeConfig, Limits, TlsFiles, budgets::BudgetConfig};
+use boxoffice_env::StoreSettings;
+use boxoffice_node::{
+    admission::OverloadSettings,
+    config::{NodeConfig, ReplicationConfig},
+};
 use boxoffice_payment::GatewayConfig;
 use boxoffice_storage::fsync::Fsync;
 
@@ -43,7 +46,7 @@ mod web;
 
 pub use peers::{PeerSettings, PeersConfig};
 pub(crate) use secrets::read_secret_file;
-pub use web::{Web, check_url};
+pub use web::check_url;
 
 use source::Settings;
 
@@ -51,40 +54,23 @@ use source::Settings;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub node: NodeConfig,
-    /// The clients' port.
-    pub listen: SocketAddr,
+    /// The ports. The operators' address, the certificate and the limits that depend on file descriptors are set at the start.
+    pub edge: EdgeConfig,
     pub operators: Operators,
-    pub admin_token: Option<String>,
-    /// The role of callers without credentials.
-    pub anonymous: Option<Role>,
-    /// Whether every caller may record a payment made elsewhere.
-    pub recorded_by_anyone: bool,
-    /// The secret behind customers' tokens, if they have tokens.
-    pub customer_secret: Option<Secret>,
     /// The payment gateway. `None` if payments are only recorded.
     pub gateway: Option<GatewayConfig>,
-    pub webhook_secrets: Vec<Secret>,
-    /// The keys of short-lived tokens.
-    pub token_keys: TokenKeys,
-    /// Origins whose pages may connect, besides the cluster's own.
-    pub origins: Vec<String>,
     /// The number this node wants in its cluster, if one is configured.
     pub wanted_node: Option<u64>,
     /// The settings of `[peers]`, before they are validated.
     pub peer_settings: PeerSettings,
     /// The validated settings of `[peers]`. `None` for a node that is alone.
     pub peers: Option<PeersConfig>,
-    /// Connections of clients at the same time.
-    pub connections_max: usize,
-    /// Whether a file sets that number. Otherwise it may be lower if there are few file descriptors.
+    /// Whether a file sets the maximum of connections. Otherwise it may be lower if there are few file descriptors.
     pub connections_configured: bool,
-    /// Memory of all incomplete messages, in bytes.
-    pub frame_bytes_max: u64,
-    /// Budgets of strangers.
-    pub budgets: BudgetConfig,
-    pub page: PageConfig,
-    /// TLS, proxies and public addresses.
-    pub web: Web,
+    /// The certificate of the client port and its key, if it speaks TLS.
+    pub tls: Option<TlsFiles>,
+    /// How long the ports serve after `/readyz` has begun to fail.
+    pub drain: Duration,
     pub selling_threads: usize,
     pub watching_threads: usize,
     /// The niceness of the watching threads, 0 to 19.
@@ -125,6 +111,9 @@ impl Operators {
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// The maximum of `listen.drain_ms`.
+const DRAIN_MS_MAX: u64 = 600_000;
+
 impl Config {
     /// The built-in configuration, with the keys that `file` sets.
     ///
@@ -149,8 +138,79 @@ impl Config {
 }
 
 impl Settings<'_> {
-    /// The number of replicating threads: a quarter of the cores, and at least one.
-    fn replicating(&self) -> Result<usize, ConfigError> {
+    fn config(&self) -> Result<Config, ConfigError> {
+        let gateway = self.gateway()?;
+        let rules = self.rules()?;
+        let edge = self.edge(gateway.is_some(), rules.hold_ttl_ms.min(rules.guest_ttl_max_ms))?;
+        Ok(Config {
+            wanted_node: self.place("node.id").map(|_| self.get("node.id")).transpose()?,
+            peer_settings: self.peers()?,
+            peers: None,
+            node: self.node(rules)?,
+            edge,
+            operators: self.operators()?,
+            gateway,
+            connections_configured: self.place("limits.connections").is_some(),
+            tls: self.tls()?,
+            drain: Duration::from_millis(self.within("listen.drain_ms", 0..=DRAIN_MS_MAX)?),
+            selling_threads: self.within("threads.selling", 0..=1_024)?,
+            watching_threads: self.within("threads.watching", 1..=1_024)?,
+            watching_nice: self.within("threads.watching_nice", 0..=19)?,
+            stuck: self.stuck()?,
+        })
+    }
+
+    fn node(&self, rules: Rules) -> Result<NodeConfig, ConfigError> {
+        Ok(NodeConfig {
+            replication: ReplicationConfig {
+                data_dir: self.get("node.data_dir")?,
+                node_id: self.within("node.id", 1..=NODE_MAX)?,
+                shards: self.within("node.shards", 1..=4_096)?,
+                replicators: self.replicators()?,
+                fsync: self.fsync()?,
+                log_segment_bytes: self.segment_bytes()?,
+                snapshot_entries: self.within("snapshots.entries", 10..=10_000_000)?,
+                snapshot_bytes: self.within("snapshots.bytes", 64 << 10..=1 << 40)?,
+                history_store: self.history_store()?,
+                history_archive_bytes: self.within("history.archive_bytes", 0..=1 << 50)?,
+                ..ReplicationConfig::default()
+            },
+            overload: self.overload()?,
+            actor_idle_ms: self.within("limits.actor_idle_ms", 10..=DAY_MS)?,
+            feed_tick_ms: self.within("feeds.tick_ms", 0..=10_000)?,
+            feed_depth: self.within("feeds.ring", 1..=65_536)?,
+            rules: Arc::new(rules),
+            // The identity in the cluster is set at the start.
+            ..NodeConfig::default()
+        })
+    }
+
+    /// The ports, of a node where carts without the role `desk` live at most `life_ms`.
+    fn edge(&self, has_gateway: bool, life_ms: u64) -> Result<EdgeConfig, ConfigError> {
+        let recorded_by_anyone = self.recorded_by_anyone()?;
+        Ok(EdgeConfig {
+            listen: self.listen()?,
+            operators: None,
+            admin_token: self.admin_token()?,
+            anonymous: self.anonymous(has_gateway, recorded_by_anyone)?,
+            recorded_by_anyone,
+            customer_secret: self.customer_secret()?,
+            webhook_secrets: self.webhook_secrets()?,
+            token_keys: self.token_keys()?,
+            origins: self.origins()?,
+            limits: Limits {
+                connections_max: self.within("limits.connections", 1..=1_000_000)?,
+                frame_bytes_max: self.within("limits.frame_bytes", 1 << 20..=1 << 40)?,
+                ..Limits::default()
+            },
+            budgets: self.budgets(life_ms)?,
+            page: self.page(has_gateway)?,
+            web: self.web()?,
+        })
+    }
+
+    /// The number of replicators: a quarter of the cores, and at least one.
+    fn replicators(&self) -> Result<usize, ConfigError> {
         Ok(match self.within("threads.replicating", 0..=256)? {
             0 => thread::available_parallelism().map_or(1, |cores| (cores.get() / 4).max(1)),
             set => set,
@@ -164,58 +224,6 @@ impl Settings<'_> {
             ms if (1_000..=DAY_MS).contains(&ms) => Ok(Some(Duration::from_millis(ms))),
             ms => Err(stuck.wrong(format!("{ms} is neither 0 nor within 1000 and {DAY_MS}"))),
         }
-    }
-
-    fn config(&self) -> Result<Config, ConfigError> {
-        let gateway = self.gateway()?;
-        let rules = self.rules()?;
-        let page = self.page(gateway.is_some())?;
-        let recorded_by_anyone = self.recorded_by_anyone()?;
-        let anonymous = self.anonymous(gateway.is_some(), recorded_by_anyone)?;
-        Ok(Config {
-            wanted_node: self.place("node.id").map(|_| self.get("node.id")).transpose()?,
-            peer_settings: self.peers()?,
-            peers: None,
-            node: NodeConfig {
-                data_dir: self.get("node.data_dir")?,
-                node_id: self.within("node.id", 1..=NODE_MAX)?,
-                shards: self.within("node.shards", 1..=4_096)?,
-                replicating: self.replicating()?,
-                fsync: self.fsync()?,
-                log_segment_bytes: self.segment_bytes()?,
-                snapshot_entries: self.within("snapshots.entries", 10..=10_000_000)?,
-                snapshot_bytes: self.within("snapshots.bytes", 64 << 10..=1 << 40)?,
-                history_store: self.history_store()?,
-                history_archive_bytes: self.within("history.archive_bytes", 0..=1 << 50)?,
-                overload: self.overload()?,
-                actor_idle_ms: self.within("limits.actor_idle_ms", 10..=DAY_MS)?,
-                feed_tick_ms: self.within("feeds.tick_ms", 0..=10_000)?,
-                feed_depth: self.within("feeds.ring", 1..=65_536)?,
-                rules: Arc::new(rules.clone()),
-                // The identity in the cluster is set at the start.
-                ..NodeConfig::default()
-            },
-            gateway,
-            webhook_secrets: self.webhook_secrets()?,
-            listen: self.listen()?,
-            operators: self.operators()?,
-            admin_token: self.admin_token()?,
-            anonymous,
-            recorded_by_anyone,
-            customer_secret: self.customer_secret()?,
-            token_keys: self.token_keys()?,
-            origins: self.origins()?,
-            connections_max: self.within("limits.connections", 1..=1_000_000)?,
-            connections_configured: self.place("limits.connections").is_some(),
-            frame_bytes_max: self.within("limits.frame_bytes", 1 << 20..=1 << 40)?,
-            budgets: self.budgets(rules.hold_ttl_ms.min(rules.guest_ttl_max_ms))?,
-            page,
-            web: self.web()?,
-            selling_threads: self.within("threads.selling", 0..=1_024)?,
-            watching_threads: self.within("threads.watching", 1..=1_024)?,
-            watching_nice: self.within("threads.watching_nice", 0..=19)?,
-            stuck: self.stuck()?,
-        })
     }
 
     fn rules(&self) -> Result<Rules, ConfigError> {
@@ -339,8 +347,6 @@ fn is_fit_for_a_header(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use boxoffice_edge::Limits;
-
     use super::*;
 
     pub(super) fn refused(text: &str) -> String {
@@ -355,24 +361,24 @@ mod tests {
     fn the_built_in_configuration_is_the_default() {
         let config = Config::load(None).expect("the built-in configuration is valid");
         let default = NodeConfig::default();
-        assert_eq!(config.node.shards, default.shards);
+        assert_eq!(config.node.replication.shards, default.replication.shards);
         assert_eq!(*config.node.rules, Rules::default());
-        assert_eq!(config.node.log_segment_bytes, default.log_segment_bytes);
-        assert_eq!(config.node.history_store, default.history_store);
-        assert_eq!(config.node.history_archive_bytes, default.history_archive_bytes);
-        assert_eq!(config.listen.port(), 7180);
-        assert_eq!(config.connections_max, Limits::default().connections_max);
+        assert_eq!(config.node.replication.log_segment_bytes, default.replication.log_segment_bytes);
+        assert_eq!(config.node.replication.history_store, default.replication.history_store);
+        assert_eq!(config.node.replication.history_archive_bytes, default.replication.history_archive_bytes);
+        assert_eq!(config.edge.listen.port(), 7180);
+        assert_eq!(config.edge.limits.connections_max, Limits::default().connections_max);
     }
 
     #[test]
     fn origins_have_the_form_of_browsers() {
-        assert!(Config::load(None).expect("the built-in configuration is valid").origins.is_empty());
+        assert!(Config::load(None).expect("the built-in configuration is valid").edge.origins.is_empty());
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         let text = "[listen]\norigins = [\"https://tickets.example\", \"http://localhost:3000\"]\n";
         fs::write(&path, text).expect("a written file");
         let config = Config::load(Some(&path)).expect("a valid file");
-        assert_eq!(config.origins, ["https://tickets.example", "http://localhost:3000"]);
+        assert_eq!(config.edge.origins, ["https://tickets.example", "http://localhost:3000"]);
         for wrong in ["*", "tickets.example", "https://", "https://tickets.example/", "https://Tickets.example"] {
             let error = refused(&format!("[listen]\norigins = [\"http://a\", {wrong:?}]\n"));
             assert!(error.starts_with(&format!("line 2: listen.origins: {wrong:?} is not an origin")), "{error}");

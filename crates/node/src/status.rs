@@ -80,7 +80,9 @@ impl NodeHandle {
         if self.shared.is_alone() {
             return None;
         }
-        self.shared.leader_of(self.shared.lead_of(entity)).filter(|leader| *leader != self.shared.config.node_id)
+        self.shared
+            .leader_of(self.shared.lead_of(entity))
+            .filter(|leader| *leader != self.shared.config.replication.node_id)
     }
 
     /// The durability of an `ok` of this node.
@@ -88,7 +90,7 @@ impl NodeHandle {
         // The number of the shard that has the fewest, because the promise is for every shard.
         let here = self.shared.shards.iter().filter(|lead| lead.replica_here().is_some());
         let replicas = here.map(|lead| lead.state.voters.load(Ordering::Relaxed)).min().unwrap_or(1);
-        Durability { replicas: replicas as u32, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
+        Durability { replicas: replicas as u32, fsync: SmolStr::new(self.shared.config.replication.fsync.as_str()) }
     }
 
     /// The node's counters for a scrape, in Prometheus' text format.

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_page_offers_nothing_by_default() {
-        let page = Config::load(None).expect("the built-in configuration is valid").page;
+        let page = Config::load(None).expect("the built-in configuration is valid").edge.page;
         assert!(page.products.is_empty() && page.resources.is_empty() && page.demo.is_none() && !page.gateway);
     }
 
@@ -67,12 +67,12 @@ mod tests {
                     [payments]\nurl = \"https://pay.example\"\n[limits]\nconnections = 40000\n";
         std::fs::write(&path, text).expect("a written file");
         let config = Config::load(Some(&path)).expect("a valid file");
-        let names: Vec<_> = config.page.products.iter().map(|product| product.as_str()).collect();
+        let names: Vec<_> = config.edge.page.products.iter().map(|product| product.as_str()).collect();
         assert_eq!(names, ["programme", "poster"]);
-        assert_eq!(config.page.resources.len(), 1);
-        assert_eq!(config.page.demo.as_deref(), Some("http://127.0.0.1:7190"));
-        assert!(config.page.gateway);
-        assert_eq!(config.connections_max, 40_000);
+        assert_eq!(config.edge.page.resources.len(), 1);
+        assert_eq!(config.edge.page.demo.as_deref(), Some("http://127.0.0.1:7190"));
+        assert!(config.edge.page.gateway);
+        assert_eq!(config.edge.limits.connections_max, 40_000);
     }
 
     #[test]

@@ -77,7 +77,7 @@ mod tests {
     fn payments_are_only_recorded_by_default() {
         let config = Config::load(None).expect("the built-in configuration is valid");
         assert!(config.gateway.is_none());
-        assert!(config.webhook_secrets.is_empty());
+        assert!(config.edge.webhook_secrets.is_empty());
         assert_eq!(config.node.rules.on_decline, OnDecline::Release);
     }
 
@@ -90,10 +90,10 @@ mod tests {
         assert_eq!(gateway.url.to_string(), "https://pay.example/v1");
         assert_eq!((gateway.timeout_ms, gateway.concurrency), (700, 9));
         assert_eq!(gateway.api_key, Some(Secret("k-1".into())));
-        assert_eq!(config.webhook_secrets.len(), 2);
+        assert_eq!(config.edge.webhook_secrets.len(), 2);
         let rules = &config.node.rules;
         assert_eq!((rules.on_decline, rules.payment_wait_ms, rules.payment_again_ms), (OnDecline::Keep, 5, 50));
-        let shown = format!("{:?} {:?}", gateway.api_key, config.webhook_secrets);
+        let shown = format!("{:?} {:?}", gateway.api_key, config.edge.webhook_secrets);
         assert!(!shown.contains("k-1") && !shown.contains("secret-of-1"), "{shown}");
     }
 

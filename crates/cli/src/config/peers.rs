@@ -345,7 +345,7 @@ mod tests {
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/cluster-3");
         for (file, node, port, joins) in [("one", 1, 7180, 0), ("two", 2, 7181, 1), ("three", 3, 7182, 1)] {
             let config = Config::load(Some(&Path::new(dir).join(file).with_extension("toml"))).expect(file);
-            assert_eq!((config.wanted_node, config.listen.port()), (Some(node), port));
+            assert_eq!((config.wanted_node, config.edge.listen.port()), (Some(node), port));
             let peers = config.peer_settings.validated().expect(file).expect("it is not alone");
             assert_eq!((peers.listen.port(), peers.join.len()), (port + 100, joins));
             assert!(peers.secret.is_some());
