@@ -4,11 +4,9 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 use boxoffice_core::cluster::ADDRESS_BYTES_MAX;
 use boxoffice_env::secret::Secret;
+use boxoffice_links::{CLUSTER_SECRET_BYTES_MIN, PeerTls};
 
 use super::{ConfigError, Settings, is_fit_for_a_header, secrets::read_trimmed};
-
-/// The shortest secret of the cluster's nodes, in characters.
-pub const SECRET_BYTES_MIN: usize = 16;
 
 /// The links to the other nodes of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,22 +18,11 @@ pub struct PeersConfig {
     /// The secret of the cluster's nodes. `None` only if no other machine can connect.
     pub secret: Option<Secret>,
     /// Certificates, if the links are encrypted.
-    pub tls: Option<PeersTls>,
+    pub tls: Option<PeerTls>,
     /// Client addresses of members of the cluster to join, for a node that is not a member yet.
     pub join: Vec<String>,
     /// Host and port of nodes that this node reaches at another address than they tell, by id.
     pub routes: BTreeMap<u64, String>,
-}
-
-/// The certificate of a node, and the authority that it trusts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PeersTls {
-    /// The certificate, a PEM file.
-    pub certificate: PathBuf,
-    /// The private key, a PEM file.
-    pub key: PathBuf,
-    /// The authority that signs the certificates of all nodes, a PEM file.
-    pub authority: PathBuf,
 }
 
 /// The keys of `[peers]`, set by files and then by the command line. A flag overrides one key and no other.
@@ -45,7 +32,7 @@ pub struct PeerSettings {
     advertise: String,
     /// The secret, or why it cannot be read. The error counts only if no flag sets the secret.
     secret: Result<Option<Secret>, String>,
-    tls: Option<PeersTls>,
+    tls: Option<PeerTls>,
     /// Allows links to other machines in plain text.
     plain: bool,
     join: Vec<String>,
@@ -114,13 +101,14 @@ impl PeerSettings {
             None if !listen.ip().is_loopback() => {
                 let what = format!(
                     "peers.secret: other machines can connect to peers.listen ({listen}); set peers.secret, \
-                     peers.secret_file or BOXOFFICE_PEERS_SECRET to the same {SECRET_BYTES_MIN} or more characters on \
+                     peers.secret_file or BOXOFFICE_PEERS_SECRET to the same {CLUSTER_SECRET_BYTES_MIN} or more characters on \
                      every node"
                 );
                 return at(LISTEN, what);
             }
-            Some(Secret(secret)) if secret.len() < SECRET_BYTES_MIN || !is_fit_for_a_header(secret) => {
-                return at(SECRET, format!("peers.secret: at least {SECRET_BYTES_MIN} visible ASCII characters"));
+            Some(Secret(secret)) if secret.len() < CLUSTER_SECRET_BYTES_MIN || !is_fit_for_a_header(secret) => {
+                let what = format!("peers.secret: at least {CLUSTER_SECRET_BYTES_MIN} visible ASCII characters");
+                return at(SECRET, what);
             }
             None | Some(_) => {}
         }
@@ -200,7 +188,7 @@ impl Settings<'_> {
             listen,
             advertise: self.get(ADVERTISE)?,
             secret: secret.map(|secret| secret.map(|secret| Secret(secret.value))),
-            tls: tls.map(|[certificate, key, authority]| PeersTls { certificate, key, authority }),
+            tls: tls.map(|[certificate, key, authority]| PeerTls { certificate, key, authority }),
             plain: self.get("peers.plain")?,
             join: self.get(JOIN)?,
             routes: self.peers_routes()?,

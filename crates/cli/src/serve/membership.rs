@@ -7,7 +7,7 @@ use std::{
 
 use boxoffice_core::command::Machine;
 use boxoffice_env::{PeerAddress, World, secret::Secret};
-use boxoffice_links::{PeerConfig, PeerTls, TcpNet};
+use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::node::Runtimes;
 use boxoffice_payment::HttpGateway;
 use boxoffice_storage::identity::{self, IdentityError, Joining};
@@ -38,13 +38,8 @@ pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Re
     }
     if let Some(peers) = &config.peers {
         let secret = secret_of(peers);
-        let tls = peers.tls.as_ref().map(|tls| PeerTls {
-            certificate: tls.certificate.clone(),
-            key: tls.key.clone(),
-            authority: tls.authority.clone(),
-        });
         let links = PeerConfig {
-            tls,
+            tls: peers.tls.clone(),
             handshakes_max: shares.strangers,
             descriptors_end: shares.links_end(),
             ..PeerConfig::new(peers.listen, secret)
