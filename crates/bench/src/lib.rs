@@ -17,7 +17,7 @@ use boxoffice_env::World;
 use boxoffice_node::{
     admission::OverloadSettings,
     api::{self, ReplySink, ReplyTo},
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     node::{Node, NodeHandle, Runtimes},
 };
 use boxoffice_storage::fsync::Fsync;
@@ -84,14 +84,15 @@ impl Alone {
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn replicating(data_dir: &Path, fsync: Fsync, replicating: usize) -> Alone {
+    pub fn replicating(data_dir: &Path, fsync: Fsync, replicators: usize) -> Alone {
         let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let (selling, watching) = (runtime(), runtime());
         let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
         // A closed loop waits for its answers, and one refusal would end it.
         let overload = OverloadSettings { target_ms: 5_000, sustain_ms: 10_000, ..OverloadSettings::default() };
-        let config =
-            NodeConfig { data_dir: data_dir.to_owned(), fsync, overload, replicating, ..NodeConfig::default() };
+        let replication =
+            ReplicationConfig { data_dir: data_dir.to_owned(), fsync, replicators, ..ReplicationConfig::default() };
+        let config = NodeConfig { replication, overload, ..NodeConfig::default() };
         let node = Node::start(config, World::standalone(), &runtimes).expect("a node");
         while node.handle().ready().is_err() {
             thread::sleep(Duration::from_millis(1));

@@ -7,7 +7,7 @@ mod stuck;
 
 use std::{io::Write, net::SocketAddr, sync::Arc, thread, time::Duration};
 
-use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, WebConfig};
+use boxoffice_edge::{Certificate, Edge, Limits, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
     contain,
     error::NodeError,
@@ -25,7 +25,7 @@ use self::{
 use crate::{
     args::Serve,
     certificates::Reloading,
-    config::{Config, DEFAULT, Web},
+    config::{Config, DEFAULT},
     descriptors::{self, Demand, Shares},
     failure::{Failure, Outcome},
 };
@@ -44,7 +44,7 @@ pub fn run(args: &Serve) -> Outcome {
     start_logging(&args.log, args.log_json)?;
     // Files that libraries write into the data directory are private as well.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    let (config, shares, limits) = with_descriptors(config)?;
+    let (config, shares) = with_descriptors(config)?;
     stop_on_panic();
     let selling = runtime_of("selling", selling_threads(config.selling_threads), 0)?;
     let watching = runtime_of("watching", config.watching_threads, config.watching_nice)?;
@@ -52,7 +52,7 @@ pub fn run(args: &Serve) -> Outcome {
     let watched = [("actors and buyers", selling.handle()), ("feeds and watchers", watching.handle())];
     let stuck_watch = config.stuck.map(|limit| StuckWatch::start(&watched, limit)).transpose();
     let stuck_watch = stuck_watch.map_err(|error| no_threads("looking at the others", &error))?;
-    let outcome = selling.block_on(serve(config, (shares, limits), runtimes, args.until_input_ends));
+    let outcome = selling.block_on(serve(config, shares, runtimes, args.until_input_ends));
     drop(stuck_watch);
     watching.shutdown_background();
     selling.shutdown_background();
@@ -60,16 +60,18 @@ pub fn run(args: &Serve) -> Outcome {
 }
 
 /// Raises the limit of file descriptors, and fits the configured limits into it.
-fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Failure> {
+fn with_descriptors(mut config: Config) -> Result<(Config, Shares), Failure> {
     let demand = Demand {
-        connections: config.connections_max,
+        connections: config.edge.limits.connections_max,
         is_configured: config.connections_configured,
         has_peers: config.peers.is_some(),
         calls: config.gateway.as_ref().map_or(0, |gateway| gateway.concurrency),
     };
     let shares = descriptors::share(descriptors::raise(), &demand).map_err(Failure::Usage)?;
-    let limits = Limits { frame_bytes_max: config.frame_bytes_max, ..descriptors::edge_limits(&shares, &demand) };
-    config.budgets.connections = descriptors::of_one_network(config.budgets.connections, &shares);
+    let frame_bytes_max = config.edge.limits.frame_bytes_max;
+    config.edge.limits = Limits { frame_bytes_max, ..descriptors::edge_limits(&shares, &demand) };
+    let budgets = &mut config.edge.budgets;
+    budgets.connections = descriptors::of_one_network(budgets.connections, &shares);
     if let Some(gateway) = &mut config.gateway
         && shares.calls < gateway.concurrency
     {
@@ -80,24 +82,24 @@ fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Fail
         );
         gateway.concurrency = shares.calls;
     }
-    Ok((config, shares, limits))
+    Ok((config, shares))
 }
 
 /// The permissions of callers, in one line.
 fn permissions(config: &Config, operators: SocketAddr) -> String {
-    let strangers = match config.anonymous {
+    let strangers = match config.edge.anonymous {
         Some(role) => format!("strangers may {}", role.name()),
         None => "strangers may do nothing".into(),
     };
     let recorded =
-        if config.recorded_by_anyone { "ANYBODY MAY RECORD PAYMENTS" } else { "the role desk records payments" };
-    let customers = match (&config.customer_secret, config.token_keys.is_empty()) {
+        if config.edge.recorded_by_anyone { "ANYBODY MAY RECORD PAYMENTS" } else { "the role desk records payments" };
+    let customers = match (&config.edge.customer_secret, config.edge.token_keys.is_empty()) {
         (None, true) => "customers are not checked",
         (Some(_), true) => "customers show tokens",
         (None, false) => "customers show short-lived tokens",
         (Some(_), false) => "customers show tokens, short-lived or not",
     };
-    let operators = match &config.admin_token {
+    let operators = match &config.edge.admin_token {
         Some(_) => "operators show a key or the admin token".to_owned(),
         None => format!("operators need no key at {operators}, as long as no key has the role admin"),
     };
@@ -164,25 +166,21 @@ fn stop_on_panic() {
 }
 
 /// Runs a node and its ports until the node is stopped or fails.
-async fn serve(
-    mut config: Config,
-    (shares, limits): (Shares, Limits),
-    runtimes: Runtimes,
-    until_input_ends: bool,
-) -> Outcome {
+async fn serve(mut config: Config, shares: Shares, runtimes: Runtimes, until_input_ends: bool) -> Outcome {
     let mut signals = Signals::listen(until_input_ends)?;
-    let certificate = config.web.tls.take().map(Certificate::load).transpose();
+    let certificate = config.tls.take().map(Certificate::load).transpose();
     let certificate = certificate.map_err(|error| Failure::Usage(error.to_string()))?.map(Arc::new);
     let (world, links) = world(&config, &shares, &runtimes)?;
     become_member(&mut config, &world).await?;
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
-    let operators = config.operators.address(config.listen).map_err(Failure::Usage)?;
+    let operators = config.operators.address(config.edge.listen).map_err(Failure::Usage)?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let _reloading = Reloading::begin(certificate.clone(), links)?;
     let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
-    let edge_config = edge_config(&config, certificate, limits, operators);
-    let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
+    config.edge.operators = Some(operators);
+    config.edge.web.certificate = certificate;
+    let edge = match Edge::bind(config.edge.clone(), Arc::new(handle.clone()), edge_runtimes) {
         Ok(edge) => edge,
         Err(error) => {
             let _ = node.stop(0).await;
@@ -216,7 +214,7 @@ async fn serve(
             eprintln!("boxoffice: stopping");
             if ending == Ending::Stopped(Stop::Announced) {
                 notice.give();
-                drain(&handle, &mut signals, config.web.drain).await;
+                drain(&handle, &mut signals, config.drain).await;
             }
             ending
         }
@@ -241,37 +239,13 @@ async fn serve(
     }
 }
 
-fn edge_config(
-    config: &Config,
-    certificate: Option<Arc<Certificate>>,
-    limits: Limits,
-    operators: SocketAddr,
-) -> EdgeConfig {
-    let Web { hsts_s, proxies, public_url, advertise, .. } = config.web.clone();
-    EdgeConfig {
-        listen: config.listen,
-        operators: Some(operators),
-        admin_token: config.admin_token.clone(),
-        anonymous: config.anonymous,
-        recorded_by_anyone: config.recorded_by_anyone,
-        customer_secret: config.customer_secret.clone(),
-        webhook_secrets: config.webhook_secrets.clone(),
-        token_keys: config.token_keys.clone(),
-        origins: config.origins.clone(),
-        limits,
-        budgets: config.budgets.clone(),
-        page: config.page.clone(),
-        web: WebConfig { certificate, hsts_s, proxies, public_url, advertise },
-    }
-}
-
 /// The lines that a node prints when it serves.
 fn greeting(config: &Config, scheme: &str, clients: SocketAddr, operators: SocketAddr) -> String {
-    let public = config.web.public_url.as_deref().map(|url| format!("browsers use {url}, ")).unwrap_or_default();
+    let public = config.edge.web.public_url.as_deref().map(|url| format!("browsers use {url}, ")).unwrap_or_default();
     format!(
         "boxoffice serves on {scheme}://{clients}  ({public}operators on http://{operators}, data in {}, fsync {})\n{}",
-        config.node.data_dir.display(),
-        config.node.fsync.as_str(),
+        config.node.replication.data_dir.display(),
+        config.node.replication.fsync.as_str(),
         permissions(config, operators)
     )
 }

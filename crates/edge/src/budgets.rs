@@ -21,7 +21,7 @@ use boxoffice_core::{
     refusal::Refusal,
     time::Timestamp,
 };
-use boxoffice_node::api;
+use boxoffice_node::{api, metrics_text::MetricsText};
 use boxoffice_wire::{Op, Rejection};
 use smol_str::SmolStr;
 use tokio::time::Instant;
@@ -170,16 +170,12 @@ impl Budgets {
         Budgets { config, accounts: Mutex::default(), over: Default::default() }
     }
 
-    /// How often each budget was exceeded, as Prometheus text.
-    pub(crate) fn text(&self) -> String {
+    /// Writes how often each budget was exceeded.
+    pub(crate) fn write(&self, text: &mut MetricsText) {
         let name = "boxoffice_edge_over_budget_total";
-        let mut text = format!("# HELP {name} Refusals because a caller had taken enough, by budget.\n");
-        text.push_str(&format!("# TYPE {name} counter\n"));
-        for budget in Budget::ALL {
-            let count = self.over[budget as usize].load(Ordering::Relaxed);
-            text.push_str(&format!("{name}{{budget=\"{}\"}} {count}\n", budget.name()));
-        }
-        text
+        text.describe(name, "counter", "Refusals because a caller had taken enough, by budget.");
+        let count = |budget: Budget| self.over[budget as usize].load(Ordering::Relaxed);
+        text.samples(name, "budget", Budget::ALL.map(|budget| (budget.name(), count(budget))));
     }
 
     fn over(&self, budget: Budget, retry_after: Duration) -> OverBudget {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use boxoffice_node::metrics_text::MetricsText;
 use tokio::time::{Duration, Instant};
 use tracing_mutex::parkinglot::Mutex;
 
@@ -72,14 +73,11 @@ impl Denials {
         }
     }
 
-    /// The counts as Prometheus text.
-    pub(crate) fn text(&self) -> String {
+    /// Writes the counts.
+    pub(crate) fn write(&self, text: &mut MetricsText) {
         let name = "boxoffice_edge_denied_total";
-        let mut text = format!("# HELP {name} Denials of callers, by reason.\n# TYPE {name} counter\n");
-        for why in Denial::ALL {
-            text.push_str(&format!("{name}{{reason=\"{}\"}} {}\n", why.name(), self.count(why)));
-        }
-        text
+        text.describe(name, "counter", "Denials of callers, by reason.");
+        text.samples(name, "reason", Denial::ALL.map(|why| (why.name(), self.count(why))));
     }
 
     fn count(&self, why: Denial) -> u64 {

@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get},
 };
+use boxoffice_node::metrics_text::MetricsText;
 use boxoffice_wire::{Encoding, Op, Rejection};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -100,7 +101,11 @@ async fn counters(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMa
     if permit.port == Port::Clients && caller.access.may(shared, Op::AdminStatus).is_err() {
         return StatusCode::NOT_FOUND.into_response();
     }
-    let text = shared.backend.metrics_text() + &shared.metrics.text() + &shared.denials.text() + &shared.budgets.text();
+    let mut text = MetricsText::default();
+    shared.metrics.write(&mut text);
+    shared.denials.write(&mut text);
+    shared.budgets.write(&mut text);
+    let text = shared.backend.metrics_text() + &text.finish();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 

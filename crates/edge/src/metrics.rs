@@ -1,12 +1,13 @@
 //! The counters of the client port, as Prometheus text.
 
 use std::{
-    fmt::Write,
+    array,
     sync::atomic::{AtomicI64, AtomicU64, Ordering},
     time::Duration,
 };
 
 use boxoffice_core::{refusal::Refusal, seat::SeatState};
+use boxoffice_node::metrics_text::MetricsText;
 use boxoffice_wire::{Op, status::NodeStatus};
 
 /// Upper bounds of the latency buckets, in microseconds.
@@ -35,67 +36,38 @@ impl Ended {
     }
 }
 
-/// The counters.
+/// Requests of each op, by outcome ([`Ended`]).
 #[derive(Debug)]
-pub struct Metrics {
-    requests: [[AtomicU64; 3]; Op::ALL.len()],
-    buckets: [AtomicU64; BUCKETS_US.len() + 1],
-    latency_sum_us: AtomicU64,
-    /// Open connections, HTTP and WebSocket.
-    pub connections: AtomicI64,
-    /// Open WebSocket connections.
-    pub sockets: AtomicI64,
-    /// Feeds of all connections together.
-    pub watchers: AtomicI64,
-    /// Requests submitted to the node and not answered by it.
-    pub under_way: AtomicI64,
-    /// Memory of incomplete WebSocket messages, in bytes.
-    pub frame_bytes: AtomicI64,
-    /// Connections rejected because there were too many.
-    pub turned_away: AtomicU64,
-    /// Frames that were not requests.
-    pub malformed_frames: AtomicU64,
-    /// Requests whose op or body was refused.
-    pub rejected_frames: AtomicU64,
-    /// Connections closed because they did not read.
-    pub slow_readers: AtomicU64,
-    /// Bytes read from WebSocket connections.
-    pub bytes_in: AtomicU64,
-    /// Bytes written to WebSocket connections.
-    pub bytes_out: AtomicU64,
-    /// Frames of feeds sent.
-    pub feed_frames: AtomicU64,
-    /// Webhooks of the payment gateway, by outcome ([`Ended`]).
-    pub webhooks: [AtomicU64; 3],
-    /// Refusals that contradict themselves, because they name nothing that is taken, or something that is free.
-    pub refused_although_free: AtomicU64,
-    /// Refusals of best seats although enough were free, because they were not adjacent or not accessible.
-    pub refused_scattered: AtomicU64,
+struct RequestCounts([[AtomicU64; 3]; Op::ALL.len()]);
+
+impl Default for RequestCounts {
+    fn default() -> RequestCounts {
+        RequestCounts(array::from_fn(|_| Default::default()))
+    }
 }
 
-impl Default for Metrics {
-    fn default() -> Metrics {
-        Metrics {
-            requests: std::array::from_fn(|_| Default::default()),
-            buckets: Default::default(),
-            latency_sum_us: AtomicU64::default(),
-            connections: AtomicI64::default(),
-            sockets: AtomicI64::default(),
-            watchers: AtomicI64::default(),
-            under_way: AtomicI64::default(),
-            frame_bytes: AtomicI64::default(),
-            turned_away: AtomicU64::default(),
-            malformed_frames: AtomicU64::default(),
-            rejected_frames: AtomicU64::default(),
-            slow_readers: AtomicU64::default(),
-            bytes_in: AtomicU64::default(),
-            bytes_out: AtomicU64::default(),
-            feed_frames: AtomicU64::default(),
-            webhooks: Default::default(),
-            refused_although_free: AtomicU64::default(),
-            refused_scattered: AtomicU64::default(),
-        }
-    }
+/// The counters. [`Metrics::write`] says what each of them counts.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    requests: RequestCounts,
+    buckets: [AtomicU64; BUCKETS_US.len() + 1],
+    latency_sum_us: AtomicU64,
+    pub connections: AtomicI64,
+    pub sockets: AtomicI64,
+    pub watchers: AtomicI64,
+    pub under_way: AtomicI64,
+    pub frame_bytes: AtomicI64,
+    pub turned_away: AtomicU64,
+    pub malformed_frames: AtomicU64,
+    pub rejected_frames: AtomicU64,
+    pub slow_readers: AtomicU64,
+    pub bytes_in: AtomicU64,
+    pub bytes_out: AtomicU64,
+    pub feed_frames: AtomicU64,
+    /// By outcome ([`Ended`]).
+    pub webhooks: [AtomicU64; 3],
+    pub refused_although_free: AtomicU64,
+    pub refused_scattered: AtomicU64,
 }
 
 impl Metrics {
@@ -110,7 +82,7 @@ impl Metrics {
     pub fn ended(&self, op: Op, ended: Ended, took: Duration) {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let bucket = BUCKETS_US.partition_point(|bound| *bound < took_us);
-        self.requests[op as usize][ended as usize].fetch_add(1, Ordering::Relaxed);
+        self.requests.0[op as usize][ended as usize].fetch_add(1, Ordering::Relaxed);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.latency_sum_us.fetch_add(took_us, Ordering::Relaxed);
     }
@@ -126,85 +98,76 @@ impl Metrics {
 
     /// Requests of all ops with this outcome.
     pub fn requests(&self, ended: Ended) -> u64 {
-        self.requests.iter().map(|outcomes| outcomes[ended as usize].load(Ordering::Relaxed)).sum()
+        self.requests.0.iter().map(|outcomes| outcomes[ended as usize].load(Ordering::Relaxed)).sum()
     }
 
-    /// All counters, for a scrape.
-    pub fn text(&self) -> String {
-        let mut text = String::with_capacity(4_096);
-        self.write(&mut text).expect("a string takes what is written");
-        text
-    }
-
-    fn write(&self, text: &mut String) -> std::fmt::Result {
+    /// Writes all counters, for a scrape.
+    pub fn write(&self, text: &mut MetricsText) {
         let gauges = [
-            ("connections", "Open connections, HTTP and WebSocket.", &self.connections),
-            ("sockets", "Open WebSocket connections.", &self.sockets),
-            ("watchers", "Feeds of all connections together.", &self.watchers),
-            ("requests_under_way", "Requests submitted and not answered yet.", &self.under_way),
-            ("frame_bytes", "Memory of incomplete messages, in bytes.", &self.frame_bytes),
+            ("boxoffice_edge_connections", "Open connections, HTTP and WebSocket.", &self.connections),
+            ("boxoffice_edge_sockets", "Open WebSocket connections.", &self.sockets),
+            ("boxoffice_edge_watchers", "Feeds of all connections together.", &self.watchers),
+            ("boxoffice_edge_requests_under_way", "Requests submitted and not answered yet.", &self.under_way),
+            ("boxoffice_edge_frame_bytes", "Memory of incomplete messages, in bytes.", &self.frame_bytes),
         ];
         for (name, help, gauge) in gauges {
-            let value = gauge.load(Ordering::Relaxed);
-            writeln!(text, "# HELP boxoffice_edge_{name} {help}\n# TYPE boxoffice_edge_{name} gauge")?;
-            writeln!(text, "boxoffice_edge_{name} {value}")?;
+            text.gauge(name, help, gauge.load(Ordering::Relaxed));
         }
         let counters = [
-            ("turned_away_total", "Connections rejected because there were too many.", &self.turned_away),
-            ("malformed_frames_total", "Frames that were not requests.", &self.malformed_frames),
-            ("rejected_frames_total", "Requests whose op or body was refused.", &self.rejected_frames),
-            ("slow_readers_total", "Connections closed because they did not read.", &self.slow_readers),
-            ("received_bytes_total", "Bytes read from WebSocket connections.", &self.bytes_in),
-            ("sent_bytes_total", "Bytes written to WebSocket connections.", &self.bytes_out),
-            ("feed_frames_total", "Frames of feeds sent.", &self.feed_frames),
             (
-                "refused_although_free_total",
+                "boxoffice_edge_turned_away_total",
+                "Connections rejected because there were too many.",
+                &self.turned_away,
+            ),
+            ("boxoffice_edge_malformed_frames_total", "Frames that were not requests.", &self.malformed_frames),
+            ("boxoffice_edge_rejected_frames_total", "Requests whose op or body was refused.", &self.rejected_frames),
+            ("boxoffice_edge_slow_readers_total", "Connections closed because they did not read.", &self.slow_readers),
+            ("boxoffice_edge_received_bytes_total", "Bytes read from WebSocket connections.", &self.bytes_in),
+            ("boxoffice_edge_sent_bytes_total", "Bytes written to WebSocket connections.", &self.bytes_out),
+            ("boxoffice_edge_feed_frames_total", "Frames of feeds sent.", &self.feed_frames),
+            (
+                "boxoffice_edge_refused_although_free_total",
                 "Refusals of seats, stock or slots that name nothing that is taken, or something that is free. Always 0.",
                 &self.refused_although_free,
             ),
             (
-                "refused_scattered_total",
+                "boxoffice_edge_refused_scattered_total",
                 "Best seats that were refused although enough were free, but not adjacent or not accessible.",
                 &self.refused_scattered,
             ),
         ];
         for (name, help, counter) in counters {
-            let value = counter.load(Ordering::Relaxed);
-            writeln!(text, "# HELP boxoffice_edge_{name} {help}\n# TYPE boxoffice_edge_{name} counter")?;
-            writeln!(text, "boxoffice_edge_{name} {value}")?;
+            text.counter(name, help, counter);
         }
-        writeln!(text, "# HELP boxoffice_edge_requests_total Requests, by op and outcome.")?;
-        writeln!(text, "# TYPE boxoffice_edge_requests_total counter")?;
+        let requests = "boxoffice_edge_requests_total";
+        text.describe(requests, "counter", "Requests, by op and outcome.");
         for op in Op::ALL {
             for ended in Ended::ALL {
-                let count = self.requests[op as usize][ended as usize].load(Ordering::Relaxed);
+                let count = self.requests.0[op as usize][ended as usize].load(Ordering::Relaxed);
                 if count > 0 {
                     let (op, outcome) = (op.name(), ended.name());
-                    writeln!(text, "boxoffice_edge_requests_total{{op=\"{op}\",outcome=\"{outcome}\"}} {count}")?;
+                    text.sample(requests, format_args!("{{op=\"{op}\",outcome=\"{outcome}\"}}"), count);
                 }
             }
         }
-        writeln!(text, "# HELP boxoffice_edge_webhooks_total Webhooks of the payment gateway, by outcome.")?;
-        writeln!(text, "# TYPE boxoffice_edge_webhooks_total counter")?;
-        for ended in Ended::ALL {
-            let count = self.webhooks[ended as usize].load(Ordering::Relaxed);
-            writeln!(text, "boxoffice_edge_webhooks_total{{outcome=\"{}\"}} {count}", ended.name())?;
-        }
+        let webhooks = "boxoffice_edge_webhooks_total";
+        text.describe(webhooks, "counter", "Webhooks of the payment gateway, by outcome.");
+        let count = |ended: Ended| self.webhooks[ended as usize].load(Ordering::Relaxed);
+        text.samples(webhooks, "outcome", Ended::ALL.map(|ended| (ended.name(), count(ended))));
+        self.write_durations(text);
+    }
+
+    fn write_durations(&self, text: &mut MetricsText) {
         let name = "boxoffice_edge_request_duration_seconds";
-        writeln!(
-            text,
-            "# HELP {name} Time from a request's arrival to its answer, in seconds.\n# TYPE {name} histogram"
-        )?;
+        text.describe(name, "histogram", "Time from a request's arrival to its answer, in seconds.");
+        let bounds = BUCKETS_US.iter().map(|bound| (*bound as f64 / 1e6).to_string()).chain(["+Inf".to_owned()]);
         let mut count = 0;
-        for (index, bucket) in self.buckets.iter().enumerate() {
+        for (bound, bucket) in bounds.zip(&self.buckets) {
             count += bucket.load(Ordering::Relaxed);
-            match BUCKETS_US.get(index) {
-                Some(bound) => writeln!(text, "{name}_bucket{{le=\"{}\"}} {count}", *bound as f64 / 1e6)?,
-                None => writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {count}")?,
-            }
+            text.sample(name, format_args!("_bucket{{le=\"{bound}\"}}"), count);
         }
-        writeln!(text, "{name}_sum {}", self.latency_sum_us.load(Ordering::Relaxed) as f64 / 1e6)?;
-        writeln!(text, "{name}_count {count}")
+        text.sample(name, "_sum", self.latency_sum_us.load(Ordering::Relaxed) as f64 / 1e6);
+        text.sample(name, "_count", count);
     }
 }
 

@@ -16,10 +16,7 @@ mod class;
 mod control;
 mod fresh;
 
-use std::{
-    fmt::Write,
-    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use tracing_mutex::parkinglot::Mutex;
 
@@ -28,6 +25,7 @@ use self::{
     control::{Control, RETRY_MIN_MS, Seen},
     fresh::Fresh,
 };
+use crate::metrics_text::MetricsText;
 
 /// The controller looks at what it has seen this often, in milliseconds.
 const WINDOW_MS: u64 = 128;
@@ -259,27 +257,15 @@ impl Admission {
         self.shed[class as usize].load(Ordering::Relaxed)
     }
 
-    /// Commands that were dropped undecided, because their clients' deadlines had passed.
-    fn too_late(&self) -> u64 {
-        self.too_late.load(Ordering::Relaxed)
-    }
-
-    /// The counters, in Prometheus' text format.
-    pub(crate) fn text(&self) -> String {
-        let (shed, too_late) = ("boxoffice_shed_total", "boxoffice_too_late_total");
-        let mut text = format!("# HELP {shed} First commands refused because of overload.\n# TYPE {shed} counter\n");
-        for class in Class::ALL {
-            let _ = writeln!(text, "{shed}{{class=\"{}\"}} {}", class.name(), self.shed_of(class));
-        }
-        let counters = [(too_late, "counter", "Commands dropped undecided after their deadline.", self.too_late())];
-        let gauges = [
-            ("boxoffice_shedding", "gauge", "Whether the node sheds first commands.", u64::from(self.is_shedding())),
-            ("boxoffice_under_way", "gauge", "Commands under way.", self.under_way.load(Ordering::Relaxed) as u64),
-        ];
-        for (name, kind, help, value) in counters.into_iter().chain(gauges) {
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
-        }
-        text
+    /// Writes the counters.
+    pub(crate) fn write(&self, text: &mut MetricsText) {
+        let shed = "boxoffice_shed_total";
+        text.describe(shed, "counter", "First commands refused because of overload.");
+        text.samples(shed, "class", Class::ALL.map(|class| (class.name(), self.shed_of(class))));
+        text.counter("boxoffice_too_late_total", "Commands dropped undecided after their deadline.", &self.too_late);
+        let is_shedding = u8::from(self.is_shedding());
+        text.gauge("boxoffice_shedding", "Whether the node sheds first commands.", is_shedding);
+        text.gauge("boxoffice_under_way", "Commands under way.", self.under_way.load(Ordering::Relaxed));
     }
 
     /// Ends the window if its time is over, and sets the terms of the next one.

@@ -52,6 +52,7 @@ mod joint;
 mod leader_hint;
 mod message;
 pub mod metrics;
+pub mod metrics_text;
 mod outbound;
 mod peer_receiver;
 mod pending;

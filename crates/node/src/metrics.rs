@@ -1,36 +1,25 @@
 //! Counters of a node, read by `/metrics` and `admin.status`.
 
-use std::{
-    fmt::Write,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use boxoffice_core::payment::{GatewayOutcome, PaymentCounts};
 use boxoffice_replication::metrics as replication;
 use boxoffice_storage::history::LookupCounts;
 
-/// The counters of a node since its start.
+use crate::metrics_text::MetricsText;
+
+/// The counters of a node since its start. `Metrics::text` says what each of them counts.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Commands that were submitted.
     pub commands: AtomicU64,
-    /// Commands turned away because too much was under way.
     pub busy: AtomicU64,
-    /// Reads and refusals that waited for a safe read.
     pub reads: AtomicU64,
-    /// Calls of clients that were sent on to another node, or repeated.
     pub calls_forwarded: AtomicU64,
-    /// Calls to the payment gateway.
     pub gateway_calls: AtomicU64,
-    /// Calls to it that were answered for certain.
     pub gateway_answers: AtomicU64,
-    /// Calls to it whose outcome stayed unknown. They are repeated.
     pub gateway_unknown: AtomicU64,
-    /// Authorizations it declined.
     pub gateway_declined: AtomicU64,
-    /// Decisions that panicked and were contained.
     pub panics_contained: AtomicU64,
-    /// Turns of a cart and an inventory together.
     pub joint_turns: AtomicU64,
 }
 
@@ -63,7 +52,7 @@ impl Metrics {
         now: &Gauges,
         lookups: &LookupCounts,
         damaged: u64,
-    ) -> String {
+    ) -> MetricsText {
         let damaged = AtomicU64::new(damaged);
         let rows: [(&str, &str, &AtomicU64); 28] = [
             ("boxoffice_commands_total", "Commands received.", &self.commands),
@@ -111,10 +100,9 @@ impl Metrics {
                 &replication.checksums_different,
             ),
         ];
-        let mut text = String::new();
+        let mut text = MetricsText::default();
         for (name, help, value) in rows {
-            let value = value.load(Ordering::Relaxed);
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
+            text.counter(name, help, value);
         }
         let gauges = [
             ("boxoffice_payments_pending", "Steps of payments whose outcome is not known yet.", now.payments.pending),
@@ -132,7 +120,7 @@ impl Metrics {
             ),
         ];
         for (name, help, value) in gauges {
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
+            text.gauge(name, help, value);
         }
         text
     }

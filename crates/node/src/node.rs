@@ -9,7 +9,6 @@ use boxoffice_core::{command::Command, id::Request};
 use boxoffice_env::{Local, World};
 use boxoffice_feeds::{FeedSettings, Feeds};
 use boxoffice_replication::{
-    config::ReplicationConfig,
     runner::Runner,
     running::{Opened, Running},
 };
@@ -101,7 +100,8 @@ impl Node {
     ) -> Result<Node, NodeError> {
         Arc::make_mut(&mut config.rules).gateway = world.gateway.is_configured();
         let tasks = Arc::new(Tasks::new(runtimes.selling.clone(), runtimes.watching.clone(), gate));
-        let opened = Opened::open(replication_config(&config), &world, runner(&tasks))?;
+        config.replication.is_alone = config.peer_address.is_empty();
+        let opened = Opened::open(config.replication.clone(), &world, runner(&tasks))?;
         let identity = opened.directory().identity().clone();
         let epochs = Arc::clone(&opened.epochs);
         let admission = Arc::new(Admission::new(config.overload, world.clock.monotonic_ms()));
@@ -237,24 +237,6 @@ fn runner(tasks: &Arc<Tasks>) -> Runner {
     match tasks.only() {
         true => Runner::Tasks(Arc::new(move |task| spawn.sell(task))),
         false => Runner::Threads,
-    }
-}
-
-fn replication_config(config: &NodeConfig) -> ReplicationConfig {
-    ReplicationConfig {
-        data_dir: config.data_dir.clone(),
-        node_id: config.node_id,
-        is_alone: config.peer_address.is_empty(),
-        joining: config.joining.clone(),
-        shards: config.shards,
-        replicators: config.replicating,
-        fsync: config.fsync,
-        log_segment_bytes: config.log_segment_bytes,
-        snapshot_entries: config.snapshot_entries,
-        snapshot_bytes: config.snapshot_bytes,
-        checksum_entries: config.checksum_entries,
-        history_store: config.history_store,
-        history_archive_bytes: config.history_archive_bytes,
     }
 }
 

@@ -79,14 +79,14 @@ impl Shared {
         let Waiting { message, came_from } = waiting;
         let Some(came_from) = came_from else { return self.send_to_leader(lead, message.clone()) };
         let known = lead.leader_hint.lock().known();
-        let leader = known.filter(|node| *node != self.config.node_id && (is_news || node != came_from));
+        let leader = known.filter(|node| *node != self.config.replication.node_id && (is_news || node != came_from));
         leader.is_some_and(|node| self.send_to(lead, node, message.clone()))
     }
 
     /// Sends a message to the leader. Returns whether there is one that can be reached.
     pub(crate) fn send_to_leader(&self, lead: &ShardLead, message: Bytes) -> bool {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let leader = lead.leader(turn).filter(|node| *node != self.config.node_id);
+        let leader = lead.leader(turn).filter(|node| *node != self.config.replication.node_id);
         leader.is_some_and(|node| self.send_to(lead, node, message))
     }
 

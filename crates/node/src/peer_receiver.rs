@@ -106,7 +106,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
                 // If this node leads in another term than the sender believes, it names that term, because the sender must know
                 // in which term an attempt may be decided.
                 Some(term) => {
-                    let leader = LeaderInfo { term, leader: Some(shared.config.node_id) };
+                    let leader = LeaderInfo { term, leader: Some(shared.config.replication.node_id) };
                     return answers.give(tag, Err(NoAnswer::NotLeader(leader)));
                 }
                 None => return answers.give(tag, Err(NoAnswer::NotLeader(lead.leader_info()))),
@@ -147,7 +147,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         }
         Message::NotLeader { shard, leader } => {
             if let Some(lead) = shared.shards.get(usize::from(shard)) {
-                let is_news = lead.leader_hint.lock().correct(from, leader, shared.config.node_id);
+                let is_news = lead.leader_hint.lock().correct(from, leader, shared.config.replication.node_id);
                 shared.pending_asks.again(shard, is_news, shared.world.clock.monotonic_ms());
             }
         }

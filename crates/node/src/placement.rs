@@ -227,7 +227,7 @@ fn removal_notice(shared: &Shared, node: NodeId, member: &Member) -> String {
 
 /// Why a node ends that has lost its copy of the directory.
 pub(crate) fn why_not_a_member(shared: &Shared) -> NodeError {
-    let node = shared.config.node_id;
+    let node = shared.config.replication.node_id;
     let table = table(shared);
     match table.as_deref().map(|state| cluster(state).members().get(&node)) {
         // The directory is the last thing that is taken from a node that is drained.
@@ -241,7 +241,7 @@ pub(crate) fn why_not_a_member(shared: &Shared) -> NodeError {
 
 /// The leader of the directory says that this node was drained and has no replica left.
 pub(crate) fn on_leave_notice(shared: &Shared) {
-    let node = shared.config.node_id;
+    let node = shared.config.replication.node_id;
     let drained =
         |state: &State| cluster(state).members().get(&node).is_none_or(|member| member.state == MemberState::Draining);
     if table(shared).as_deref().is_none_or(drained) {

@@ -117,7 +117,7 @@ impl Shared {
 
     /// The known leader of a shard.
     pub(crate) fn leader_of(&self, lead: &ShardLead) -> Option<NodeId> {
-        if lead.leads() { Some(self.config.node_id) } else { lead.leader_hint.lock().known() }
+        if lead.leads() { Some(self.config.replication.node_id) } else { lead.leader_hint.lock().known() }
     }
 
     /// `Ok` if every shard has a known leader, else the number of shards without one.

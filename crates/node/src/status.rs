@@ -1,6 +1,6 @@
 //! The status of a node, for `admin.status`.
 
-use std::{fmt::Write as _, sync::atomic::Ordering};
+use std::sync::atomic::Ordering;
 
 use boxoffice_core::id::Entity;
 use boxoffice_replication::error::ReplicationError;
@@ -11,7 +11,7 @@ use boxoffice_wire::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{metrics::Gauges, node::NodeHandle, placement, shard_lead::ShardLead};
+use crate::{metrics::Gauges, metrics_text::MetricsText, node::NodeHandle, placement, shard_lead::ShardLead};
 
 /// How many entities are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,9 @@ impl NodeHandle {
         if self.shared.is_alone() {
             return None;
         }
-        self.shared.leader_of(self.shared.lead_of(entity)).filter(|leader| *leader != self.shared.config.node_id)
+        self.shared
+            .leader_of(self.shared.lead_of(entity))
+            .filter(|leader| *leader != self.shared.config.replication.node_id)
     }
 
     /// The durability of an `ok` of this node.
@@ -88,7 +90,7 @@ impl NodeHandle {
         // The number of the shard that has the fewest, because the promise is for every shard.
         let here = self.shared.shards.iter().filter(|lead| lead.replica_here().is_some());
         let replicas = here.map(|lead| lead.state.voters.load(Ordering::Relaxed)).min().unwrap_or(1);
-        Durability { replicas: replicas as u32, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
+        Durability { replicas: replicas as u32, fsync: SmolStr::new(self.shared.config.replication.fsync.as_str()) }
     }
 
     /// The node's counters for a scrape, in Prometheus' text format.
@@ -101,38 +103,27 @@ impl NodeHandle {
             now.in_memory += kept.len() as u64;
             now.leaving += kept.evictable() as u64;
         }
-        let mut text = {
-            let shared = &self.shared;
-            shared.metrics.text(
-                &shared.replication.metrics,
-                &now,
-                shared.replication.history.lookups(),
-                shared.world.net.damaged(),
-            )
-        };
-        text.push_str(&self.shared.admission.text());
-        text.push_str(&self.times_text());
-        text
+        let shared = &self.shared;
+        let replication = &shared.replication;
+        let damaged = shared.world.net.damaged();
+        let mut text = shared.metrics.text(&replication.metrics, &now, replication.history.lookups(), damaged);
+        shared.admission.write(&mut text);
+        self.write_times(&mut text);
+        text.finish()
     }
 
-    /// The time of each shard that has a replica here, in Prometheus' text format.
-    fn times_text(&self) -> String {
-        let (distance, unconfirmed) = ("boxoffice_shard_distance_ms", "boxoffice_shard_time_unconfirmed");
-        let mut text = format!(
-            "# HELP {distance} True time less a shard's running time, in milliseconds.\n# TYPE {distance} gauge\n"
-        );
+    /// Writes the time of each shard that has a replica here.
+    fn write_times(&self, text: &mut MetricsText) {
         let here = || self.shared.shards.iter().filter(|lead| lead.replica_here().is_some());
-        for lead in here() {
-            let ms = lead.state.distance_ms.load(Ordering::Relaxed);
-            let _ = writeln!(text, "{distance}{{shard=\"{}\"}} {ms}", lead.id);
-        }
+        let distance = "boxoffice_shard_distance_ms";
+        text.describe(distance, "gauge", "True time less a shard's running time, in milliseconds.");
+        text.samples(distance, "shard", here().map(|lead| (lead.id, lead.state.distance_ms.load(Ordering::Relaxed))));
+        let unconfirmed = "boxoffice_shard_time_unconfirmed";
         let help = "1 where no majority of the voters of a shard led here agrees what time it is.";
-        let _ = writeln!(text, "# HELP {unconfirmed} {help}\n# TYPE {unconfirmed} gauge");
-        for lead in here().filter(|lead| lead.leads()) {
-            let is = u8::from(lead.state.unconfirmed.load(Ordering::Relaxed));
-            let _ = writeln!(text, "{unconfirmed}{{shard=\"{}\"}} {is}", lead.id);
-        }
-        text
+        text.describe(unconfirmed, "gauge", help);
+        let is_unconfirmed = |lead: &ShardLead| u8::from(lead.state.unconfirmed.load(Ordering::Relaxed));
+        let led = here().filter(|lead| lead.leads());
+        text.samples(unconfirmed, "shard", led.map(|lead| (lead.id, is_unconfirmed(lead))));
     }
 
     /// The node's status. Fields that only the edge knows (connections, answers) are 0.

@@ -6,22 +6,23 @@ use boxoffice_env::StoreSettings;
 use boxoffice_shard::NodeId;
 use boxoffice_storage::{fsync::Fsync, identity::Joining};
 
-/// What the replication is told about its node. The node's own settings say what each of them means to an operator.
+/// The data directory, the node's identity in its cluster, and how much is written and kept. Every setting has a default that
+/// serves.
 #[derive(Clone, Debug)]
 pub struct ReplicationConfig {
-    /// The data directory.
+    /// The directory of everything durable.
     pub data_dir: PathBuf,
-    /// The node's number, from 1.
+    /// This node's number in its cluster, from 1.
     pub node_id: NodeId,
-    /// No other node is in the cluster.
+    /// No other node is in the cluster. The node sets this at its start.
     pub is_alone: bool,
     /// The cluster to join if the data directory is made at this start.
     pub joining: Option<Joining>,
-    /// Shards of the cluster, besides the directory.
+    /// Shards of the cluster, besides the directory. The number is fixed when the data directory is made.
     pub shards: u16,
-    /// Replicators, each with a part of the shards; at least one.
+    /// Replicators, each with a thread and a part of the shards; at least one.
     pub replicators: usize,
-    /// When records are made durable.
+    /// When changes are made durable.
     pub fsync: Fsync,
     /// The size of a segment of the log, in bytes.
     pub log_segment_bytes: u64,
@@ -29,10 +30,30 @@ pub struct ReplicationConfig {
     pub snapshot_entries: u64,
     /// … or of bytes in them.
     pub snapshot_bytes: u64,
-    /// Replicas compare a checksum at every nth entry of a shard; 0 means never.
+    /// Replicas compare a checksum of what every nth entry of a shard changed; 0 = of none.
     pub checksum_entries: u64,
-    /// Memory of the store of ended entities.
+    /// How much memory the store of ended entities may use.
     pub history_store: StoreSettings,
-    /// Bytes of archived segments that are kept; 0 means that segments are removed and not archived.
+    /// Old segments of the log are kept, compressed, up to this number of bytes in all; 0 = they are removed.
     pub history_archive_bytes: u64,
+}
+
+impl Default for ReplicationConfig {
+    fn default() -> ReplicationConfig {
+        ReplicationConfig {
+            data_dir: PathBuf::from("boxoffice-data"),
+            node_id: 1,
+            is_alone: true,
+            joining: None,
+            shards: 32,
+            replicators: 1,
+            fsync: Fsync::Always,
+            log_segment_bytes: 64 << 20,
+            snapshot_entries: 10_000,
+            snapshot_bytes: 64 << 20,
+            checksum_entries: 256,
+            history_store: StoreSettings::default(),
+            history_archive_bytes: 4 << 30,
+        }
+    }
 }

@@ -16,9 +16,9 @@ use boxoffice_core::{
     state_map::StateMap,
     time::Timestamp,
 };
-use boxoffice_env::{MemoryDisk, MemoryStores, StoreSettings, World};
+use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_shard::{Epoch, Input, RejectReason};
-use boxoffice_storage::{codec, fsync::Fsync};
+use boxoffice_storage::codec;
 
 use crate::{
     config::ReplicationConfig,
@@ -147,18 +147,11 @@ impl TestReplication {
         let world = World { disk: Arc::clone(disk) as _, stores: Arc::clone(stores) as _, ..World::standalone() };
         let config = ReplicationConfig {
             data_dir: PathBuf::from("/data"),
-            node_id: 1,
-            is_alone: true,
-            joining: None,
             shards: SHARD,
-            replicators: 1,
-            fsync: Fsync::Always,
             log_segment_bytes: 1 << 20,
-            snapshot_entries: 10_000,
-            snapshot_bytes: 64 << 20,
             checksum_entries: 0,
-            history_store: StoreSettings::default(),
             history_archive_bytes: 0,
+            ..ReplicationConfig::default()
         };
         let opened = Opened::open(config, &world, Runner::Threads).expect("a data directory");
         let replication = Arc::clone(&opened.replication);

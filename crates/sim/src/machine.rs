@@ -18,7 +18,7 @@ use boxoffice_core::{
 use boxoffice_env::{PeerAddress, World};
 use boxoffice_node::{
     api::{Failure, ReplyTo},
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     node::{Node, NodeHandle},
     tasks::Gate,
 };
@@ -114,16 +114,19 @@ impl Machine {
         let mut draw: SmallRng = rng(settings.seed, "machine", number);
         let rules = settings.rules();
         let config = NodeConfig {
-            data_dir: PathBuf::from("/data"),
-            node_id: number,
+            replication: ReplicationConfig {
+                data_dir: PathBuf::from("/data"),
+                node_id: number,
+                shards: settings.shards,
+                log_segment_bytes: 256 << 10,
+                checksum_entries: 1,
+                snapshot_entries: [50, 500, 5_000][draw.random_range(0..3)],
+                fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
+                history_archive_bytes: [0, 1 << 20][draw.random_range(0..2)],
+                ..ReplicationConfig::default()
+            },
             peer_address: address(number),
             client_address: address(number),
-            shards: settings.shards,
-            log_segment_bytes: 256 << 10,
-            checksum_entries: 1,
-            snapshot_entries: [50, 500, 5_000][draw.random_range(0..3)],
-            fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
-            history_archive_bytes: [0, 1 << 20][draw.random_range(0..2)],
             rules: Arc::new(rules),
             overload: settings.overload(),
             ..NodeConfig::default()
@@ -200,7 +203,7 @@ impl Machine {
 
     /// The identity of its data directory, drawn before the node joins.
     pub(crate) fn disk_identity(&self) -> u128 {
-        draw_disk_id(&self.world(), &self.config.data_dir).expect("a disk without trouble")
+        draw_disk_id(&self.world(), &self.config.replication.data_dir).expect("a disk without trouble")
     }
 
     /// Starts the process for the first time, as a new member.
@@ -224,9 +227,10 @@ impl Machine {
 
     fn start_with(&self, joining: Option<Joining>) -> Result<(), String> {
         let gate = Gate::new();
-        let mut config = NodeConfig { joining, ..self.config.clone() };
+        let mut config = self.config.clone();
+        config.replication.joining = joining;
         let life = self.lives.load(Ordering::Relaxed);
-        config.replicating = rng(self.seed, "replicators", self.number << 32 | life).random_range(1..=3);
+        config.replication.replicators = rng(self.seed, "replicators", self.number << 32 | life).random_range(1..=3);
         let node = Node::start_as_tasks(config, self.world(), &Handle::current(), gate.clone());
         let node = node.map_err(|error| {
             self.network.end(self.number);

@@ -29,7 +29,7 @@ pub fn show_token(customer: &str, secret: Option<String>, file: Option<&Path>) -
 fn secret_of(secret: Option<String>, file: Option<&Path>) -> Result<Secret, Failure> {
     let secret = match secret {
         Some(said) => Some(Secret(said)),
-        None => Config::load(file).map_err(|error| Failure::Usage(error.to_string()))?.customer_secret,
+        None => Config::load(file).map_err(|error| Failure::Usage(error.to_string()))?.edge.customer_secret,
     };
     match secret {
         Some(Secret(secret)) if secret.len() < SECRET_BYTES_MIN => Err(Failure::Usage(format!(

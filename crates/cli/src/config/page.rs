@@ -2,69 +2,49 @@
 
 use boxoffice_core::id::Id;
 use boxoffice_edge::PageConfig;
-use serde::Deserialize;
-use toml::Spanned;
 
-use super::{ConfigError, File, Settings, is_origin};
+use super::{ConfigError, Settings, is_origin};
 
-/// The section `[page]`.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct PageSection {
-    products: Option<Spanned<Vec<String>>>,
-    resources: Option<Spanned<Vec<String>>>,
-    demo: Option<Spanned<String>>,
-    payment: Option<Spanned<String>>,
-}
-
-impl Settings {
+impl Settings<'_> {
     /// The settings of the page.
     pub(super) fn page(&self, gateway: bool) -> Result<PageConfig, ConfigError> {
         Ok(PageConfig {
-            products: self.ids("page.products", |file| file.page.products.as_ref())?,
-            resources: self.ids("page.resources", |file| file.page.resources.as_ref())?,
+            products: self.ids("page.products")?,
+            resources: self.ids("page.resources")?,
             gateway,
             demo: self.demo()?,
             payment: self.payment()?,
         })
     }
 
-    fn ids(&self, key: &str, get: impl Fn(&File) -> Option<&Spanned<Vec<String>>>) -> Result<Vec<Id>, ConfigError> {
-        let (source, names) = self.find(get);
-        let id = |name: &String| {
-            Id::new(name).ok_or_else(|| source.wrong(names, format!("{key}: {name:?} is not an id like \"room-5\"")))
-        };
-        names.get_ref().iter().map(id).collect()
+    fn ids(&self, key: &str) -> Result<Vec<Id>, ConfigError> {
+        let names = self.find::<Vec<String>>(key)?;
+        let id =
+            |name: &String| Id::new(name).ok_or_else(|| names.wrong(format!("{name:?} is not an id like \"room-5\"")));
+        names.value.iter().map(id).collect()
     }
 
     fn payment(&self) -> Result<Option<String>, ConfigError> {
-        let (source, payment) = self.find(|file| file.page.payment.as_ref());
-        let given = payment.get_ref();
+        let payment = self.find::<String>("page.payment")?;
+        let given = &payment.value;
         let is_path = |path: &str| path.bytes().all(|byte| byte.is_ascii_graphic() && !b";,'\"".contains(&byte));
         let parts = given.strip_prefix("https://").and_then(|rest| rest.split_once('/'));
         match parts {
             _ if given.is_empty() => Ok(None),
             _ if given.starts_with("/page/") && is_path(given) => Ok(Some(given.clone())),
             Some((host, path)) if is_origin(&format!("https://{host}")) && is_path(path) => Ok(Some(given.clone())),
-            Some(_) | None => {
-                let what = format!(
-                    "page.payment: {given:?} is neither an address like \"https://pay.example/element.js\" nor a path below \
-                     /page/"
-                );
-                Err(source.wrong(payment, what))
-            }
+            Some(_) | None => Err(payment.wrong(format!(
+                "{given:?} is neither an address like \"https://pay.example/element.js\" nor a path below /page/"
+            ))),
         }
     }
 
     fn demo(&self) -> Result<Option<String>, ConfigError> {
-        let (source, demo) = self.find(|file| file.page.demo.as_ref());
-        match demo.get_ref().as_str() {
+        let demo = self.find::<String>("page.demo")?;
+        match demo.value.as_str() {
             "" => Ok(None),
             url if is_origin(url) => Ok(Some(url.to_owned())),
-            url => {
-                let what = format!("page.demo: {url:?} is not an address like \"http://127.0.0.1:7190\"");
-                Err(source.wrong(demo, what))
-            }
+            url => Err(demo.wrong(format!("{url:?} is not an address like \"http://127.0.0.1:7190\""))),
         }
     }
 }
@@ -75,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_page_offers_nothing_by_default() {
-        let page = Config::load(None).expect("the built-in configuration is valid").page;
+        let page = Config::load(None).expect("the built-in configuration is valid").edge.page;
         assert!(page.products.is_empty() && page.resources.is_empty() && page.demo.is_none() && !page.gateway);
     }
 
@@ -87,12 +67,12 @@ mod tests {
                     [payments]\nurl = \"https://pay.example\"\n[limits]\nconnections = 40000\n";
         std::fs::write(&path, text).expect("a written file");
         let config = Config::load(Some(&path)).expect("a valid file");
-        let names: Vec<_> = config.page.products.iter().map(|product| product.as_str()).collect();
+        let names: Vec<_> = config.edge.page.products.iter().map(|product| product.as_str()).collect();
         assert_eq!(names, ["programme", "poster"]);
-        assert_eq!(config.page.resources.len(), 1);
-        assert_eq!(config.page.demo.as_deref(), Some("http://127.0.0.1:7190"));
-        assert!(config.page.gateway);
-        assert_eq!(config.connections_max, 40_000);
+        assert_eq!(config.edge.page.resources.len(), 1);
+        assert_eq!(config.edge.page.demo.as_deref(), Some("http://127.0.0.1:7190"));
+        assert!(config.edge.page.gateway);
+        assert_eq!(config.edge.limits.connections_max, 40_000);
     }
 
     #[test]

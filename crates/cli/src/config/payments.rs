@@ -1,84 +1,59 @@
 //! The section `[payments]`.
 
-use std::path::PathBuf;
+use std::slice;
 
 use boxoffice_core::payment::OnDecline;
 use boxoffice_edge::WEBHOOK_SECRET_BYTES_MIN;
 use boxoffice_env::secret::Secret;
 use boxoffice_payment::GatewayConfig;
 use serde::Deserialize;
-use toml::Spanned;
 
 use super::{ConfigError, Settings};
 
 /// The maximum of webhook secrets: an old and a new one. Each costs a hash for every forged webhook.
 const WEBHOOK_SECRETS_MAX: usize = 4;
 
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct PaymentSection {
-    pub(super) recorded: Option<Spanned<String>>,
-    pub(super) url: Option<Spanned<String>>,
-    pub(super) timeout_ms: Option<Spanned<u64>>,
-    pub(super) under_way: Option<Spanned<usize>>,
-    pub(super) api_key: Option<Spanned<String>>,
-    pub(super) api_key_file: Option<Spanned<PathBuf>>,
-    pub(super) webhook_secret: Option<Spanned<OneOrMore>>,
-    pub(super) on_decline: Option<Spanned<String>>,
-    pub(super) wait_ms: Option<Spanned<u64>>,
-    pub(super) again_ms: Option<Spanned<u64>>,
-}
-
 /// A text, or a list of them.
-#[derive(Clone, Deserialize)]
+#[derive(Deserialize)]
 #[serde(untagged, expecting = "a text or a list of texts")]
-pub(super) enum OneOrMore {
+enum OneOrMore {
     One(String),
     More(Vec<String>),
 }
 
-impl Settings {
+impl Settings<'_> {
     pub(super) fn on_decline(&self) -> Result<OnDecline, ConfigError> {
-        let (source, word) = self.find(|file| file.payments.on_decline.as_ref());
-        match word.get_ref().as_str() {
-            "release" => Ok(OnDecline::Release),
-            "keep" => Ok(OnDecline::Keep),
-            other => {
-                let what = format!("payments.on_decline: {other:?} is neither \"release\" nor \"keep\"");
-                Err(source.wrong(word, what))
-            }
-        }
+        let words = [("release", OnDecline::Release), ("keep", OnDecline::Keep)];
+        self.find("payments.on_decline")?.one_of(&words)
     }
 
     pub(super) fn gateway(&self) -> Result<Option<GatewayConfig>, ConfigError> {
-        let timeout_ms = self.within("payments.timeout_ms", (1, 600_000), |file| file.payments.timeout_ms.as_ref())?;
-        let concurrency = self.within("payments.under_way", (1, 65_536), |file| file.payments.under_way.as_ref())?;
-        let (source, url) = self.find(|file| file.payments.url.as_ref());
+        let timeout_ms = self.within("payments.timeout_ms", 1..=600_000)?;
+        let concurrency = self.within("payments.under_way", 1..=65_536)?;
+        let url = self.find::<String>("payments.url")?;
         let api_key = self.api_key()?;
-        if url.get_ref().is_empty() {
+        if url.value.is_empty() {
             return Ok(None);
         }
-        let parsed = url.get_ref().parse();
-        let parsed =
-            parsed.map_err(|error| source.wrong(url, format!("payments.url: {:?}: {error}", url.get_ref())))?;
+        let parsed = url.value.parse().map_err(|error| url.wrong(format!("{:?}: {error}", url.value)))?;
         Ok(Some(GatewayConfig { url: parsed, timeout_ms, api_key, concurrency }))
     }
 
     pub(super) fn webhook_secrets(&self) -> Result<Vec<Secret>, ConfigError> {
-        let (source, secret) = self.find(|file| file.payments.webhook_secret.as_ref());
-        let secrets = match secret.get_ref().clone() {
-            OneOrMore::One(none) if none.is_empty() => Vec::new(),
-            OneOrMore::One(one) => vec![one],
-            OneOrMore::More(more) => more,
+        let setting = self.find("payments.webhook_secret")?;
+        let secrets = match &setting.value {
+            OneOrMore::One(none) if none.is_empty() => &[],
+            OneOrMore::One(one) => slice::from_ref(one),
+            OneOrMore::More(more) => &more[..],
         };
         let what = if secrets.len() > WEBHOOK_SECRETS_MAX {
             format!("at most {WEBHOOK_SECRETS_MAX} of them")
         } else if secrets.iter().any(|secret| secret.len() < WEBHOOK_SECRET_BYTES_MIN) {
             format!("at least {WEBHOOK_SECRET_BYTES_MIN} characters, or empty for none")
         } else {
-            return Ok(secrets.into_iter().map(Secret).collect());
+            return Ok(secrets.iter().cloned().map(Secret).collect());
         };
-        Err(source.wrong(secret, format!("payments.webhook_secret: {what}")))
+        Err(setting.wrong(what))
     }
 }
 
@@ -102,7 +77,7 @@ mod tests {
     fn payments_are_only_recorded_by_default() {
         let config = Config::load(None).expect("the built-in configuration is valid");
         assert!(config.gateway.is_none());
-        assert!(config.webhook_secrets.is_empty());
+        assert!(config.edge.webhook_secrets.is_empty());
         assert_eq!(config.node.rules.on_decline, OnDecline::Release);
     }
 
@@ -115,10 +90,10 @@ mod tests {
         assert_eq!(gateway.url.to_string(), "https://pay.example/v1");
         assert_eq!((gateway.timeout_ms, gateway.concurrency), (700, 9));
         assert_eq!(gateway.api_key, Some(Secret("k-1".into())));
-        assert_eq!(config.webhook_secrets.len(), 2);
+        assert_eq!(config.edge.webhook_secrets.len(), 2);
         let rules = &config.node.rules;
         assert_eq!((rules.on_decline, rules.payment_wait_ms, rules.payment_again_ms), (OnDecline::Keep, 5, 50));
-        let shown = format!("{:?} {:?}", gateway.api_key, config.webhook_secrets);
+        let shown = format!("{:?} {:?}", gateway.api_key, config.edge.webhook_secrets);
         assert!(!shown.contains("k-1") && !shown.contains("secret-of-1"), "{shown}");
     }
 

@@ -1,21 +1,12 @@
 //! The section `[peers]`.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 use boxoffice_core::cluster::ADDRESS_BYTES_MAX;
 use boxoffice_env::secret::Secret;
-use serde::Deserialize;
-use toml::Spanned;
+use boxoffice_links::{CLUSTER_SECRET_BYTES_MIN, PeerTls};
 
-use super::{ConfigError, File, Settings, is_fit_for_a_header, line_of};
-
-/// The shortest secret of the cluster's nodes, in characters.
-pub const SECRET_BYTES_MIN: usize = 16;
+use super::{ConfigError, Settings, is_fit_for_a_header, secrets::read_trimmed};
 
 /// The links to the other nodes of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,38 +18,11 @@ pub struct PeersConfig {
     /// The secret of the cluster's nodes. `None` only if no other machine can connect.
     pub secret: Option<Secret>,
     /// Certificates, if the links are encrypted.
-    pub tls: Option<PeersTls>,
+    pub tls: Option<PeerTls>,
     /// Client addresses of members of the cluster to join, for a node that is not a member yet.
     pub join: Vec<String>,
     /// Host and port of nodes that this node reaches at another address than they tell, by id.
     pub routes: BTreeMap<u64, String>,
-}
-
-/// The certificate of a node, and the authority that it trusts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PeersTls {
-    /// The certificate, a PEM file.
-    pub certificate: PathBuf,
-    /// The private key, a PEM file.
-    pub key: PathBuf,
-    /// The authority that signs the certificates of all nodes, a PEM file.
-    pub authority: PathBuf,
-}
-
-/// The section `[peers]`.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct PeersSection {
-    listen: Option<Spanned<String>>,
-    advertise: Option<Spanned<String>>,
-    secret: Option<Spanned<String>>,
-    secret_file: Option<Spanned<PathBuf>>,
-    plain: Option<Spanned<bool>>,
-    tls_certificate: Option<Spanned<PathBuf>>,
-    tls_key: Option<Spanned<PathBuf>>,
-    tls_authority: Option<Spanned<PathBuf>>,
-    join: Option<Spanned<Vec<String>>>,
-    routes: Option<Spanned<BTreeMap<String, String>>>,
 }
 
 /// The keys of `[peers]`, set by files and then by the command line. A flag overrides one key and no other.
@@ -68,7 +32,7 @@ pub struct PeerSettings {
     advertise: String,
     /// The secret, or why it cannot be read. The error counts only if no flag sets the secret.
     secret: Result<Option<Secret>, String>,
-    tls: Option<PeersTls>,
+    tls: Option<PeerTls>,
     /// Allows links to other machines in plain text.
     plain: bool,
     join: Vec<String>,
@@ -137,13 +101,14 @@ impl PeerSettings {
             None if !listen.ip().is_loopback() => {
                 let what = format!(
                     "peers.secret: other machines can connect to peers.listen ({listen}); set peers.secret, \
-                     peers.secret_file or BOXOFFICE_PEERS_SECRET to the same {SECRET_BYTES_MIN} or more characters on \
+                     peers.secret_file or BOXOFFICE_PEERS_SECRET to the same {CLUSTER_SECRET_BYTES_MIN} or more characters on \
                      every node"
                 );
                 return at(LISTEN, what);
             }
-            Some(Secret(secret)) if secret.len() < SECRET_BYTES_MIN || !is_fit_for_a_header(secret) => {
-                return at(SECRET, format!("peers.secret: at least {SECRET_BYTES_MIN} visible ASCII characters"));
+            Some(Secret(secret)) if secret.len() < CLUSTER_SECRET_BYTES_MIN || !is_fit_for_a_header(secret) => {
+                let what = format!("peers.secret: at least {CLUSTER_SECRET_BYTES_MIN} visible ASCII characters");
+                return at(SECRET, what);
             }
             None | Some(_) => {}
         }
@@ -170,10 +135,10 @@ impl PeerSettings {
     }
 }
 
-const LISTEN: &str = "listen";
-const ADVERTISE: &str = "advertise";
-const SECRET: &str = "secret";
-const JOIN: &str = "join";
+const LISTEN: &str = "peers.listen";
+const ADVERTISE: &str = "peers.advertise";
+const SECRET: &str = "peers.secret";
+const JOIN: &str = "peers.join";
 
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("{text:?} is not an address like 10.0.0.1:7280"))
@@ -197,100 +162,54 @@ fn is_host_and_port(text: &str) -> bool {
         && text.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
-impl Settings {
+impl Settings<'_> {
     /// The keys of `[peers]`. [`PeerSettings::validated`] checks them after the command line.
     pub(super) fn peers(&self) -> Result<PeerSettings, ConfigError> {
-        let (source, listen) = self.find(|file| file.peers.listen.as_ref());
-        let listen = match listen.get_ref().as_str() {
+        let listen = self.find::<String>(LISTEN)?;
+        let listen = match listen.value.as_str() {
             "" => None,
-            text => Some(address(text).map_err(|why| source.wrong(listen, format!("peers.listen: {why}")))?),
+            text => Some(address(text).map_err(|why| listen.wrong(why))?),
         };
-        let (_, advertise) = self.find(|file| file.peers.advertise.as_ref());
-        let (_, join) = self.find(|file| file.peers.join.as_ref());
-        let places = [
-            (LISTEN, self.place(|file| file.peers.listen.as_ref())),
-            (ADVERTISE, self.place(|file| file.peers.advertise.as_ref())),
-            (SECRET, self.place(|file| file.peers.secret_file.as_ref())),
-            (SECRET, self.place(|file| file.peers.secret.as_ref())),
-            (JOIN, self.place(|file| file.peers.join.as_ref())),
-        ];
+        let mut places = BTreeMap::new();
+        for key in [LISTEN, ADVERTISE, SECRET, JOIN] {
+            places.extend(self.place(key).map(|place| (key, place)));
+        }
+        if let Some(place) = self.place("peers.secret_file") {
+            places.entry(SECRET).or_insert(place);
+        }
+        let tls = self.files_set_together(
+            ["peers.tls_certificate", "peers.tls_key", "peers.tls_authority"],
+            "peers.tls_certificate, peers.tls_key and peers.tls_authority are set together",
+        )?;
+        // Values of the wrong type count even if a flag sets the secret.
+        let _: (String, PathBuf) = (self.get(SECRET)?, self.get("peers.secret_file")?);
+        let secret = self.secret(SECRET, read_trimmed).map_err(|error| error.to_string());
         Ok(PeerSettings {
             listen,
-            advertise: advertise.get_ref().clone(),
-            secret: self.peers_secret().map_err(|error| error.to_string()),
-            tls: self.peers_tls()?,
-            plain: *self.find(|file| file.peers.plain.as_ref()).1.get_ref(),
-            join: join.get_ref().clone(),
+            advertise: self.get(ADVERTISE)?,
+            secret: secret.map(|secret| secret.map(|secret| Secret(secret.value))),
+            tls: tls.map(|[certificate, key, authority]| PeerTls { certificate, key, authority }),
+            plain: self.get("peers.plain")?,
+            join: self.get(JOIN)?,
             routes: self.peers_routes()?,
-            places: places.into_iter().filter_map(|(key, place)| Some((key, place?))).collect(),
+            places,
         })
     }
 
-    /// The place of a key, if a file sets it.
-    fn place<T>(&self, get: impl Fn(&File) -> Option<&Spanned<T>>) -> Option<String> {
-        let (_, said) = self.0.split_last()?;
-        let (source, value) = said.iter().find_map(|source| Some((source, get(&source.file)?)))?;
-        Some(format!("{}: line {}: ", source.path.display(), line_of(&source.text, value.span().start)))
-    }
-
     fn peers_routes(&self) -> Result<BTreeMap<u64, String>, ConfigError> {
-        let (source, routes) = self.find(|file| file.peers.routes.as_ref());
-        let mut known = BTreeMap::new();
-        for (node, address) in routes.get_ref() {
-            match node.parse() {
-                Ok(node) if is_host_and_port(address) => _ = known.insert(node, address.clone()),
-                _ => {
-                    let what =
-                        format!("peers.routes: {node} = {address:?} is not a node's number with a host and a port");
-                    return Err(source.wrong(routes, what));
-                }
-            }
-        }
-        Ok(known)
-    }
-
-    fn peers_secret(&self) -> Result<Option<Secret>, ConfigError> {
-        let (_, secret) = self.find(|file| file.peers.secret.as_ref());
-        let (source, file) = self.find(|file| file.peers.secret_file.as_ref());
-        let path: &Path = file.get_ref();
-        if path.as_os_str().is_empty() {
-            return Ok(Some(secret.get_ref()).filter(|secret| !secret.is_empty()).cloned().map(Secret));
-        }
-        if !secret.get_ref().is_empty() {
-            let what = "peers.secret_file: peers.secret is set as well; one of them";
-            return Err(source.wrong(file, what.into()));
-        }
-        let wrong = |why: String| source.wrong(file, format!("peers.secret_file: {}: {why}", path.display()));
-        let text = fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        match text.trim() {
-            "" => Err(wrong("it is empty".into())),
-            secret => Ok(Some(Secret(secret.to_owned()))),
-        }
-    }
-
-    fn peers_tls(&self) -> Result<Option<PeersTls>, ConfigError> {
-        let certificate = self.find(|file| file.peers.tls_certificate.as_ref());
-        let key = self.find(|file| file.peers.tls_key.as_ref());
-        let authority = self.find(|file| file.peers.tls_authority.as_ref());
-        let all = [certificate, key, authority];
-        let mut said = all.iter().filter(|(_, path)| !path.get_ref().as_os_str().is_empty());
-        // The error names a key that is set, since a missing key has no place.
-        match (said.next(), said.count()) {
-            (None, _) => Ok(None),
-            (Some(_), 2) => {
-                let [certificate, key, authority] = all.map(|(_, path)| path.get_ref().clone());
-                Ok(Some(PeersTls { certificate, key, authority }))
-            }
-            (Some((source, path)), _) => {
-                let what = "peers.tls_certificate, peers.tls_key and peers.tls_authority are set together";
-                Err(source.wrong(path, what.into()))
-            }
-        }
+        let routes = self.find::<BTreeMap<String, String>>("peers.routes")?;
+        let route = |(node, address): (&String, &String)| match node.parse() {
+            Ok(node) if is_host_and_port(address) => Ok((node, address.clone())),
+            _ => Err(routes.wrong(format!("{node} = {address:?} is not a node's number with a host and a port"))),
+        };
+        routes.value.iter().map(route).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use super::*;
     use crate::config::Config;
 
@@ -414,7 +333,7 @@ mod tests {
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/cluster-3");
         for (file, node, port, joins) in [("one", 1, 7180, 0), ("two", 2, 7181, 1), ("three", 3, 7182, 1)] {
             let config = Config::load(Some(&Path::new(dir).join(file).with_extension("toml"))).expect(file);
-            assert_eq!((config.wanted_node, config.listen.port()), (Some(node), port));
+            assert_eq!((config.wanted_node, config.edge.listen.port()), (Some(node), port));
             let peers = config.peer_settings.validated().expect(file).expect("it is not alone");
             assert_eq!((peers.listen.port(), peers.join.len()), (port + 100, joins));
             assert!(peers.secret.is_some());

@@ -1,6 +1,9 @@
 //! Roles and secrets. Each secret may be in a file of its own.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use boxoffice_core::access::Role;
@@ -12,13 +15,13 @@ use serde::Deserialize;
 use smol_str::SmolStr;
 use toml::Spanned;
 
-use super::{ConfigError, File, Settings, Source, is_fit_for_a_header};
+use super::{ConfigError, Settings, is_fit_for_a_header, source::Setting};
 
 /// The shortest admin token, in characters.
 const ADMIN_TOKEN_MIN: usize = 16;
 
 /// A key of short-lived tokens.
-#[derive(Clone, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenKeySection {
     id: Option<String>,
@@ -27,122 +30,100 @@ pub(super) struct TokenKeySection {
     key_file: Option<PathBuf>,
 }
 
-/// A secret, with the place in the configuration of the secret or its file.
-type SecretSaid<'a> = (&'a Source, &'a Spanned<String>, String);
-
 /// Reads a secret from a file that the configuration names.
-pub(crate) fn read_secret_file(path: &std::path::Path) -> Result<String, String> {
+pub(crate) fn read_secret_file(path: &Path) -> Result<String, String> {
+    let secret = read_trimmed(path)?;
+    if !is_fit_for_a_header(&secret) {
+        return Err(format!("{}: a secret is visible ASCII characters, on one line", path.display()));
+    }
+    Ok(secret)
+}
+
+/// The text in a file, without the blanks around it.
+pub(super) fn read_trimmed(path: &Path) -> Result<String, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
     match text.trim() {
         "" => Err(format!("{}: it is empty", path.display())),
-        secret if is_fit_for_a_header(secret) => Ok(secret.to_owned()),
-        _ => Err(format!("{}: a secret is visible ASCII characters, on one line", path.display())),
+        text => Ok(text.to_owned()),
     }
 }
 
-impl Settings {
-    /// A secret, with its place in the configuration.
-    fn secret(
+impl Settings<'_> {
+    /// A secret, or the text that `read` finds in its file.
+    pub(super) fn secret<'a>(
+        &'a self,
+        key: &'a str,
+        read: fn(&Path) -> Result<String, String>,
+    ) -> Result<Option<Setting<'a, String>>, ConfigError> {
+        let file_key = format!("{key}_file");
+        let file = self.find::<PathBuf>(&file_key)?;
+        let mut secret = self.find::<String>(key)?;
+        if !file.value.as_os_str().is_empty() {
+            if !secret.value.is_empty() {
+                return Err(file.wrong(format!("{key} is set as well; one of them")));
+            }
+            secret.value = read(&file.value).map_err(|why| file.wrong(why))?;
+        }
+        Ok(Some(secret).filter(|secret| !secret.value.is_empty()))
+    }
+
+    /// A secret that passes a check. `rule` is the message if it does not.
+    fn checked_secret(
         &self,
         key: &str,
-        get: impl Fn(&File) -> Option<&Spanned<String>>,
-        get_file: impl Fn(&File) -> Option<&Spanned<PathBuf>>,
-    ) -> Result<Option<SecretSaid<'_>>, ConfigError> {
-        let (source, secret) = self.find(get);
-        let (file_source, file) = self.find(get_file);
-        if file.get_ref().as_os_str().is_empty() {
-            let said = secret.get_ref();
-            return Ok((!said.is_empty()).then(|| (source, secret, said.clone())));
+        check: impl Fn(&str) -> bool,
+        rule: &str,
+    ) -> Result<Option<String>, ConfigError> {
+        match self.secret(key, read_secret_file)? {
+            Some(secret) if !check(&secret.value) => Err(secret.wrong(rule)),
+            secret => Ok(secret.map(|secret| secret.value)),
         }
-        if !secret.get_ref().is_empty() {
-            return Err(file_source.wrong(file, format!("{key}_file: {key} is set as well; one of them")));
-        }
-        let read = read_secret_file(file.get_ref());
-        let read = read.map_err(|why| file_source.wrong(file, format!("{key}_file: {why}")))?;
-        Ok(Some((source, secret, read)))
     }
 
     /// The key for the payment gateway.
     pub(super) fn api_key(&self) -> Result<Option<Secret>, ConfigError> {
-        let key = "payments.api_key";
-        match self.secret(key, |file| file.payments.api_key.as_ref(), |file| file.payments.api_key_file.as_ref())? {
-            None => Ok(None),
-            Some((_, _, key)) if is_fit_for_a_header(&key) => Ok(Some(Secret(key))),
-            Some((source, at, _)) => {
-                Err(source.wrong(at, "payments.api_key: only visible ASCII characters can be shown".into()))
-            }
-        }
+        let rule = "only visible ASCII characters can be shown";
+        Ok(self.checked_secret("payments.api_key", is_fit_for_a_header, rule)?.map(Secret))
     }
 
     pub(super) fn admin_token(&self) -> Result<Option<String>, ConfigError> {
-        let key = "listen.admin_token";
-        match self.secret(key, |file| file.listen.admin_token.as_ref(), |file| file.listen.admin_token_file.as_ref())? {
-            None => Ok(None),
-            Some((_, _, token)) if token.len() >= ADMIN_TOKEN_MIN => Ok(Some(token)),
-            Some((source, at, _)) => {
-                let what = format!("listen.admin_token: at least {ADMIN_TOKEN_MIN} characters, or empty for none");
-                Err(source.wrong(at, what))
-            }
-        }
+        let rule = format!("at least {ADMIN_TOKEN_MIN} characters, or empty for none");
+        self.checked_secret("listen.admin_token", |token| token.len() >= ADMIN_TOKEN_MIN, &rule)
     }
 
     pub(super) fn customer_secret(&self) -> Result<Option<Secret>, ConfigError> {
-        let secret = self.secret(
-            "listen.customer_secret",
-            |file| file.listen.customer_secret.as_ref(),
-            |file| file.listen.customer_secret_file.as_ref(),
-        );
-        match secret? {
-            None => Ok(None),
-            Some((_, _, secret)) if secret.len() >= SECRET_BYTES_MIN => Ok(Some(Secret(secret))),
-            Some((source, at, _)) => {
-                let what = format!("listen.customer_secret: at least {SECRET_BYTES_MIN} characters, or empty for none");
-                Err(source.wrong(at, what))
-            }
-        }
+        let rule = format!("at least {SECRET_BYTES_MIN} characters, or empty for none");
+        let secret = self.checked_secret("listen.customer_secret", |secret| secret.len() >= SECRET_BYTES_MIN, &rule)?;
+        Ok(secret.map(Secret))
     }
 
     /// The role of callers without credentials.
     pub(super) fn anonymous(&self, has_gateway: bool, recorded_by_anyone: bool) -> Result<Option<Role>, ConfigError> {
-        let (source, word) = self.find(|file| file.listen.anonymous.as_ref());
-        match word.get_ref().as_str() {
-            "none" => Ok(None),
-            "watch" => Ok(Some(Role::Watch)),
-            "auto" => Ok(Some(if has_gateway { Role::Sell } else { Role::Watch })),
-            "sell" if has_gateway || recorded_by_anyone => Ok(Some(Role::Sell)),
-            "sell" => {
-                let what = "listen.anonymous: \"sell\" needs a gateway (payments.url): without one strangers could hold \
-                            seats and never buy them";
-                Err(source.wrong(word, what.into()))
-            }
-            other => {
-                let what = format!("listen.anonymous: {other:?} is none of \"auto\", \"sell\", \"watch\", \"none\"");
-                Err(source.wrong(word, what))
-            }
+        let word = self.find::<String>("listen.anonymous")?;
+        let auto = if has_gateway { Role::Sell } else { Role::Watch };
+        let words = [("auto", Some(auto)), ("sell", Some(Role::Sell)), ("watch", Some(Role::Watch)), ("none", None)];
+        let role = word.one_of(&words)?;
+        if role == Some(Role::Sell) && !has_gateway && !recorded_by_anyone {
+            return Err(word.wrong(
+                "\"sell\" needs a gateway (payments.url): without one strangers could hold seats and never buy them",
+            ));
         }
+        Ok(role)
     }
 
     /// Whether every caller may record a payment made elsewhere.
     pub(super) fn recorded_by_anyone(&self) -> Result<bool, ConfigError> {
-        let (source, word) = self.find(|file| file.payments.recorded.as_ref());
-        match word.get_ref().as_str() {
-            "desk" => Ok(false),
-            "anyone" => Ok(true),
-            other => {
-                Err(source.wrong(word, format!("payments.recorded: {other:?} is neither \"desk\" nor \"anyone\"")))
-            }
-        }
+        self.find("payments.recorded")?.one_of(&[("desk", false), ("anyone", true)])
     }
 
     pub(super) fn token_keys(&self) -> Result<TokenKeys, ConfigError> {
-        let (source, keys) = self.find(|file| file.listen.token_keys.as_ref());
-        let (_, audience) = self.find(|file| file.listen.token_audience.as_ref());
-        let audience = Some(audience.get_ref().clone()).filter(|audience| !audience.is_empty());
+        let keys = self.find::<Vec<Spanned<TokenKeySection>>>("listen.token_keys")?;
+        let audience = self.get::<String>("listen.token_audience")?;
         let key = |key: &Spanned<TokenKeySection>| {
-            token_key(key.get_ref()).map_err(|why| source.wrong(key, format!("listen.token_keys: {why}")))
+            token_key(key.get_ref()).map_err(|why| keys.wrong_at(key.span().start, why))
         };
-        let keys = keys.get_ref().iter().map(key).collect::<Result<Vec<TokenKey>, ConfigError>>()?;
-        Ok(TokenKeys::new(keys, audience))
+        let tokens = keys.value.iter().map(key).collect::<Result<Vec<TokenKey>, ConfigError>>()?;
+        Ok(TokenKeys::new(tokens, Some(audience).filter(|audience| !audience.is_empty())))
     }
 }
 

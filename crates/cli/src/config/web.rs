@@ -1,98 +1,53 @@
 //! TLS, proxies and public addresses of the client port.
 
-use std::{path::PathBuf, time::Duration};
-
 use boxoffice_core::cluster::ADDRESS_BYTES_MAX;
-use boxoffice_edge::{Network, Proxies, ProxyWay, TlsFiles};
+use boxoffice_edge::{Network, Proxies, ProxyWay, TlsFiles, WebConfig};
 
-use super::{ConfigError, File, Settings, is_origin};
-
-/// TLS, proxies and public addresses of the client port.
-#[derive(Clone, Debug)]
-pub struct Web {
-    /// The certificate of the client port and its key, if it speaks TLS.
-    pub tls: Option<TlsFiles>,
-    /// How long browsers must use TLS only, in seconds. 0 sends no such header.
-    pub hsts_s: u64,
-    pub proxies: Proxies,
-    /// The cluster's address for browsers.
-    pub public_url: Option<String>,
-    /// This node's address for browsers.
-    pub advertise: Option<String>,
-    /// How long the ports serve after `/readyz` has begun to fail.
-    pub drain: Duration,
-}
-
-/// The maximum of `drain_ms`, in milliseconds.
-const DRAIN_MS_MAX: u64 = 600_000;
+use super::{ConfigError, Settings, is_origin};
 
 /// The maximum of `hsts_s`: two years.
 const HSTS_S_MAX: u64 = 2 * 366 * 24 * 60 * 60;
 
-impl Settings {
-    /// The keys of `[listen]` about the web.
-    pub(super) fn web(&self) -> Result<Web, ConfigError> {
-        Ok(Web {
-            tls: self.tls()?,
-            hsts_s: self.within("listen.hsts_s", (0, HSTS_S_MAX), |file| file.listen.hsts_s.as_ref())?,
+impl Settings<'_> {
+    /// The keys of `[listen]` about the web. The certificate is loaded at the start.
+    pub(super) fn web(&self) -> Result<WebConfig, ConfigError> {
+        Ok(WebConfig {
+            certificate: None,
+            hsts_s: self.within("listen.hsts_s", 0..=HSTS_S_MAX)?,
             proxies: Proxies { networks: self.networks()?, way: self.proxy_way()? },
-            public_url: self.url("listen.public_url", |file| file.listen.public_url.as_ref())?,
-            advertise: self.url("listen.advertise", |file| file.listen.advertise.as_ref())?,
-            drain: Duration::from_millis(
-                self.within("listen.drain_ms", (0, DRAIN_MS_MAX), |file| file.listen.drain_ms.as_ref())?,
-            ),
+            public_url: self.url("listen.public_url")?,
+            advertise: self.url("listen.advertise")?,
         })
     }
 
-    fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
-        let all =
-            [self.find(|file| file.listen.tls_certificate.as_ref()), self.find(|file| file.listen.tls_key.as_ref())];
-        let [certificate, key]: [PathBuf; 2] = all.map(|(_, path)| path.get_ref().clone());
-        let said = all.iter().find(|(_, path)| !path.get_ref().as_os_str().is_empty());
-        match (said, certificate.as_os_str().is_empty() || key.as_os_str().is_empty()) {
-            (None, _) => Ok(None),
-            (Some(_), false) => Ok(Some(TlsFiles { certificate, key })),
-            (Some((source, path)), true) => {
-                Err(source.wrong(path, "listen.tls_certificate and listen.tls_key are set together".into()))
-            }
-        }
+    pub(super) fn tls(&self) -> Result<Option<TlsFiles>, ConfigError> {
+        let keys = ["listen.tls_certificate", "listen.tls_key"];
+        let files = self.files_set_together(keys, "listen.tls_certificate and listen.tls_key are set together")?;
+        Ok(files.map(|[certificate, key]| TlsFiles { certificate, key }))
     }
 
     fn networks(&self) -> Result<Vec<Network>, ConfigError> {
-        let (source, networks) = self.find(|file| file.listen.proxies.as_ref());
+        let networks = self.find::<Vec<String>>("listen.proxies")?;
         let network = |text: &String| {
-            let what = || format!("listen.proxies: {text:?} is not a network like \"10.0.0.0/8\" or an address");
-            text.parse().map_err(|()| source.wrong(networks, what()))
+            let wrong = || networks.wrong(format!("{text:?} is not a network like \"10.0.0.0/8\" or an address"));
+            text.parse().map_err(|()| wrong())
         };
-        networks.get_ref().iter().map(network).collect()
+        networks.value.iter().map(network).collect()
     }
 
     fn proxy_way(&self) -> Result<ProxyWay, ConfigError> {
-        let (source, way) = self.find(|file| file.listen.proxy_header.as_ref());
-        match way.get_ref().as_str() {
-            "x-forwarded-for" => Ok(ProxyWay::ForwardedFor),
-            "forwarded" => Ok(ProxyWay::Forwarded),
-            "proxy-protocol" => Ok(ProxyWay::ProxyProtocol),
-            other => {
-                let what = format!(
-                    "listen.proxy_header: {other:?} is none of \"x-forwarded-for\", \"forwarded\", \"proxy-protocol\""
-                );
-                Err(source.wrong(way, what))
-            }
-        }
+        self.find("listen.proxy_header")?.one_of(&[
+            ("x-forwarded-for", ProxyWay::ForwardedFor),
+            ("forwarded", ProxyWay::Forwarded),
+            ("proxy-protocol", ProxyWay::ProxyProtocol),
+        ])
     }
 
-    fn url(
-        &self,
-        key: &str,
-        get: impl Fn(&File) -> Option<&toml::Spanned<String>>,
-    ) -> Result<Option<String>, ConfigError> {
-        let (source, url) = self.find(get);
-        match url.get_ref().as_str() {
+    fn url(&self, key: &str) -> Result<Option<String>, ConfigError> {
+        let url = self.find::<String>(key)?;
+        match url.value.as_str() {
             "" => Ok(None),
-            given => check_url(given)
-                .map(|()| Some(given.to_owned()))
-                .map_err(|why| source.wrong(url, format!("{key}: {why}"))),
+            given => check_url(given).map(|()| Some(given.to_owned())).map_err(|why| url.wrong(why)),
         }
     }
 }
@@ -110,36 +65,40 @@ pub fn check_url(given: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::{Config, tests::refused};
     use super::*;
 
-    fn read(text: &str) -> Web {
+    fn read(text: &str) -> Config {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         std::fs::write(&path, format!("[listen]\n{text}\n")).expect("a written file");
-        Config::load(Some(&path)).expect("a valid file").web
+        Config::load(Some(&path)).expect("a valid file")
     }
 
     #[test]
     fn a_port_is_plain_and_trusts_no_proxy_by_default() {
-        let web = read("");
-        assert!(web.tls.is_none() && web.proxies.networks.is_empty() && web.public_url.is_none());
-        assert_eq!((web.drain, web.hsts_s), (Duration::from_secs(5), 31_536_000));
+        let config = read("");
+        let web = &config.edge.web;
+        assert!(config.tls.is_none() && web.proxies.networks.is_empty() && web.public_url.is_none());
+        assert_eq!((config.drain, web.hsts_s), (Duration::from_secs(5), 31_536_000));
     }
 
     #[test]
     fn settings_of_the_web_are_read() {
-        let web = read(
+        let config = read(
             "tls_certificate = \"c.pem\"\ntls_key = \"k.pem\"\nproxies = [\"10.0.0.0/8\", \"::1\"]\n\
              proxy_header = \"proxy-protocol\"\npublic_url = \"https://tickets.example\"\n\
              advertise = \"https://one.tickets.example:8443\"\ndrain_ms = 0\nhsts_s = 60",
         );
-        let tls = web.tls.expect("certificates");
+        let web = &config.edge.web;
+        let tls = config.tls.expect("certificates");
         assert_eq!((tls.certificate, tls.key), ("c.pem".into(), "k.pem".into()));
         assert_eq!((web.proxies.networks.len(), web.proxies.way), (2, ProxyWay::ProxyProtocol));
         assert_eq!(web.public_url.as_deref(), Some("https://tickets.example"));
         assert_eq!(web.advertise.as_deref(), Some("https://one.tickets.example:8443"));
-        assert_eq!((web.drain, web.hsts_s), (Duration::ZERO, 60));
+        assert_eq!((config.drain, web.hsts_s), (Duration::ZERO, 60));
     }
 
     #[test]

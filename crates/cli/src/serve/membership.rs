@@ -7,7 +7,7 @@ use std::{
 
 use boxoffice_core::command::Machine;
 use boxoffice_env::{PeerAddress, World, secret::Secret};
-use boxoffice_links::{PeerConfig, PeerTls, TcpNet};
+use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::node::Runtimes;
 use boxoffice_payment::HttpGateway;
 use boxoffice_storage::identity::{self, IdentityError, Joining};
@@ -38,13 +38,8 @@ pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Re
     }
     if let Some(peers) = &config.peers {
         let secret = secret_of(peers);
-        let tls = peers.tls.as_ref().map(|tls| PeerTls {
-            certificate: tls.certificate.clone(),
-            key: tls.key.clone(),
-            authority: tls.authority.clone(),
-        });
         let links = PeerConfig {
-            tls,
+            tls: peers.tls.clone(),
             handshakes_max: shares.strangers,
             descriptors_end: shares.links_end(),
             ..PeerConfig::new(peers.listen, secret)
@@ -61,19 +56,19 @@ pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Re
 pub(super) async fn become_member(config: &mut Config, world: &World) -> Outcome {
     let Some(peers) = &config.peers else { return Ok(()) };
     config.node.peer_address.clone_from(&peers.advertise);
-    let advertised = config.web.advertise.clone();
-    config.node.client_address = advertised.unwrap_or_else(|| peers.client_address(config.listen));
+    let advertised = config.edge.web.advertise.clone();
+    config.node.client_address = advertised.unwrap_or_else(|| peers.client_address(config.edge.listen));
     config.node.peer_routes.clone_from(&peers.routes);
     let secret = secret_of(peers);
     config.node.peer_secret = Some(secret.clone());
     let failed = |error: IdentityError| Failure::Node(error.to_string());
-    let known = identity::read(&*world.disk, &config.node.data_dir).map_err(failed)?;
+    let known = identity::read(&*world.disk, &config.node.replication.data_dir).map_err(failed)?;
     if let Some(identity) = &known {
         if config.wanted_node.is_none() {
-            config.node.node_id = identity.node;
+            config.node.replication.node_id = identity.node;
         }
         if !identity.peers.is_empty() {
-            config.node.shards = identity.shards;
+            config.node.replication.shards = identity.shards;
         }
     }
     if peers.join.is_empty() {
@@ -87,13 +82,13 @@ pub(super) async fn become_member(config: &mut Config, world: &World) -> Outcome
             Some(found) => Err(Failure::Refused(format!(
                 "{} belongs to cluster {}, and what answers at {} is cluster {found}; name the right data directory, or an \
                  empty one to join anew",
-                config.node.data_dir.display(),
+                config.node.replication.data_dir.display(),
                 identity.cluster,
                 peers.join.join(", ")
             ))),
         };
     }
-    let disk = identity::draw_disk_id(world, &config.node.data_dir).map_err(failed)?;
+    let disk = identity::draw_disk_id(world, &config.node.replication.data_dir).map_err(failed)?;
     let machine = Machine {
         disk,
         peer: config.node.peer_address.as_str().into(),
@@ -106,10 +101,10 @@ pub(super) async fn become_member(config: &mut Config, world: &World) -> Outcome
     let own = joined.members.iter().find(|member| member.node == joined.node);
     let own = own.ok_or_else(|| strange("this node is not among its members"))?;
     let others = joined.members.iter().filter(|member| member.node != joined.node && member.state != "gone");
-    config.node.node_id = joined.node;
-    config.node.shards = joined.shards;
+    config.node.replication.node_id = joined.node;
+    config.node.replication.shards = joined.shards;
     config.node.replicas = joined.replicas;
-    config.node.joining = Some(Joining {
+    config.node.replication.joining = Some(Joining {
         cluster: joined.cluster.parse().map_err(strange)?,
         disk,
         peers: others.map(|member| PeerAddress { node: member.node, address: member.peer.to_string() }).collect(),

@@ -38,7 +38,7 @@ impl FsyncWord {
 pub(super) fn settings(args: &Serve) -> Result<Config, Failure> {
     let mut config = Config::layered(&args.config).map_err(|error| Failure::Usage(error.to_string()))?;
     if let Some(listen) = &args.listen {
-        config.listen = listen
+        config.edge.listen = listen
             .parse::<SocketAddr>()
             .map_err(|_| Failure::Usage(format!("--listen {listen}: this is not an address like 127.0.0.1:7180")))?;
     }
@@ -46,18 +46,18 @@ pub(super) fn settings(args: &Serve) -> Result<Config, Failure> {
         config.operators = parse_operators(listen).map_err(|why| Failure::Usage(format!("--ops-listen: {why}")))?;
     }
     if let Some(data_dir) = &args.data_dir {
-        config.node.data_dir.clone_from(data_dir);
+        config.node.replication.data_dir.clone_from(data_dir);
     }
     if let Some(word) = args.fsync {
-        config.node.fsync = word.fsync();
+        config.node.replication.fsync = word.fsync();
     }
     if let Some(token) = node_client::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())? {
-        config.admin_token = Some(token);
+        config.edge.admin_token = Some(token);
     }
     if let Some(secret) = node_client::token(args.customer_secret.as_ref(), args.customer_secret_file.as_deref())? {
-        config.customer_secret = Some(Secret(secret));
+        config.edge.customer_secret = Some(Secret(secret));
     }
-    if !config.listen.ip().is_loopback() {
+    if !config.edge.listen.ip().is_loopback() {
         check_reachable(&config)?;
     }
     with_peers(args, with_web(args, config)?)
@@ -65,7 +65,7 @@ pub(super) fn settings(args: &Serve) -> Result<Config, Failure> {
 
 /// Applies the flags about browsers.
 fn with_web(args: &Serve, mut config: Config) -> Result<Config, Failure> {
-    let web = &mut config.web;
+    let web = &mut config.edge.web;
     for (flag, said, url) in
         [("--public-url", &args.public_url, &mut web.public_url), ("--advertise", &args.advertise, &mut web.advertise)]
     {
@@ -75,20 +75,20 @@ fn with_web(args: &Serve, mut config: Config) -> Result<Config, Failure> {
         }
     }
     if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
-        web.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
+        config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
     }
     if let Some(drain_ms) = args.drain_ms {
-        web.drain = Duration::from_millis(drain_ms);
+        config.drain = Duration::from_millis(drain_ms);
     }
     Ok(config)
 }
 
 /// Checks that a node which other machines can reach can tell operators and customers from strangers.
 fn check_reachable(config: &Config) -> Result<(), Failure> {
-    let address = config.listen;
-    let lacks = if config.admin_token.is_none() {
+    let address = config.edge.listen;
+    let lacks = if config.edge.admin_token.is_none() {
         "no admin token: set listen.admin_token_file or BOXOFFICE_ADMIN_TOKEN (16 or more characters)"
-    } else if config.customer_secret.is_none() && config.token_keys.is_empty() {
+    } else if config.edge.customer_secret.is_none() && config.edge.token_keys.is_empty() {
         "neither a customer secret nor a token key, so every caller could name any customer: set \
          listen.customer_secret_file, BOXOFFICE_CUSTOMER_SECRET or listen.token_keys"
     } else {
@@ -106,7 +106,7 @@ fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
             return Err(Failure::Usage(format!("--node {node}: the number of a node is from 1 to {NODE_MAX}")));
         }
         config.wanted_node = Some(node);
-        config.node.node_id = node;
+        config.node.replication.node_id = node;
     }
     let peers = &mut config.peer_settings;
     if let Some(listen) = &args.peers_listen {

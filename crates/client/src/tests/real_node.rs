@@ -12,7 +12,7 @@ use boxoffice_core::{
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
 use boxoffice_env::World;
 use boxoffice_node::{
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     node::{Node, Runtimes as NodeRuntimes},
 };
 use boxoffice_storage::fsync::Fsync;
@@ -47,10 +47,13 @@ async fn purchases(watch: &mut Watch<LivePurchases>, to: u64) -> Vec<OrderId> {
 async fn watches_of_every_kind_work_in_both_encodings() {
     let data = tempfile::tempdir().expect("a directory");
     let config = NodeConfig {
-        data_dir: data.path().join("data"),
-        shards: 2,
-        fsync: Fsync::Never,
-        log_segment_bytes: 1 << 20,
+        replication: ReplicationConfig {
+            data_dir: data.path().join("data"),
+            shards: 2,
+            fsync: Fsync::Never,
+            log_segment_bytes: 1 << 20,
+            ..ReplicationConfig::default()
+        },
         ..NodeConfig::default()
     };
     let (selling, watching) = (Handle::current(), Handle::current());

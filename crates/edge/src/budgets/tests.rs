@@ -88,7 +88,10 @@ fn connections_and_requests_of_a_network_are_limited() {
     assert!((0..1_000).all(|_| budgets.request(&key(None), 1, now).is_ok()), "a key without a limit has none");
     assert!((0..6).any(|_| budgets.request(&key(Some(1)), 1, now).is_err()));
     assert!((0..1_000).all(|_| budgets.request(&Vec::new(), 1, now).is_ok()), "operators have no budget");
-    assert!(budgets.text().contains("over_budget_total{budget=\"requests\"} 3"), "{}", budgets.text());
+    let mut text = MetricsText::default();
+    budgets.write(&mut text);
+    let text = text.finish();
+    assert!(text.contains("over_budget_total{budget=\"requests\"} 3"), "{text}");
 }
 
 #[test]

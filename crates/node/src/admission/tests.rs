@@ -190,7 +190,9 @@ fn clients_are_told_to_wait_longer_the_more_are_shed() {
     assert!(node.retry_after_ms >= 1_000, "{} ms for a large one", node.retry_after_ms);
     node.load(0.0, Class::Begin, 3_000);
     node.load(3.0, Class::Begin, 2_000);
-    let text = node.admission.text();
+    let mut text = MetricsText::default();
+    node.admission.write(&mut text);
+    let text = text.finish();
     assert!(text.contains("boxoffice_shed_total{class=\"begin\"}") && text.contains("boxoffice_shedding 1"), "{text}");
 }
 

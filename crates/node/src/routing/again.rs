@@ -19,7 +19,7 @@ impl Shared {
         let lead = &self.shards[usize::from(shard)];
         if lead.leads() {
             if let Ok(message) = Message::decode(&message) {
-                self.deliver(self.config.node_id, message);
+                self.deliver(self.config.replication.node_id, message);
             }
         } else if !self.send_to_leader(lead, message) {
             self.pending_asks.again(shard, false, self.world.clock.monotonic_ms());
@@ -37,7 +37,7 @@ impl Shared {
         }
         for Waiting { message, .. } in waiting {
             if let Ok(message) = Message::decode(&message) {
-                self.deliver(self.config.node_id, message);
+                self.deliver(self.config.replication.node_id, message);
             }
         }
     }

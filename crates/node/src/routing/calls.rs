@@ -119,7 +119,7 @@ impl Shared {
             Target::Nowhere => call.state = State::Waits(now_ms + AGAIN_MS),
             Target::Here(term) => {
                 call.state = State::Here;
-                call.path = Some(Path { node: self.config.node_id, connection: 0, term });
+                call.path = Some(Path { node: self.config.replication.node_id, connection: 0, term });
                 let (command, request, by) = (call.command.clone(), call.request, call.reply.asker().cloned());
                 let given = CallContext { term: request.map(|_| term), is_repeat: call.is_repeat() };
                 let left_ms = call.deadline_ms.saturating_sub(now_ms);
@@ -178,7 +178,7 @@ impl Shared {
             NoAnswer::NotLeader(led) => {
                 if let State::At(asked, _) = call.state {
                     let leader_hint = &self.shards[usize::from(call.shard)].leader_hint;
-                    if leader_hint.lock().correct(asked, led, self.config.node_id) {
+                    if leader_hint.lock().correct(asked, led, self.config.replication.node_id) {
                         again_ms = now_ms;
                     }
                 }
@@ -286,7 +286,7 @@ fn target(shared: &Shared, call: &Call) -> Target {
         return Target::Here(term);
     }
     match lead.leader_in_term(call.attempt) {
-        Some((node, term)) if node != shared.config.node_id => Target::At(node, term),
+        Some((node, term)) if node != shared.config.replication.node_id => Target::At(node, term),
         Some(_) | None => Target::Nowhere,
     }
 }

@@ -26,7 +26,7 @@ use boxoffice_env::{
 };
 use boxoffice_node::{
     api::{self, ReplySink, ReplyTo},
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     frame_info::frame_info,
     node::{Node, NodeHandle},
     tasks::Gate,
@@ -270,14 +270,17 @@ impl Cluster {
 
     fn boot(&mut self, node: NodeId, disk: (MemoryDisk, MemoryStores), joining: Option<Joining>) {
         let config = NodeConfig {
-            data_dir: PathBuf::from("/data"),
-            node_id: node,
+            replication: ReplicationConfig {
+                data_dir: PathBuf::from("/data"),
+                node_id: node,
+                shards: SHARDS,
+                log_segment_bytes: 1 << 20,
+                checksum_entries: 1,
+                joining,
+                ..ReplicationConfig::default()
+            },
             peer_address: format!("node-{node}:1"),
             client_address: format!("node-{node}:2"),
-            shards: SHARDS,
-            log_segment_bytes: 1 << 20,
-            checksum_entries: 1,
-            joining,
             ..NodeConfig::default()
         };
         let world = self.world(node, disk);

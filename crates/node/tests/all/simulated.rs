@@ -26,7 +26,7 @@ use boxoffice_node::contain::planted;
 use boxoffice_node::{
     admission::OverloadSettings,
     api::{self, Failure, ReplySink, ReplyTo, TIMEOUT_MS},
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     node::Node,
     tasks::Gate,
 };
@@ -176,10 +176,13 @@ impl Machine {
     fn start_with(&self, change: Duration, gate: Gate, overload: OverloadSettings) -> Node {
         let config = NodeConfig {
             overload,
-            data_dir: PathBuf::from("/data"),
-            shards: SHARDS,
-            log_segment_bytes: 256 << 10,
-            snapshot_entries: 50,
+            replication: ReplicationConfig {
+                data_dir: PathBuf::from("/data"),
+                shards: SHARDS,
+                log_segment_bytes: 256 << 10,
+                snapshot_entries: 50,
+                ..ReplicationConfig::default()
+            },
             ..NodeConfig::default()
         };
         let paid = Mutex::new(self.disk.changes());

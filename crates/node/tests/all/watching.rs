@@ -21,7 +21,7 @@ use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_feeds::{FeedEvent, View, Watcher, Watching};
 use boxoffice_node::{
     api::{self, ReplySink, ReplyTo},
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     node::{Node, Runtimes},
 };
 use boxoffice_wire::{
@@ -80,7 +80,14 @@ impl ReplySink for Answers {
 
 impl Machine {
     fn start(&self) -> Shop {
-        let config = NodeConfig { data_dir: PathBuf::from("/data"), shards: 2, ..NodeConfig::default() };
+        let config = NodeConfig {
+            replication: ReplicationConfig {
+                data_dir: PathBuf::from("/data"),
+                shards: 2,
+                ..ReplicationConfig::default()
+            },
+            ..NodeConfig::default()
+        };
         let world =
             World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::standalone() };
         let runtime =

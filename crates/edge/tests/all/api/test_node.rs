@@ -6,7 +6,7 @@ use boxoffice_core::{access::Role, rules::Rules};
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
 use boxoffice_env::{World, secret::Secret};
 use boxoffice_node::{
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     node::{Node, Runtimes as NodeRuntimes},
 };
 use boxoffice_payment::{GatewayConfig, HttpGateway};
@@ -48,10 +48,13 @@ impl TestNode {
         // A gateway that does not answer times out early and is retried soon.
         let rules = Rules { payment_wait_ms: 100, payment_again_ms: 60_000, ..Rules::default() };
         let config = NodeConfig {
-            data_dir: data.path().join("data"),
-            shards: 4,
-            fsync: Fsync::Never,
-            log_segment_bytes: 1 << 20,
+            replication: ReplicationConfig {
+                data_dir: data.path().join("data"),
+                shards: 4,
+                fsync: Fsync::Never,
+                log_segment_bytes: 1 << 20,
+                ..ReplicationConfig::default()
+            },
             rules: Arc::new(rules),
             ..NodeConfig::default()
         };

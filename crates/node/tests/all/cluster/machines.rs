@@ -21,7 +21,7 @@ use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
     api::{self, Failure, ReplySink, ReplyTo},
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     history::HistoryPart,
     node::{Node, NodeHandle, Runtimes},
 };
@@ -197,14 +197,17 @@ impl Machines {
         let address = net.local_addr().to_string();
         self.addresses.insert(node, address.clone());
         let config = NodeConfig {
-            data_dir: PathBuf::from("/data"),
-            node_id: node,
-            shards: SHARDS,
+            replication: ReplicationConfig {
+                data_dir: PathBuf::from("/data"),
+                node_id: node,
+                shards: SHARDS,
+                joining,
+                snapshot_entries: 40,
+                log_segment_bytes: 1 << 20,
+                ..ReplicationConfig::default()
+            },
             peer_address: address,
             client_address: format!("127.0.0.1:{}", 7_000 + node),
-            joining,
-            snapshot_entries: 40,
-            log_segment_bytes: 1 << 20,
             ..NodeConfig::default()
         };
         let net_of_node = Arc::clone(&net) as Arc<dyn Net>;

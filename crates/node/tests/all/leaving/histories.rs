@@ -47,7 +47,7 @@ fn check_whole(shop: &Shop, entity: &Entity, version: u64) -> Vec<HistoryEntry> 
 }
 
 fn segments(machine: &Machine) -> usize {
-    log::segment_numbers(&machine.disk, &machine.config.data_dir.join("log")).expect("a log").len()
+    log::segment_numbers(&machine.disk, &machine.config.replication.data_dir.join("log")).expect("a log").len()
 }
 
 /// A hold and a sale that a cart and its session decide together are in the histories of both, at one place, and in the inspected log.
@@ -69,7 +69,7 @@ fn joint_turns_are_in_both_histories_and_in_the_log() {
     assert_eq!(places.len(), 2, "the hold and the sale: {places:?}");
     shop.stop();
     let mut turns = BTreeMap::<(ShardId, u64), Vec<Entity>>::new();
-    let inspected = inspect(&machine.world(), &machine.config.data_dir, |turn| {
+    let inspected = inspect(&machine.world(), &machine.config.replication.data_dir, |turn| {
         turns.entry((turn.shard, turn.position.index)).or_default().push(turn.entity.clone());
     });
     assert!(inspected.expect("whole").shards.iter().all(|shard| shard.audit.violations.is_empty()));
@@ -138,7 +138,7 @@ fn a_seat_is_followed_across_segments_and_restarts() {
 #[test]
 fn without_archives_the_history_begins_where_the_log_does() {
     let mut machine = Machine::in_memory();
-    machine.config.history_archive_bytes = 0;
+    machine.config.replication.history_archive_bytes = 0;
     let shop = machine.start();
     shop.open(2);
     shop.rush(0..4_800, &mut |_| {});
@@ -155,7 +155,7 @@ fn without_archives_the_history_begins_where_the_log_does() {
 #[test]
 fn the_oldest_archives_go_first() {
     let mut machine = Machine::in_memory();
-    machine.config.history_archive_bytes = 200 << 10;
+    machine.config.replication.history_archive_bytes = 200 << 10;
     let shop = machine.start();
     shop.open(2);
     shop.rush(0..4_000, &mut |_| {});

@@ -89,8 +89,8 @@ fn twenty_thousand_carts_pass_through_little_memory() {
     });
     assert_eq!(shop.order(12_345).lines.len(), 1);
     shop.stop();
-    let told =
-        boxoffice_replication::inspect::inspect(&machine.world(), &machine.config.data_dir, |_| {}).expect("whole");
+    let told = boxoffice_replication::inspect::inspect(&machine.world(), &machine.config.replication.data_dir, |_| {})
+        .expect("whole");
     assert_eq!(told.shards.iter().map(|shard| shard.left.orders).sum::<u64>(), CARTS);
     assert!(told.shards.iter().all(|shard| shard.audit.violations.is_empty()));
 }
@@ -154,7 +154,7 @@ fn a_missing_or_damaged_store_is_refused_at_the_start() {
     }
     shop.stop();
     let refusal = |machine: &Machine| machine.try_start().map(|_| ()).expect_err("refused").to_string();
-    let dir = machine.config.data_dir.join("history");
+    let dir = machine.config.replication.data_dir.join("history");
     machine.stores.damage(&dir, b"owner");
     let foreign = refusal(&machine);
     assert!(foreign.contains("belongs to another data directory"), "{foreign}");

@@ -26,7 +26,7 @@ use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_node::{
     api::{self, Failure, ReplySink, ReplyTo},
     audit::Depth,
-    config::NodeConfig,
+    config::{NodeConfig, ReplicationConfig},
     error::NodeError,
     node::{Node, NodeHandle, Runtimes},
 };
@@ -81,10 +81,13 @@ impl Machine {
     /// With everything in memory, small log segments and frequent snapshots.
     pub(crate) fn in_memory() -> Machine {
         let config = NodeConfig {
-            data_dir: PathBuf::from("/data"),
-            shards: 2,
-            log_segment_bytes: 256 << 10,
-            snapshot_entries: 200,
+            replication: ReplicationConfig {
+                data_dir: PathBuf::from("/data"),
+                shards: 2,
+                log_segment_bytes: 256 << 10,
+                snapshot_entries: 200,
+                ..ReplicationConfig::default()
+            },
             ..NodeConfig::default()
         };
         Machine { disk: MemoryDisk::new(), stores: MemoryStores::new(), config, real: false }
@@ -92,9 +95,9 @@ impl Machine {
 
     /// On this machine's disk.
     pub(crate) fn real(dir: &Path) -> Machine {
-        let machine = Machine::in_memory();
-        let config = NodeConfig { data_dir: dir.join("data"), ..machine.config };
-        Machine { config, real: true, ..machine }
+        let mut machine = Machine { real: true, ..Machine::in_memory() };
+        machine.config.replication.data_dir = dir.join("data");
+        machine
     }
 
     pub(crate) fn world(&self) -> World {
