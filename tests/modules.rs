@@ -227,7 +227,7 @@ fn modules_have_no_dependency_cycles() {
         for (directory, arrows) in directories {
             let circles: Vec<String> = cycles(arrows).into_iter().map(|circle| circle.join(" ")).collect();
             if !circles.is_empty() {
-                found.insert([&[name.clone()], &directory[..]].concat().join("::"), circles);
+                found.insert([std::slice::from_ref(name), &directory[..]].concat().join("::"), circles);
             }
         }
     }
