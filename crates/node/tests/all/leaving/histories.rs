@@ -139,6 +139,8 @@ fn a_seat_is_followed_across_segments_and_restarts() {
 fn without_archives_the_history_begins_where_the_log_does() {
     let mut machine = Machine::in_memory();
     machine.config.replication.history_archive_bytes = 0;
+    // A busy machine puts many turns into one entry.
+    machine.config.replication.snapshot_entries = 20;
     let shop = machine.start();
     shop.open(2);
     shop.rush(0..4_800, &mut |_| {});
