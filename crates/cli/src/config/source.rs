@@ -196,8 +196,8 @@ impl<'t> Source<'t> {
         let start = error.span().map_or(at, |span| span.start).min(self.text.len());
         let line_start = self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let key = self.text[line_start..].split(['=', '\n']).next().unwrap_or_default().trim();
-        let what = match error.message() {
-            message if message.contains("unknown field") || key.is_empty() => message.to_owned(),
+        let what = match in_plain_words(error.message()) {
+            message if message.contains("unknown field") || key.is_empty() => message,
             message => format!("{message} (at `{key}`)"),
         };
         self.wrong(start, what)
@@ -211,4 +211,19 @@ impl<'t> Source<'t> {
     fn line_of(&self, at: usize) -> usize {
         self.text[..at.min(self.text.len())].matches('\n').count() + 1
     }
+}
+
+/// A parser's message without names of Rust's types.
+fn in_plain_words(message: &str) -> String {
+    let Some((before, expected)) = message.rsplit_once("expected ") else { return message.to_owned() };
+    let words = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, not below 0",
+        "i32" | "i64" => "a whole number",
+        "f64" => "a number",
+        other => other,
+    };
+    format!("{before}expected {words}")
 }

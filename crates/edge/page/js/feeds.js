@@ -51,7 +51,7 @@ export class Feeds {
 
   /**
    * Ends a feed with its last listener. A feed that is being asked for ends with its answer. The node has one feed for an entity
-   * that is watched twice, so ending it earlier would end the feed of a listener who has come meanwhile.
+   * that is watched twice. If it ended earlier, a new listener would lose it as well.
    */
   stop(feed, listener) {
     if (feed.listeners.delete(listener) && !feed.asking) this.left(feed);
