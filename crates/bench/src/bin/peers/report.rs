@@ -56,10 +56,20 @@ impl Report {
         serde_json::to_string_pretty(self)
     }
 
-    /// The median of a figure over the turns of a system with this number of clients and connections.
-    fn median(&self, system: &str, shape: (usize, usize), figure: impl Fn(&Turn) -> f64) -> Option<f64> {
+    /// A figure in all rounds of a system with this number of clients and connections, in the order of the rounds.
+    fn rounds(&self, system: &str, shape: (usize, usize), figure: impl Fn(&Turn) -> f64) -> Vec<f64> {
         let turns = self.turns.iter().filter(|turn| turn.system == system && (turn.clients, turn.connections) == shape);
-        median(&mut turns.map(figure).collect::<Vec<f64>>())
+        turns.map(figure).collect()
+    }
+
+    /// The flows a second of a system by those of another one: the quotient of the medians, and the lowest and highest quotient of one
+    /// round.
+    fn ratio(&self, system: &str, other: &str, shape: (usize, usize)) -> Option<String> {
+        let mut rates = self.rounds(system, shape, |turn| turn.flows_per_second);
+        let mut others = self.rounds(other, shape, |turn| turn.flows_per_second);
+        let (lowest, highest) = spread(rates.iter().zip(&others).map(|(rate, other)| rate / other))?;
+        let ratio = median(&mut rates)? / median(&mut others)?;
+        Some(format!("{ratio:.2} ({lowest:.2}-{highest:.2})"))
     }
 }
 
@@ -78,33 +88,33 @@ impl fmt::Display for Report {
         }
         let named = |peer: &str| systems.iter().copied().find(|system| system.starts_with(peer));
         writeln!(f)?;
-        writeln!(f, "One purchase: {}. {} purchases a turn, median of {}.", self.what, self.flows, self.rounds)?;
+        writeln!(f, "One purchase: {}. {} purchases a turn.", self.what, self.flows)?;
+        writeln!(f, "Medians of {} rounds, with the lowest and highest round.", self.rounds)?;
         writeln!(f, "{}. CPU is that of all server processes of a system.", self.setting)?;
         writeln!(
             f,
-            "{:>7} {:>11}  {:18} {:>8} {:>9} {:>8} {:>7} {:>12} {:>10}",
-            "clients", "connections", "system", "flows/s", "mean ms", "p99 ms", "CPU µs", "× PostgreSQL", "× Redis"
+            "{:>7} {:>11}  {:18} {:>8} {:>13} {:>9} {:>8} {:>7} {:>18} {:>18}",
+            "clients", "connections", "system", "flows/s", "", "mean ms", "p99 ms", "CPU µs", "× PostgreSQL", "× Redis"
         )?;
         for &shape in &shapes {
             for system in &systems {
-                let figure = |figure: fn(&Turn) -> f64| self.median(system, shape, figure).unwrap_or(f64::NAN);
-                let rate = figure(|turn| turn.flows_per_second);
-                let ratio = |peer: &str| match named(peer)
-                    .and_then(|peer| self.median(peer, shape, |turn| turn.flows_per_second))
-                {
-                    Some(other) => format!("{:.2}", rate / other),
-                    None => "-".to_owned(),
-                };
+                let figure =
+                    |figure: fn(&Turn) -> f64| median(&mut self.rounds(system, shape, figure)).unwrap_or(f64::NAN);
+                let rates = self.rounds(system, shape, |turn| turn.flows_per_second);
+                let rate_spread = spread(rates).map(|(lowest, highest)| format!("{lowest:.0}-{highest:.0}"));
+                let ratio = |peer: &str| named(peer).and_then(|peer| self.ratio(system, peer, shape));
                 writeln!(
                     f,
-                    "{:>7} {:>11}  {system:18} {rate:>8.0} {:>9.2} {:>8.2} {:>7.0} {:>12} {:>10}",
+                    "{:>7} {:>11}  {system:18} {:>8.0} {:>13} {:>9.2} {:>8.2} {:>7.0} {:>18} {:>18}",
                     shape.0,
                     shape.1,
+                    figure(|turn| turn.flows_per_second),
+                    rate_spread.as_deref().unwrap_or("-"),
                     figure(|turn| turn.mean_ms),
                     figure(|turn| turn.p99_ms),
                     figure(|turn| turn.server_cpu_us),
-                    ratio("PostgreSQL"),
-                    ratio("Redis"),
+                    ratio("PostgreSQL").as_deref().unwrap_or("-"),
+                    ratio("Redis").as_deref().unwrap_or("-"),
                 )?;
             }
         }
@@ -119,4 +129,12 @@ impl fmt::Display for Report {
             "Checked after every turn: each order is there with what was bought, nothing sold twice or uncounted."
         )
     }
+}
+
+/// The lowest and the highest of some figures.
+fn spread(figures: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    figures.into_iter().fold(None, |spread, figure| {
+        let (lowest, highest) = spread.unwrap_or((figure, figure));
+        Some((figure.min(lowest), figure.max(highest)))
+    })
 }
