@@ -4,6 +4,27 @@
 //! crate implements the clock, random numbers, files and stores with the operating system. The crates `links` and `payment`
 //! implement the net and the gateway. The feature `memory` adds a disk and stores in memory, which lose unsynced data at a
 //! power cut.
+//!
+//! ```
+//! # #[cfg(feature = "memory")] {
+//! use std::path::Path;
+//!
+//! use boxoffice_env::{Disk, MemoryDisk, OpenMode};
+//!
+//! let (disk, dir) = (MemoryDisk::new(), Path::new("/data"));
+//! disk.create_dir_all(dir)?;
+//! let file = disk.open(&dir.join("log"), OpenMode::Create)?;
+//! file.write_all_at(b"synced", 0)?;
+//! file.sync_data()?;
+//! // The name of the file is in its directory, which is synced by itself.
+//! disk.sync_dir(dir)?;
+//! file.write_all_at(b"gone", 512)?;
+//!
+//! disk.power_cut(&mut || false);
+//! assert_eq!(disk.open(&dir.join("log"), OpenMode::Read)?.length()?, 6);
+//! # }
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::sync::Arc;
 

@@ -12,6 +12,46 @@
 //! 4. The events are proposed to [`boxoffice_replication`]. Answers and messages that depend on them are held back.
 //! 5. When the entry is committed and applied, the answers are given, and the feeds receive the change.
 //!
+//! A node in this process, without sockets:
+//!
+//! ```
+//! use std::sync::{Arc, mpsc};
+//!
+//! use boxoffice_core::{command::{Command, ProductCommand}, id::Id, refusal::Refusal};
+//! use boxoffice_env::World;
+//! use boxoffice_node::{
+//!     api::{self, ReplySink, ReplyTo},
+//!     config::{NodeConfig, ReplicationConfig},
+//!     node::{Node, Runtimes},
+//! };
+//!
+//! struct Answers(mpsc::Sender<api::Result>);
+//!
+//! impl ReplySink for Answers {
+//!     fn answer(&self, _tag: u64, result: api::Result) {
+//!         self.0.send(result).expect("the answer is waited for");
+//!     }
+//! }
+//!
+//! let data = tempfile::tempdir()?;
+//! let runtime = tokio::runtime::Runtime::new()?;
+//! let runtimes = Runtimes { selling: runtime.handle().clone(), watching: runtime.handle().clone() };
+//! let replication = ReplicationConfig { data_dir: data.path().join("node"), ..ReplicationConfig::default() };
+//! let node = Node::start(NodeConfig { replication, ..NodeConfig::default() }, World::standalone(), &runtimes)?;
+//! while node.handle().ready().is_err() {
+//!     std::thread::yield_now();
+//! }
+//!
+//! let (sender, answers) = mpsc::channel();
+//! let pen = Id::new("pen").expect("an id");
+//! let command = Command::Product(pen.clone(), ProductCommand::Get);
+//! node.handle().submit(command, None, ReplyTo::new(Arc::new(Answers(sender)), 0));
+//! // Nothing was ever put into this node, so it knows no pen.
+//! assert_eq!(answers.recv()?.expect("a decision"), Err(Refusal::NoSuchProduct(pen)));
+//! runtime.block_on(node.stop(1_000))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Clusters
 //!
 //! Every node has a copy of the directory, which knows the members and their replicas. A reconciler on each node starts, moves

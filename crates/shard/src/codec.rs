@@ -30,16 +30,6 @@ pub enum Malformed {
         what: &'static str,
         found: u8,
     },
-    /// A number contradicts another one.
-    #[error("{what} says {said} where {fits} fits; the file or frame is damaged")]
-    Contradiction {
-        /// The value being read.
-        what: &'static str,
-        /// The value found.
-        said: u64,
-        /// The value that would fit.
-        fits: u64,
-    },
     /// A number is not the id of a replica.
     #[error("{what} says {found:#x}, which is no replica's id; the file or frame is damaged")]
     Replica {

@@ -44,7 +44,8 @@ fn main() {
     let entity = |number: u64| Entity::Product(id(&format!("p{}", number % PRODUCTS)));
     let cart = |number: u64| CartToken::beside(&entity(number), u128::from(number) + 1).cart();
     let commands = (0..carts).flat_map(|number| {
-        let ttl_ms = Some((span - began.elapsed()).as_millis() as u64);
+        let left = span.checked_sub(began.elapsed()).expect("all carts are opened before the first one ends");
+        let ttl_ms = Some(left.as_millis() as u64);
         let line = WantedLine { entity: entity(number), want: Want::Units { quantity: 1, now: false } };
         let open = CartCommand::Open { customer: None, ttl_ms, guest: false };
         let hold = CartCommand::Hold { lines: vec![line], customer: None, guest: false };
@@ -53,7 +54,7 @@ fn main() {
     node.all(commands);
     println!("{carts} carts opened in {:.1} s", began.elapsed().as_secs_f64());
     thread::sleep(span.saturating_sub(began.elapsed()).saturating_sub(Duration::from_secs(1)));
-    println!("{} bytes a cart", (resident() - before) / carts);
+    println!("{} bytes a cart", resident().saturating_sub(before) / carts);
 
     thread::sleep(span.saturating_sub(began.elapsed()));
     let due = Instant::now();
