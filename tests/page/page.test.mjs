@@ -2,6 +2,7 @@
 // their own.
 
 import './token.test.mjs';
+import './zone.test.mjs';
 import './doubt.test.mjs';
 import './seats.test.mjs';
 import './devices.test.mjs';

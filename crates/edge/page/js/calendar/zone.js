@@ -64,3 +64,13 @@ export function hoursOf(hours, day) {
   if (!hours) return [[0, 24 * 60]];
   return hours.exceptions?.[day] ?? hours.week?.[weekday(day)] ?? [];
 }
+
+/** The first day of a week, from a wall-clock time on, that has so many minutes of opening hours in one piece. The day of the time if none has. */
+export function openDay(hours, { day, minutes }, length) {
+  for (let days = 0; days < 7; days += 1) {
+    const next = addDays(day, days);
+    const from = days === 0 ? minutes : 0;
+    if (hoursOf(hours, next).some(([open, close]) => Math.max(open, from) + length <= close)) return next;
+  }
+  return day;
+}

@@ -5,7 +5,7 @@ import { button, noteBox } from '../parts.js';
 import { explain } from '../explain.js';
 import { dayStrip, onDay, shownSpan } from '../calendar/day.js';
 import { cancel, mayReserve, mineOf, reserve } from '../calendar/desk.js';
-import { addDays, dayText, hoursOf, instant, lengthText, timeText, wall } from '../calendar/zone.js';
+import { addDays, dayText, hoursOf, instant, lengthText, openDay, timeText, wall } from '../calendar/zone.js';
 
 const LENGTHS = [30, 45, 60, 90, 120, 180, 240, 480];
 const QUARTER = 15;
@@ -47,7 +47,7 @@ class ResourceView {
       return;
     }
     this.zone = this.resource.zone;
-    this.day = this.date || wall(this.zone, this.app.link.now()).day;
+    this.day = this.date || openDay(this.resource.hours, wall(this.zone, this.app.link.now()), this.length);
     fill(this.root, this.frame());
     this.endCart = this.app.cart.on('change', () => this.show());
     this.feed = this.app.link.watch(`resource/${this.id}`, { snapshot: () => this.reloadSoon(), delta: ({ days }) => this.changed(days) });
