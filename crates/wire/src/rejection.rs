@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
+    op::Op,
     raw::Malformed,
     repr::shape::{With, shapes},
 };
@@ -20,7 +21,7 @@ pub enum Rejection {
     /// 102: There is no such op.
     ///
     /// Ask for an op of the table. An older node may not know a newer op.
-    #[error("there is no op `{0}`")]
+    #[error("there is no op `{0}`{meant}", meant = meant(.0))]
     UnknownOp(SmolStr),
     /// 103: A frame, a list or a text is too big.
     ///
@@ -75,6 +76,15 @@ impl Rejection {
             Rejection::UnsupportedVersion(_) => (110, "unsupported_version"),
         }
     }
+}
+
+/// Names the op with the same letters, for a name with other separators or capitals, such as `cart/hold-seats`.
+fn meant(name: &str) -> SmolStr {
+    fn letters(name: &str) -> impl Iterator<Item = u8> {
+        name.bytes().filter(u8::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase())
+    }
+    let op = Op::ALL.into_iter().find(|op| letters(op.name()).eq(letters(name)));
+    op.map_or_else(SmolStr::default, |op| format_smolstr!("; did you mean `{}`?", op.name()))
 }
 
 impl From<Malformed> for Rejection {

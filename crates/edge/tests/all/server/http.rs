@@ -92,8 +92,13 @@ async fn bad_requests_are_refused_by_name() {
     }
     let answer = http_client.get(open, &[]).await;
     assert_eq!(answer.header("allow"), Some("POST"));
-    let answer = http_client.get("/v1/cart/open", &[]).await;
-    assert_eq!(answer.json()["no"]["message"], "there is no op `cart/open`");
+    for (path, message) in [
+        ("/v1/cart/open", "there is no op `cart/open`; did you mean `cart.open`?"),
+        ("/v1/Cart/Hold-Seats", "there is no op `Cart/Hold-Seats`; did you mean `cart.hold_seats`?"),
+        ("/v1/cart/steal", "there is no op `cart/steal`"),
+    ] {
+        assert_eq!(http_client.get(path, &[]).await.json()["no"]["message"], message);
+    }
     assert_eq!(http_client.ask("PUT", "/v1/cart.get", &[], b"").await.header("allow"), Some("GET, HEAD, POST"));
 }
 
