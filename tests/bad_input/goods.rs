@@ -411,7 +411,7 @@ impl Requests {
             (self.refund(json!({"lines": [9]})), 303, "no_such_line"),
             (reserve(json!({"booking": "taken"})), 503, "id_in_use"),
             (reserve(json!({"begin": "2030-01-01T10:59:59.999Z"})), 501, "slot_taken"),
-            (("resource.cancel", json!({"resource": "court", "booking": "nobody"})), 505, "no_such_booking"),
+            (("resource.cancel", json!({"resource": "court", "booking": "missing"})), 505, "no_such_booking"),
             (("resource.cancel", json!({"resource": "court", "booking": "taken", "series": true})), 505, "no_such_booking"),
             (("admin.settle", json!({"cart": self.anns_order, "attempt": 1, "outcome": "declined"})), 701, "not_found"),
             (("admin.settle", json!({"cart": UNKNOWN, "attempt": 1, "outcome": "declined"})), 701, "not_found"),

@@ -192,6 +192,7 @@ impl System {
         closed_loop(tills, tills.len(), work.clone(), 0..warm_up).await?;
         let cpu = CpuTimes::now();
         let used = self.cpu()?;
+        eprintln!("{} begins, {shape}", self.name());
         let measured = closed_loop(tills, shape.clients, work.clone(), warm_up..warm_up + flows).await?;
         let server_cpu = self.cpu()?.saturating_sub(used);
         let steal_percent = match (cpu, CpuTimes::now()) {

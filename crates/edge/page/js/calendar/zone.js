@@ -65,7 +65,7 @@ export function hoursOf(hours, day) {
   return hours.exceptions?.[day] ?? hours.week?.[weekday(day)] ?? [];
 }
 
-/** The first day of a week, from a wall-clock time on, that has so many minutes of opening hours in one piece. The day of the time if none has. */
+/** The first of seven days, from a wall-clock time on, that is open for `length` minutes in one piece. If none is, the day of that time. */
 export function openDay(hours, { day, minutes }, length) {
   for (let days = 0; days < 7; days += 1) {
     const next = addDays(day, days);
