@@ -29,6 +29,11 @@ pub enum Command {
     Demo(Demo),
     /// Run a node until it is told to stop
     Serve(Serve),
+    /// Make this machine a member of a cluster, and run its node
+    ///
+    /// Reads the line that `boxoffice admin invite` prints from the standard input, and writes the secret of the nodes into
+    /// `peers.secret` in the data directory. Takes the options of `boxoffice serve`, which starts the node from then on.
+    Join(Serve),
     /// Create venues, halls, sessions and products from a file
     ///
     /// A JSON file may have venues, halls, sessions, titles, products and resources. The rows of a CSV file make a hall.
@@ -132,16 +137,19 @@ pub struct Serve {
     /// Client address of a member of the cluster to join. May be repeated. Ignored once the node is a member
     #[arg(long = "join", value_name = "ADDRESS")]
     pub join: Vec<String>,
+    /// A file with a key of the role admin, to join without an invitation
+    #[arg(long, env = "BOXOFFICE_JOIN_KEY_FILE")]
+    pub join_key_file: Option<PathBuf>,
     /// Address and port for other nodes. Without it the node stays alone
     #[arg(long, env = "BOXOFFICE_PEERS_LISTEN")]
     pub peers_listen: Option<String>,
     /// Host and port that other nodes are told instead.
     #[arg(long, env = "BOXOFFICE_PEERS_ADVERTISE")]
     pub peers_advertise: Option<String>,
-    /// The secret of the cluster's nodes. Every user of this machine can see it, so prefer --peers-secret-file
+    /// The secret of the cluster's nodes, or two while it is changed, the new one first. Every user of this machine can see it, so prefer --peers-secret-file
     #[arg(long, env = "BOXOFFICE_PEERS_SECRET", hide_env_values = true)]
     pub peers_secret: Option<String>,
-    /// A file that holds the peers' secret
+    /// A file that holds the peers' secret. The node that founds the cluster makes it [built in: peers.secret in the data directory]
     #[arg(long, env = "BOXOFFICE_PEERS_SECRET_FILE", conflicts_with = "peers_secret")]
     pub peers_secret_file: Option<PathBuf>,
     /// Allow links in plain text to nodes on other machines, if the network between them is trusted
@@ -431,6 +439,15 @@ pub enum AdminCommand {
         /// The configuration file with the secret.
         #[arg(long, env = "BOXOFFICE_CONFIG")]
         config: Option<PathBuf>,
+    },
+    /// Invite a machine to join the cluster
+    ///
+    /// Prints one line to paste into `boxoffice join` on the machine, with the addresses of members, an invitation that is good
+    /// for one machine, and the secret of the nodes.
+    Invite {
+        /// How long the machine may use it, like 30m, 1h or 7d (the maximum)
+        #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = crate::admin::invite::parse_time)]
+        for_ms: u64,
     },
     /// Make, list and revoke keys of operators, sellers and watchers
     Key {

@@ -11,7 +11,7 @@ use std::{
 
 use boxoffice_core::{cluster::NODE_MAX, rules::Rules};
 use boxoffice_edge::{EdgeConfig, Limits, TlsFiles, budgets::BudgetConfig};
-use boxoffice_env::StoreSettings;
+use boxoffice_env::{StoreSettings, secret::Secret};
 use boxoffice_node::{
     admission::OverloadSettings,
     config::{NodeConfig, ReplicationConfig},
@@ -63,6 +63,8 @@ pub struct Config {
     pub wanted_node: Option<u64>,
     /// The settings of `[peers]`, before they are validated.
     pub peer_settings: PeerSettings,
+    /// A key with the role admin, shown to the cluster that the node joins.
+    pub join_key: Option<Secret>,
     /// The validated settings of `[peers]`. `None` for a node that is alone.
     pub peers: Option<PeersConfig>,
     /// Whether a file sets the maximum of connections. Otherwise it may be lower if there are few file descriptors.
@@ -145,6 +147,7 @@ impl Settings<'_> {
         Ok(Config {
             wanted_node: self.place("node.id").map(|_| self.get("node.id")).transpose()?,
             peer_settings: self.peers()?,
+            join_key: None,
             peers: None,
             node: self.node(rules)?,
             edge,
@@ -341,7 +344,7 @@ fn is_origin(text: &str) -> bool {
     })
 }
 
-fn is_fit_for_a_header(key: &str) -> bool {
+pub(crate) fn is_fit_for_a_header(key: &str) -> bool {
     key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 

@@ -35,6 +35,12 @@ pub struct JoinRequest {
     pub machine: Machine,
     /// The secret of the cluster's nodes.
     pub secret: Secret,
+    /// The invitation that was pasted, 64 hexadecimal digits.
+    pub invitation: Option<Secret>,
+    /// A key with the role admin.
+    pub key: Option<Secret>,
+    /// This node's admin token. If the cluster has the same, the machine needs no invitation.
+    pub admin_token: Option<String>,
 }
 
 /// Asks the members at these client addresses, one after the other, until one lets this machine in or `timeout` is over.
@@ -46,7 +52,10 @@ pub async fn join(addresses: &[String], request: &JoinRequest, timeout: Duration
     let asked = addresses.join(", ");
     let config = ClientConfig {
         name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
-        admin_token: Some(shown(&request.secret)),
+        admin_token: Some(match &request.key {
+            Some(Secret(key)) => AdminToken(key.clone()),
+            None => shown(&request.secret),
+        }),
         connect_timeout: CONNECT_TIME,
         deadline: timeout,
         ..ClientConfig::new(addresses)
@@ -71,10 +80,20 @@ pub async fn join(addresses: &[String], request: &JoinRequest, timeout: Duration
 impl JoinRequest {
     /// The body of the request to this cluster.
     fn asks(&self, cluster: &str) -> AdminJoin {
-        let JoinRequest { node, machine, secret } = self;
+        let JoinRequest { node, machine, secret, invitation, key: _, admin_token } = self;
+        let vouched = |token: &String| joining::written(&joining::admin_proof(token.as_bytes(), cluster, *node, machine));
         let proof = joining::proof(secret.as_ref(), cluster, *node, machine);
         let Machine { disk, peer, client, program } = machine.clone();
-        AdminJoin { node: *node, disk, peer, client, program, proof: Some(joining::written(&proof)) }
+        AdminJoin {
+            node: *node,
+            disk,
+            peer,
+            client,
+            program,
+            proof: Some(joining::written(&proof)),
+            invitation: invitation.as_ref().map(|invitation| SmolStr::new(&invitation.0)),
+            admin_proof: admin_token.as_ref().filter(|_| invitation.is_none()).map(vouched),
+        }
     }
 }
 
@@ -122,7 +141,7 @@ mod tests {
     fn request() -> JoinRequest {
         let (peer, client) = ("127.0.0.1:7281".into(), "127.0.0.1:7181".into());
         let machine = Machine { disk: 7, peer, client, program: "0.1.0".into() };
-        JoinRequest { node: None, machine, secret: Secret("sixteen letters!".into()) }
+        JoinRequest { node: None, machine, secret: Secret("sixteen letters!".into()), invitation: None, key: None, admin_token: None }
     }
 
     #[tokio::test]

@@ -13,9 +13,11 @@ mod draw;
 mod failure;
 mod import;
 mod inspect;
+mod invitation;
 mod join;
 mod load;
 mod node_client;
+mod peer_secret;
 mod serve;
 mod sim;
 mod watch;
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let outcome = match args.command {
         Command::Serve(serve) => serve::run(&serve),
+        Command::Join(serve) => serve::join(&serve),
         Command::Import(import) => import::run(&import),
         Command::Book(book) => book::run(&book),
         Command::Watch(watch) => watch::run(&watch),

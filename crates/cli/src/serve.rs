@@ -1,6 +1,7 @@
 //! `boxoffice serve`: a node and its ports, until it is stopped or fails.
 
 mod membership;
+mod reachable;
 mod settings;
 mod signals;
 mod stuck;
@@ -17,7 +18,7 @@ use rustix::fs::Mode;
 use tokio::{runtime, sync::oneshot};
 
 use self::{
-    membership::{become_member, world},
+    membership::{become_member, secrets, world},
     settings::settings,
     signals::{Signals, Stop},
     stuck::StuckWatch,
@@ -28,22 +29,37 @@ use crate::{
     config::{Config, DEFAULT},
     descriptors::{self, Demand, Shares},
     failure::{Failure, Outcome},
+    invitation::Invitation,
+    peer_secret::{self, PeerSecret},
 };
 
 /// How long a stopping node waits for answers under way.
 const STOP_TIMEOUT_MS: u64 = 5_000;
 
+/// Makes this machine a member of the cluster whose invitation is on the standard input, and runs its node.
+pub fn join(args: &Serve) -> Outcome {
+    let invitation = Invitation::read_from(&mut std::io::stdin().lock())?;
+    run_invited(args, Some(invitation))
+}
+
 /// Runs a node.
 pub fn run(args: &Serve) -> Outcome {
+    run_invited(args, None)
+}
+
+fn run_invited(args: &Serve, invited: Option<Invitation>) -> Outcome {
     if args.print_config {
         // The reader may have closed the pipe.
         let _ = std::io::stdout().write_all(DEFAULT.as_bytes());
         return Ok(());
     }
-    let config = settings(args)?;
+    let mut config = settings(args)?;
     start_logging(&args.log, args.log_json)?;
     // Files that libraries write into the data directory are private as well.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    if let Some(invited) = &invited {
+        accept(&mut config, invited)?;
+    }
     let (config, shares) = with_descriptors(config)?;
     stop_on_panic();
     let selling = runtime_of("selling", selling_threads(config.selling_threads), 0)?;
@@ -52,11 +68,34 @@ pub fn run(args: &Serve) -> Outcome {
     let watched = [("actors and buyers", selling.handle()), ("feeds and watchers", watching.handle())];
     let stuck_watch = config.stuck.map(|limit| StuckWatch::start(&watched, limit)).transpose();
     let stuck_watch = stuck_watch.map_err(|error| no_threads("looking at the others", &error))?;
-    let outcome = selling.block_on(serve(config, shares, runtimes, args.until_input_ends));
+    let outcome = selling.block_on(serve(config, invited, shares, runtimes, args.until_input_ends));
     drop(stuck_watch);
     watching.shutdown_background();
     selling.shutdown_background();
     outcome
+}
+
+/// Writes the secret of an invitation into the node's file, and joins where the invitation says.
+fn accept(config: &mut Config, invited: &Invitation) -> Outcome {
+    let Some(peers) = &mut config.peers else {
+        return Err(Failure::Usage(
+            "a node that joins others has a port for them: set peers.listen (--peers-listen), and the other settings that \
+             `boxoffice serve` takes"
+                .into(),
+        ));
+    };
+    let path = match &peers.secret {
+        PeerSecret::File { path, .. } => path.clone(),
+        PeerSecret::Set(_) => {
+            return Err(Failure::Usage(
+                "the invitation has the secret of the nodes: leave out peers.secret (BOXOFFICE_PEERS_SECRET)".into(),
+            ));
+        }
+    };
+    peer_secret::write_invited(&path, &invited.secret)?;
+    eprintln!("boxoffice: {} has the secret of the cluster's nodes", path.display());
+    peers.join.clone_from(&invited.addresses);
+    Ok(())
 }
 
 /// Raises the limit of file descriptors, and fits the configured limits into it.
@@ -166,12 +205,19 @@ fn stop_on_panic() {
 }
 
 /// Runs a node and its ports until the node is stopped or fails.
-async fn serve(mut config: Config, shares: Shares, runtimes: Runtimes, until_input_ends: bool) -> Outcome {
+async fn serve(
+    mut config: Config,
+    invited: Option<Invitation>,
+    shares: Shares,
+    runtimes: Runtimes,
+    until_input_ends: bool,
+) -> Outcome {
     let mut signals = Signals::listen(until_input_ends)?;
     let certificate = config.tls.take().map(Certificate::load).transpose();
     let certificate = certificate.map_err(|error| Failure::Usage(error.to_string()))?.map(Arc::new);
-    let (world, links) = world(&config, &shares, &runtimes)?;
-    become_member(&mut config, &world).await?;
+    let secrets = secrets(&config).await?;
+    let (world, links) = world(&config, secrets.clone(), &shares, &runtimes)?;
+    become_member(&mut config, secrets, invited.as_ref(), &world).await?;
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
     let operators = config.operators.address(config.edge.listen).map_err(Failure::Usage)?;

@@ -3,8 +3,8 @@
 use boxoffice_wire::{
     Op,
     access::KeyList,
-    body::{AdminJoin, AdminLeave, AdminNode, Empty, Get, KeyCreate},
-    cluster::ClusterStatus,
+    body::{AdminInvite, AdminJoin, AdminLeave, AdminNode, Empty, Get, KeyCreate},
+    cluster::{ClusterStatus, InvitationStatus},
 };
 
 use crate::{
@@ -21,6 +21,11 @@ impl Client {
     /// `admin.join`: adds a machine to the cluster. `node` in the answer is its member number.
     pub async fn admin_join(&self, machine: &AdminJoin) -> Result<Reply<ClusterStatus>, Error> {
         self.change(Op::AdminJoin, machine).await
+    }
+
+    /// `admin.invite`: registers an invitation of one machine. Its maker keeps the invitation, the cluster its hash.
+    pub async fn admin_invite(&self, invitation: &AdminInvite) -> Result<Reply<InvitationStatus>, Error> {
+        self.change(Op::AdminInvite, invitation).await
     }
 
     /// `admin.drain`: moves everything away from a member. With `force` even if that leaves each shard with a single

@@ -102,11 +102,11 @@ pub use boxoffice_wire::{
     Encoding, Fail, FailKind,
     access::{KeyList, KeyStatus},
     body::{
-        AdminJoin, Figure, KeyCreate, Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch,
+        AdminInvite, AdminJoin, Figure, KeyCreate, Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch,
         VenueSearch,
     },
     city::{CityPage, CitySession},
-    cluster::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus},
+    cluster::{ClusterStatus, CopiesStatus, InvitationStatus, MemberStatus, PlaceStatus},
     customer::token as customer_token,
     hello::{Durability, Hello, Limits as ServerLimits},
     reply::{

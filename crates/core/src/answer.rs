@@ -1,6 +1,7 @@
 //! Answers to commands.
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -103,6 +104,8 @@ pub enum Answer {
     CustomerAudit(Box<CustomerAudit>),
     /// Of `admin.nodes` and `admin.join`.
     Cluster(Box<ClusterView>),
+    /// Of `admin.invite`.
+    Invitation(Box<InvitationView>),
     /// Of `admin.keys`, by name.
     Keys(Vec<(Id, AccessKey)>),
 }
@@ -119,6 +122,30 @@ pub struct ClusterView {
     pub members: BTreeMap<u64, Member>,
     /// Where each shard should be, by shard. Shard 0 is the directory.
     pub places: Vec<Place>,
+}
+
+/// An invitation as the operator gets it who has made it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvitationView {
+    /// No machine uses it from then on.
+    pub ends_at: Timestamp,
+    /// Where clients reach the members that serve.
+    pub clients: Vec<SmolStr>,
+    /// The cluster's id. The node that answers the operator writes it.
+    pub cluster: Option<SmolStr>,
+    /// The secret of the nodes. The node that answers the operator writes it, and no log, snapshot or other node has it from here.
+    pub secret: Option<SmolStr>,
+}
+
+impl fmt::Debug for InvitationView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let InvitationView { ends_at, clients, cluster, secret: _ } = self;
+        f.debug_struct("InvitationView")
+            .field("ends_at", ends_at)
+            .field("clients", clients)
+            .field("cluster", cluster)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A title as clients see it.

@@ -1,8 +1,10 @@
 //! Members of the cluster, and where each shard's replicas are and should be.
 
+mod invitation;
 mod member;
 mod place;
 
+pub use invitation::{INVITATIONS_MAX, Invitation};
 pub use member::{Member, MemberState};
 pub(crate) use place::GENERATIONS;
 pub use place::{Copies, Place, Replica};

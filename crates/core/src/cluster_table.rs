@@ -11,9 +11,10 @@ use alloc::{collections::BTreeMap, vec, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    answer::ClusterView,
+    answer::{ClusterView, InvitationView},
     changes::Changes,
-    cluster::{Copies, Member, Place, Replica},
+    cluster::{Copies, Invitation, Member, MemberState, Place, Replica},
+    command::INVITATION_HASH_BYTES,
     event::ClusterEvent,
     id::Request,
     refusal::Refusal,
@@ -37,6 +38,8 @@ pub struct ClusterTable {
     replicas: u8,
     /// Changes of operators and joiners, each with its member.
     changes: Changes<u64>,
+    /// By hash.
+    invitations: BTreeMap<[u8; INVITATION_HASH_BYTES], Invitation>,
 }
 
 impl ClusterTable {
@@ -57,6 +60,7 @@ impl ClusterTable {
             next_generation: FIRST_GENERATION + 1,
             replicas: *replicas,
             changes: Changes::default(),
+            invitations: BTreeMap::new(),
         }
     }
 
@@ -96,6 +100,14 @@ impl ClusterTable {
         }
     }
 
+    /// An invitation, with the addresses where the machine may ask. `None` if it is not known.
+    pub(crate) fn invitation(&self, hash: &[u8; INVITATION_HASH_BYTES]) -> Option<InvitationView> {
+        let invitation = self.invitations.get(hash)?;
+        let serving = self.members.values().filter(|member| member.state == MemberState::Serving);
+        let clients = serving.map(|member| member.client.clone()).collect();
+        Some(InvitationView { ends_at: invitation.ends_at, clients, cluster: None, secret: None })
+    }
+
     /// The version and the member of a change that was granted before. Refused if its request id was used for something else.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<(u64, u64), Refusal>> {
         let known = self.changes.answered(request)?;
@@ -110,11 +122,21 @@ impl ClusterTable {
         self.version += 1;
         match event {
             ClusterEvent::Founded { node, .. } => panic!("node {node} founds a cluster that is there"),
-            ClusterEvent::MemberPut { node, member, request } => {
+            ClusterEvent::MemberPut { node, member, request, invitation } => {
+                if let Some(hash) = invitation {
+                    let used = self.invitations.get_mut(hash).expect("only a known invitation admits a machine");
+                    used.used_by = member.disk;
+                }
                 self.members.insert(*node, (**member).clone());
                 if let Some(request) = request {
                     self.changes.remember(*request, self.version, *node);
                 }
+            }
+            ClusterEvent::Invited { at, hash, invitation, request } => {
+                self.invitations.retain(|_, known| known.ends_at > *at);
+                self.invitations.insert(*hash, (**invitation).clone());
+                // No member's number is 0.
+                self.changes.remember(*request, self.version, 0);
             }
             ClusterEvent::Placed { places, next_generation } => {
                 assert!(*next_generation >= self.next_generation, "a generation would be given twice");

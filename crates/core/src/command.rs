@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     cart::{CartCommand, Expect, Payment, Shipping, owns},
-    cluster::{ClusterCommand, Machine, Move, PROOF_BYTES},
+    cluster::{
+        Admission, ClusterCommand, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move, PROOF_BYTES,
+    },
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},

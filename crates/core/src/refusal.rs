@@ -282,6 +282,16 @@ pub enum Refusal {
          let another node join and serve first, or force it"
     )]
     TooFewLeft { node: u64, serving: u64 },
+    /// 812: A machine that wants to join shows no invitation, or one that is not known, has ended or was used by another
+    /// machine.
+    ///
+    /// Make an invitation with `boxoffice admin invite` at a member, and paste it into `boxoffice join` on the machine. A
+    /// member that was replaced needs one again.
+    #[error(
+        "the machine that asks shows no invitation that is valid for it; make one with `boxoffice admin invite` at a member, and \
+         paste it into `boxoffice join` on the machine"
+    )]
+    NotInvited,
     /// 906: The decision failed, and nothing came of this ask. Clients hear it as a failure and not as a refusal, because they must
     /// not take it as final.
     #[error("a fault of the server, which its log tells")]
@@ -419,6 +429,7 @@ impl Refusal {
             Refusal::TooManyNodes { .. } => (809, "too_many_nodes"),
             Refusal::WrongSecret => (810, "wrong_secret"),
             Refusal::TooFewLeft { .. } => (811, "too_few_left"),
+            Refusal::NotInvited => (812, "not_invited"),
             Refusal::Internal => (906, "internal"),
         }
     }

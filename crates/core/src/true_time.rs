@@ -5,7 +5,7 @@
 
 use crate::{
     answer::{Answer, CartView, HoldView},
-    event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
+    event::{CartEvent, ClusterEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
     time::Timestamp,
 };
 
@@ -23,6 +23,7 @@ impl Answer {
             Answer::ProductAudit(audit) => holds(&mut audit.holds, distance_ms),
             Answer::ResourceAudit(audit) => holds(&mut audit.holds, distance_ms),
             Answer::CustomerAudit(audit) => holds(&mut audit.holds, distance_ms),
+            Answer::Invitation(invitation) => shift(&mut invitation.ends_at, distance_ms),
             // Dates of orders, refunds and sales are true time when they are written.
             _ => {}
         }
@@ -57,6 +58,10 @@ impl Event {
                 | CartEvent::Expired { at, .. }
                 | CartEvent::CheckoutAbandoned { at, .. },
             ) => at,
+            Event::Cluster(ClusterEvent::Invited { at, invitation, .. }) => {
+                shift(at, distance_ms);
+                &mut invitation.ends_at
+            }
             _ => return,
         };
         shift(deadline, distance_ms);

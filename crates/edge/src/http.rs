@@ -46,7 +46,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let permit =
         request.extensions().get::<Arc<ConnectionPermit>>().expect("every request carries its connection's permit");
-    if permit.port == Port::Operators && shared.is_operators_port_open() {
+    if permit.port == Port::Operators && shared.has_no_operators() {
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         if !host.is_some_and(origins::is_loopback) {
             shared.denials.note(Denial::Origin, None, &format!("host {host:?} at the operators' port"));

@@ -9,6 +9,7 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
+use boxoffice_env::secret::Secret;
 use boxoffice_feeds::Feeds;
 use boxoffice_node::{access::KeyRing, api::ReplyTo, node::NodeHandle};
 use boxoffice_wire::{
@@ -123,7 +124,11 @@ impl Backend for NodeHandle {
     }
 
     fn is_peer_token(&self, token: &str) -> bool {
-        self.config().peer_secret.as_ref().is_some_and(|secret| joining::is_token(secret.as_ref(), token))
+        self.config().peer_secrets.iter().any(|secret| joining::is_token(secret.as_ref(), token))
+    }
+
+    fn peer_secret(&self) -> Option<&Secret> {
+        self.config().peer_secrets.first()
     }
 
     fn ready(&self) -> Result<(), String> {

@@ -131,8 +131,9 @@ impl Shared {
         (!wait.is_zero()).then_some(wait)
     }
 
-    /// Whether the operators' port needs no credentials. That is so while there are none.
-    pub(crate) fn is_operators_port_open(&self) -> bool {
+    /// Whether there are no credentials of operators yet. As long as that is so, the operators' port needs none, and machines
+    /// that know the secret of the nodes need no invitation.
+    pub(crate) fn has_no_operators(&self) -> bool {
         self.config.admin_token.is_none() && !self.key_ring.has_admin()
     }
 

@@ -19,8 +19,9 @@ pub struct NodeConfig {
     pub client_address: String,
     /// Nodes that are reached from here at another address than the cluster's table says, as behind a gateway.
     pub peer_routes: BTreeMap<u64, String>,
-    /// The secret that nodes show each other. A node must know it to join. `None` asks for no secret.
-    pub peer_secret: Option<Secret>,
+    /// The secrets that nodes prove to each other, the current one first. A machine must know one of them to join. Without
+    /// any, none is asked for.
+    pub peer_secrets: Vec<Secret>,
     /// How many copies each shard is to have, in a cluster that this node founds.
     pub replicas: u8,
     /// When and what the node sheds.
@@ -42,7 +43,7 @@ impl Default for NodeConfig {
             peer_address: String::new(),
             client_address: String::new(),
             peer_routes: BTreeMap::new(),
-            peer_secret: None,
+            peer_secrets: Vec::new(),
             replicas: 3,
             overload: OverloadSettings::default(),
             actor_idle_ms: 5_000,

@@ -291,6 +291,24 @@ pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, IdentityErr
     parse(dir, &text).map(Some)
 }
 
+/// Whether the node of this data directory has other nodes, or had some. Then only their secret is of use to it.
+///
+/// # Errors
+/// As [`read`].
+pub fn has_met_others(disk: &dyn Disk, dir: &Path) -> Result<bool, IdentityError> {
+    let Some(identity) = read(disk, dir)? else { return Ok(false) };
+    if !identity.peers.is_empty() {
+        return Ok(true);
+    }
+    // The founder of a cluster remembers what others have told of their disks.
+    let path = dir.join(peer_positions::FILE);
+    match disk.open(&path, OpenMode::Read) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(failed("open", &path)(error)),
+    }
+}
+
 /// The fields of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

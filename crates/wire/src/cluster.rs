@@ -1,7 +1,7 @@
 //! The cluster as operators and joining machines see it: members, and the target place of each shard.
 
 use boxoffice_core::{
-    answer::ClusterView,
+    answer::{ClusterView, InvitationView},
     cluster::{self, ADDRESS_BYTES_MAX, Copies, Member, NODE_MAX, Place, REPLICAS_MAX},
     id::Entity,
     time::Timestamp,
@@ -32,6 +32,18 @@ shapes! {
         pub members: Vec<MemberStatus>,
         /// All shards, by number. 0 is the directory's.
         pub places: Vec<PlaceStatus>,
+    }
+
+    #[derive(Eq)]
+    pub struct InvitationStatus as Invitation {
+        /// No machine uses it from then on.
+        pub ends_at: Timestamp,
+        /// The cluster's id.
+        pub cluster: SmolStr,
+        /// Where clients reach the members that serve.
+        pub clients: Vec<SmolStr> = Each(Address),
+        /// The secret of the cluster's nodes.
+        pub secret: SmolStr,
     }
 
     #[derive(Eq)]
@@ -120,6 +132,17 @@ impl From<&ClusterView> for ClusterStatus {
             replicas: view.replicas,
             members: view.members.iter().map(|(node, member)| MemberStatus::of(*node, member)).collect(),
             places: (0..).zip(&view.places).map(|(shard, place)| PlaceStatus::of(shard, place)).collect(),
+        }
+    }
+}
+
+impl From<&InvitationView> for InvitationStatus {
+    fn from(view: &InvitationView) -> InvitationStatus {
+        InvitationStatus {
+            ends_at: view.ends_at,
+            cluster: view.cluster.clone().unwrap_or_default(),
+            clients: view.clients.clone(),
+            secret: view.secret.clone().unwrap_or_default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     Encoding, Fail, Rejection,
     access::KeyList,
     call::Shape,
-    cluster::ClusterStatus,
+    cluster::{ClusterStatus, InvitationStatus},
     convert,
     feed::{DeltaBody, Ended, Notice, SnapshotBody},
     hello::Hello,
@@ -274,6 +274,7 @@ impl Serialize for AnswerBody<'_> {
             Answer::ResourceAudit(audit) => ToWire(&**audit).serialize(serializer),
             Answer::CustomerAudit(audit) => ToWire(&**audit).serialize(serializer),
             Answer::Cluster(view) => ClusterStatus::from(&**view).serialize(serializer),
+            Answer::Invitation(view) => InvitationStatus::from(&**view).serialize(serializer),
             Answer::Keys(keys) => KeyList::from(&**keys).serialize(serializer),
         }
     }

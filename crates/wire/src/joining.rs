@@ -3,24 +3,46 @@
 //! The client port asks for the proof besides the operators' token. A machine with another secret would become a member
 //! that no node talks to.
 
-use boxoffice_core::command::{Machine, PROOF_BYTES};
+use boxoffice_core::command::{INVITATION_HASH_BYTES, Machine, PROOF_BYTES};
 use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::mac;
 pub use crate::mac::{read, written};
 
-/// The secret of nodes on loopback that have no secret of their own. It is public.
-pub const ON_LOOPBACK: &str = "nobody but this machine";
-
 /// The beginning of such a token.
 const TOKEN_PREFIX: &str = "boj.";
+
+/// Random bytes of an invitation.
+pub const INVITATION_BYTES: usize = 32;
+
+/// The hash of an invitation, which the cluster keeps.
+pub fn invitation_hash(invitation: &[u8; INVITATION_BYTES]) -> [u8; INVITATION_HASH_BYTES] {
+    Sha256::digest(invitation).into()
+}
 
 /// The proof of a machine that wants to be member `node` of `cluster`: HMAC-SHA256 under the secret, over everything in its
 /// request. A repeat of it can only repeat the request.
 pub fn proof(secret: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> [u8; PROOF_BYTES] {
     mac_of(secret, cluster, node, machine).finalize().into_bytes().into()
+}
+
+/// The proof that such a machine knows the admin token of the node that it asks, made in the same way. So the token is shown
+/// to nobody who answers at a wrong address.
+pub fn admin_proof(admin_token: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> [u8; PROOF_BYTES] {
+    admin_mac(admin_token, cluster, node, machine).finalize().into_bytes().into()
+}
+
+/// Whether this was made with the admin token. Compares in constant time.
+pub fn is_admin_proof(
+    admin_token: &[u8],
+    cluster: &str,
+    node: Option<u64>,
+    machine: &Machine,
+    shown: &[u8; PROOF_BYTES],
+) -> bool {
+    admin_mac(admin_token, cluster, node, machine).verify_slice(shown).is_ok()
 }
 
 /// Whether this was made with the secret. Compares in constant time.
@@ -44,9 +66,17 @@ fn token_mac(secret: &[u8]) -> Hmac<Sha256> {
 }
 
 fn mac_of(secret: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> Hmac<Sha256> {
+    over(secret, b"boxoffice join: ", cluster, node, machine)
+}
+
+fn admin_mac(admin_token: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> Hmac<Sha256> {
+    over(admin_token, b"boxoffice join, vouched: ", cluster, node, machine)
+}
+
+fn over(secret: &[u8], what: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> Hmac<Sha256> {
     let Machine { disk, peer, client, program } = machine;
     let (node, disk) = (node.unwrap_or_default().to_be_bytes(), disk.to_be_bytes());
-    let mut mac = mac::of(secret, &[b"boxoffice join: ", &node, &disk]);
+    let mut mac = mac::of(secret, &[what, &node, &disk]);
     for text in [cluster, peer, client, program] {
         mac.update(&(text.len() as u64).to_be_bytes());
         mac.update(text.as_bytes());
@@ -67,6 +97,10 @@ mod tests {
         assert!(!is_proof(b"one secret", "c2", Some(2), &machine, &shown));
         assert!(!is_proof(b"one secret", "c1", None, &machine, &shown));
         assert!(!is_proof(b"one secret", "c1", Some(2), &Machine { disk: 8, ..machine.clone() }, &shown));
+        let vouched = admin_proof(b"one secret", "c1", Some(2), &machine);
+        assert!(is_admin_proof(b"one secret", "c1", Some(2), &machine, &vouched));
+        assert!(!is_admin_proof(b"one secret", "c1", Some(2), &machine, &shown), "another kind of proof");
+        assert!(!is_admin_proof(b"another", "c1", Some(2), &machine, &vouched));
         let moved = Machine { peer: "a".into(), client: ":1a:2".into(), ..machine.clone() };
         assert!(!is_proof(b"one secret", "c1", Some(2), &moved, &shown));
         assert!(!is_proof(b"one secret", "c1", Some(2), &machine, &shown[..31]));

@@ -161,6 +161,8 @@ ops! {
     AdminNodes "admin.nodes" reads [Report],
     /// Become a member of the cluster.
     AdminJoin "admin.join" changes [Admin],
+    /// Invite a machine to become a member.
+    AdminInvite "admin.invite" changes [Admin],
     /// Move everything away from a member.
     AdminDrain "admin.drain" changes [Admin],
     /// Let a member that is drained keep what it has.

@@ -218,6 +218,7 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
         | Refusal::NotFound(_)
         | Refusal::AlreadyExistsDifferently(_)
         | Refusal::AlreadyFounded
-        | Refusal::WrongSecret => Ok(()),
+        | Refusal::WrongSecret
+        | Refusal::NotInvited => Ok(()),
     }
 }

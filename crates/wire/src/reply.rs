@@ -24,7 +24,7 @@ use crate::{
     Encoding, Fail, Op,
     access::KeyList,
     city::CityPage,
-    cluster::{ClusterStatus, ShardMap},
+    cluster::{ClusterStatus, InvitationStatus, ShardMap},
     decode,
     feed::{Ended, Notice, Snapshot, SnapshotBody},
     from_body::bodies,
@@ -417,7 +417,7 @@ shapes! {
 
 bodies! {
     Available, BookingPage, CartAudit, CartView, CityPage, ClusterStatus, CountsWatching, CustomerAudit, FreeSlots,
-    HallView, Held, HistoryPage, KeyList, MapView, No, NodeAudit, NodeStatus, OrderView, ProductAudit, ProductView,
+    HallView, Held, HistoryPage, InvitationStatus, KeyList, MapView, No, NodeAudit, NodeStatus, OrderView, ProductAudit, ProductView,
     PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionPage, SessionView, ShardMap,
     ThreeStates, TitlePage, TitleView, Vec<At>, VenueView, VenuesPage, Watching,
 }

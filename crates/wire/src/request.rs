@@ -293,6 +293,7 @@ fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
             Command::Cluster(ClusterCommand::Get)
         }
         Op::AdminJoin => convert::admin::join(body.read()?)?,
+        Op::AdminInvite => convert::admin::invite(body.read()?)?,
         Op::AdminDrain => {
             let body::AdminLeave { node, force } = body.read()?;
             Command::Cluster(ClusterCommand::Drain { node, force })

@@ -3,6 +3,7 @@
 mod audit;
 mod cluster;
 mod customer;
+pub mod invite;
 pub mod keys;
 mod nodes;
 mod status;
@@ -32,6 +33,7 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::Status { json } => show_status(&args.node_args, *json),
         AdminCommand::Audit { entity, json } => show_audit(&args.node_args, entity.as_deref(), *json),
         AdminCommand::Nodes { json } => nodes::show(&args.node_args, *json),
+        AdminCommand::Invite { for_ms } => invite::run(&args.node_args, *for_ms),
         AdminCommand::Drain { node, cancel: false, force } => nodes::drain(&args.node_args, *node, *force),
         AdminCommand::Drain { node, cancel: true, force: _ } => nodes::keep(&args.node_args, *node),
         AdminCommand::Remove { node, force } => nodes::remove(&args.node_args, *node, *force),

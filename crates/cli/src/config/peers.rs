@@ -1,12 +1,13 @@
 //! The section `[peers]`.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
+use std::{collections::BTreeMap, net::{IpAddr, SocketAddr}, path::{Path, PathBuf}};
 
 use boxoffice_core::cluster::ADDRESS_BYTES_MAX;
 use boxoffice_env::secret::Secret;
-use boxoffice_links::{CLUSTER_SECRET_BYTES_MIN, PeerTls};
+use boxoffice_links::PeerTls;
 
-use super::{ConfigError, Settings, is_fit_for_a_header, secrets::read_trimmed};
+use super::{ConfigError, Settings};
+use crate::peer_secret::{self, PeerSecret};
 
 /// The links to the other nodes of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +16,7 @@ pub struct PeersConfig {
     pub listen: SocketAddr,
     /// Host and port that other nodes are told.
     pub advertise: String,
-    /// The secret of the cluster's nodes. `None` only if no other machine can connect.
-    pub secret: Option<Secret>,
+    pub secret: PeerSecret,
     /// Certificates, if the links are encrypted.
     pub tls: Option<PeerTls>,
     /// Client addresses of members of the cluster to join, for a node that is not a member yet.
@@ -25,13 +25,20 @@ pub struct PeersConfig {
     pub routes: BTreeMap<u64, String>,
 }
 
+/// How the secret is set.
+#[derive(Clone, Debug)]
+enum SecretSetting {
+    Text(Secret),
+    File(PathBuf),
+}
+
 /// The keys of `[peers]`, set by files and then by the command line. A flag overrides one key and no other.
 #[derive(Clone, Debug)]
 pub struct PeerSettings {
     listen: Option<SocketAddr>,
     advertise: String,
-    /// The secret, or why it cannot be read. The error counts only if no flag sets the secret.
-    secret: Result<Option<Secret>, String>,
+    /// The text of the secret, or the file that has it.
+    secret: Option<SecretSetting>,
     tls: Option<PeerTls>,
     /// Allows links to other machines in plain text.
     plain: bool,
@@ -65,7 +72,13 @@ impl PeerSettings {
 
     /// Sets the secret.
     pub fn secret(&mut self, secret: &str) {
-        self.secret = Ok(Some(Secret(secret.to_owned())));
+        self.secret = Some(SecretSetting::Text(Secret(secret.to_owned())));
+        self.places.remove(SECRET);
+    }
+
+    /// Sets the file that has the secret.
+    pub fn secret_file(&mut self, path: &Path) {
+        self.secret = Some(SecretSetting::File(path.to_owned()));
         self.places.remove(SECRET);
     }
 
@@ -80,12 +93,12 @@ impl PeerSettings {
         self.listen.is_some()
     }
 
-    /// Validates the settings. `None` if the node is alone.
+    /// Validates the settings of a node with this data directory. `None` if the node is alone.
     ///
     /// # Errors
     /// Strangers could join, or other nodes could not reach this one. The message has the key, and its file and line if a
     /// file sets it.
-    pub fn validated(self) -> Result<Option<PeersConfig>, String> {
+    pub fn validated(self, data_dir: &Path) -> Result<Option<PeersConfig>, String> {
         let at = |key: &str, what: String| {
             let place = self.places.get(key).map_or("", String::as_str);
             Err(format!("{place}{what}"))
@@ -96,22 +109,14 @@ impl PeerSettings {
                 _ => at(JOIN, "peers.join: a node that joins others has a peers.listen".into()),
             };
         };
-        let secret = self.secret.clone()?;
-        match &secret {
-            None if !listen.ip().is_loopback() => {
-                let what = format!(
-                    "peers.secret: other machines can connect to peers.listen ({listen}); set peers.secret, \
-                     peers.secret_file or BOXOFFICE_PEERS_SECRET to the same {CLUSTER_SECRET_BYTES_MIN} or more characters on \
-                     every node"
-                );
-                return at(LISTEN, what);
-            }
-            Some(Secret(secret)) if secret.len() < CLUSTER_SECRET_BYTES_MIN || !is_fit_for_a_header(secret) => {
-                let what = format!("peers.secret: at least {CLUSTER_SECRET_BYTES_MIN} visible ASCII characters");
-                return at(SECRET, what);
-            }
-            None | Some(_) => {}
-        }
+        let secret = match &self.secret {
+            None => PeerSecret::File { path: data_dir.join(peer_secret::FILE), is_named: false },
+            Some(SecretSetting::File(path)) => PeerSecret::File { path: path.clone(), is_named: true },
+            Some(SecretSetting::Text(Secret(text))) => match peer_secret::parse(text) {
+                Ok(secrets) => PeerSecret::Set(secrets),
+                Err(why) => return at(SECRET, format!("peers.secret: {why}")),
+            },
+        };
         if !listen.ip().is_loopback() && self.tls.is_none() && !self.plain {
             let what = format!(
                 "peers.tls_certificate: other machines can connect to peers.listen ({listen}), and what goes between nodes \
@@ -138,6 +143,7 @@ impl PeerSettings {
 const LISTEN: &str = "peers.listen";
 const ADVERTISE: &str = "peers.advertise";
 const SECRET: &str = "peers.secret";
+const SECRET_FILE: &str = "peers.secret_file";
 const JOIN: &str = "peers.join";
 
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -174,20 +180,25 @@ impl Settings<'_> {
         for key in [LISTEN, ADVERTISE, SECRET, JOIN] {
             places.extend(self.place(key).map(|place| (key, place)));
         }
-        if let Some(place) = self.place("peers.secret_file") {
+        if let Some(place) = self.place(SECRET_FILE) {
             places.entry(SECRET).or_insert(place);
         }
         let tls = self.files_set_together(
             ["peers.tls_certificate", "peers.tls_key", "peers.tls_authority"],
             "peers.tls_certificate, peers.tls_key and peers.tls_authority are set together",
         )?;
-        // Values of the wrong type count even if a flag sets the secret.
-        let _: (String, PathBuf) = (self.get(SECRET)?, self.get("peers.secret_file")?);
-        let secret = self.secret(SECRET, read_trimmed).map_err(|error| error.to_string());
+        let secret_file = self.find::<PathBuf>(SECRET_FILE)?;
+        let text = self.get::<String>(SECRET)?;
+        let secret = match (text.is_empty(), secret_file.value.as_os_str().is_empty()) {
+            (true, true) => None,
+            (false, true) => Some(SecretSetting::Text(Secret(text))),
+            (true, false) => Some(SecretSetting::File(secret_file.path())),
+            (false, false) => return Err(secret_file.wrong(format!("{SECRET} is set as well; one of them"))),
+        };
         Ok(PeerSettings {
             listen,
             advertise: self.get(ADVERTISE)?,
-            secret: secret.map(|secret| secret.map(|secret| Secret(secret.value))),
+            secret,
             tls: tls.map(|[certificate, key, authority]| PeerTls { certificate, key, authority }),
             plain: self.get("peers.plain")?,
             join: self.get(JOIN)?,

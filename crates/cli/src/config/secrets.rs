@@ -62,7 +62,7 @@ impl Settings<'_> {
             if !secret.value.is_empty() {
                 return Err(file.wrong(format!("{key} is set as well; one of them")));
             }
-            secret.value = read(&file.value).map_err(|why| file.wrong(why))?;
+            secret.value = read(&file.path()).map_err(|why| file.wrong(why))?;
         }
         Ok(Some(secret).filter(|secret| !secret.value.is_empty()))
     }
@@ -120,7 +120,7 @@ impl Settings<'_> {
         let keys = self.find::<Vec<Spanned<TokenKeySection>>>("listen.token_keys")?;
         let audience = self.get::<String>("listen.token_audience")?;
         let key = |key: &Spanned<TokenKeySection>| {
-            token_key(key.get_ref()).map_err(|why| keys.wrong_at(key.span().start, why))
+            token_key(key.get_ref(), |path| keys.beside(path)).map_err(|why| keys.wrong_at(key.span().start, why))
         };
         let tokens = keys.value.iter().map(key).collect::<Result<Vec<TokenKey>, ConfigError>>()?;
         Ok(TokenKeys::new(tokens, Some(audience).filter(|audience| !audience.is_empty())))
@@ -128,9 +128,12 @@ impl Settings<'_> {
 }
 
 /// The key of a section.
-fn token_key(section: &TokenKeySection) -> Result<TokenKey, String> {
+fn token_key(section: &TokenKeySection, beside: impl Fn(&Path) -> PathBuf) -> Result<TokenKey, String> {
     let id = section.id.as_deref().map(SmolStr::new);
-    let file = |path: &PathBuf| fs::read(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()));
+    let file = |path: &PathBuf| {
+        let path = beside(path);
+        fs::read(&path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))
+    };
     let bytes = match (&section.key, &section.key_file) {
         (Some(key), None) => key.as_bytes().to_vec(),
         (None, Some(path)) => file(path)?,

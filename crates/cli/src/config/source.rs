@@ -73,7 +73,7 @@ impl<'t> Settings<'t> {
         // The error names a key that is set, since a missing key has no place.
         match (set.next(), set.count() + 1 == N) {
             (None, _) => Ok(None),
-            (Some(_), true) => Ok(files.into_iter().map(|file| file.value).collect::<Vec<_>>().try_into().ok()),
+            (Some(_), true) => Ok(files.iter().map(Setting::path).collect::<Vec<_>>().try_into().ok()),
             (Some(file), false) => Err(file.source.wrong(file.at, what.to_owned())),
         }
     }
@@ -104,6 +104,20 @@ impl<T> Setting<'_, T> {
     /// An error about a part of this value, which is at this offset in the text of the file.
     pub(super) fn wrong_at(&self, at: usize, what: impl Display) -> ConfigError {
         self.source.wrong(at, format!("{}: {what}", self.key))
+    }
+}
+
+impl Setting<'_, PathBuf> {
+    /// The path of a file that the configuration names. A relative one begins at the folder of the configuration.
+    pub(super) fn path(&self) -> PathBuf {
+        self.source.beside(&self.value)
+    }
+}
+
+impl<T> Setting<'_, T> {
+    /// A relative path in a part of this value, as [`Setting::path`].
+    pub(super) fn beside(&self, path: &Path) -> PathBuf {
+        self.source.beside(path)
     }
 }
 
@@ -175,6 +189,10 @@ impl<'t> Source<'t> {
             _ => format!("unknown field `{name}`, expected {expected}"),
         };
         Err(self.wrong(key.span().start, what))
+    }
+
+    fn beside(&self, path: &Path) -> PathBuf {
+        self.path.parent().map_or_else(|| path.to_owned(), |folder| folder.join(path))
     }
 
     fn value(&self, key: &str) -> Option<&Spanned<DeValue<'t>>> {

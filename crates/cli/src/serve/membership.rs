@@ -11,25 +11,42 @@ use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::node::Runtimes;
 use boxoffice_payment::HttpGateway;
 use boxoffice_storage::identity::{self, IdentityError, Joining};
-use boxoffice_wire::joining;
 
 use crate::{
-    config::{Config, PeersConfig},
+    config::Config,
     descriptors::Shares,
     failure::{Failure, Outcome},
+    invitation::Invitation,
     join,
+    peer_secret::Standing,
 };
 
 /// How long a cluster is asked to let this node in.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The secret that the cluster's nodes share.
-fn secret_of(peers: &PeersConfig) -> Secret {
-    peers.secret.clone().unwrap_or_else(|| Secret(joining::ON_LOOPBACK.into()))
+/// The secrets that the cluster's nodes share, the current one first. Empty if the node is alone.
+///
+/// # Errors
+/// There is none, or the data directory cannot be read.
+pub(super) async fn secrets(config: &Config) -> Result<Vec<Secret>, Failure> {
+    let Some(peers) = &config.peers else { return Ok(Vec::new()) };
+    let (disk, dir) = (World::standalone().disk, &config.node.replication.data_dir);
+    let has_met_others = identity::has_met_others(&*disk, dir);
+    let standing = match (has_met_others.map_err(|error| Failure::Node(error.to_string()))?, peers.join.is_empty()) {
+        (_, false) => Standing::Joiner,
+        (true, true) => Standing::Member,
+        (false, true) => Standing::Founder,
+    };
+    peers.secret.of_node(standing).await
 }
 
 /// The node's world: the operating system, the configured payment gateway, and links to other nodes.
-pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<(World, Weak<TcpNet>), Failure> {
+pub(super) fn world(
+    config: &Config,
+    secrets: Vec<Secret>,
+    shares: &Shares,
+    runtimes: &Runtimes,
+) -> Result<(World, Weak<TcpNet>), Failure> {
     let mut world = World::standalone();
     let mut net_weak = Weak::new();
     if let Some(config) = &config.gateway {
@@ -37,12 +54,11 @@ pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Re
         world.gateway = Arc::new(gateway.map_err(|error| Failure::Usage(error.to_string()))?);
     }
     if let Some(peers) = &config.peers {
-        let secret = secret_of(peers);
         let links = PeerConfig {
             tls: peers.tls.clone(),
             handshakes_max: shares.strangers,
             descriptors_end: shares.links_end(),
-            ..PeerConfig::new(peers.listen, secret)
+            ..PeerConfig::new(peers.listen, secrets)
         };
         let net = TcpNet::new(links, runtimes.selling.clone(), Arc::clone(&world.clock), Arc::clone(&world.rng));
         let net = Arc::new(net.map_err(|error| Failure::Node(error.to_string()))?);
@@ -53,14 +69,22 @@ pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Re
 }
 
 /// Sets the node's identity in its cluster. The data directory has it, or the cluster that the node joins tells it.
-pub(super) async fn become_member(config: &mut Config, world: &World) -> Outcome {
+///
+/// # Errors
+/// The cluster does not let it in, or cannot be asked.
+pub(super) async fn become_member(
+    config: &mut Config,
+    secrets: Vec<Secret>,
+    invited: Option<&Invitation>,
+    world: &World,
+) -> Outcome {
     let Some(peers) = &config.peers else { return Ok(()) };
     config.node.peer_address.clone_from(&peers.advertise);
     let advertised = config.edge.web.advertise.clone();
     config.node.client_address = advertised.unwrap_or_else(|| peers.client_address(config.edge.listen));
     config.node.peer_routes.clone_from(&peers.routes);
-    let secret = secret_of(peers);
-    config.node.peer_secret = Some(secret.clone());
+    let Some(secret) = secrets.first().cloned() else { return Ok(()) };
+    config.node.peer_secrets = secrets;
     let failed = |error: IdentityError| Failure::Node(error.to_string());
     let known = identity::read(&*world.disk, &config.node.replication.data_dir).map_err(failed)?;
     if let Some(identity) = &known {
@@ -95,7 +119,14 @@ pub(super) async fn become_member(config: &mut Config, world: &World) -> Outcome
         client: config.node.client_address.as_str().into(),
         program: env!("CARGO_PKG_VERSION").into(),
     };
-    let request = join::JoinRequest { node: config.wanted_node, machine, secret };
+    let request = join::JoinRequest {
+        node: config.wanted_node,
+        machine,
+        secret,
+        invitation: invited.map(|invited| invited.invitation.clone()),
+        key: config.join_key.take(),
+        admin_token: config.edge.admin_token.clone(),
+    };
     let joined = join::join(&peers.join, &request, JOIN_TIMEOUT).await?;
     let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
     let own = joined.members.iter().find(|member| member.node == joined.node);

@@ -14,6 +14,8 @@ use crate::{
     node_client,
 };
 
+use super::reachable;
+
 impl FsyncWord {
     /// The mode of syncs that the word names.
     pub fn fsync(self) -> Fsync {
@@ -57,10 +59,9 @@ pub(super) fn settings(args: &Serve) -> Result<Config, Failure> {
     if let Some(secret) = node_client::token(args.customer_secret.as_ref(), args.customer_secret_file.as_deref())? {
         config.edge.customer_secret = Some(Secret(secret));
     }
-    if !config.edge.listen.ip().is_loopback() {
-        check_reachable(&config)?;
-    }
-    with_peers(args, with_web(args, config)?)
+    let config = with_peers(args, with_web(args, config)?)?;
+    reachable::check(&config)?;
+    Ok(config)
 }
 
 /// Applies the flags about browsers.
@@ -83,22 +84,6 @@ fn with_web(args: &Serve, mut config: Config) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// Checks that a node which other machines can reach can tell operators and customers from strangers.
-fn check_reachable(config: &Config) -> Result<(), Failure> {
-    let address = config.edge.listen;
-    let lacks = if config.edge.admin_token.is_none() {
-        "no admin token: set listen.admin_token_file or BOXOFFICE_ADMIN_TOKEN (16 or more characters)"
-    } else if config.edge.customer_secret.is_none() && config.edge.token_keys.is_empty() {
-        "neither a customer secret nor a token key, so every caller could name any customer: set \
-         listen.customer_secret_file, BOXOFFICE_CUSTOMER_SECRET or listen.token_keys"
-    } else {
-        return Ok(());
-    };
-    Err(Failure::Usage(format!(
-        "{address} can be reached from other machines, and there is {lacks}; or listen on 127.0.0.1"
-    )))
-}
-
 /// Applies the flags about other nodes, and validates the result.
 fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
     if let Some(node) = args.node {
@@ -118,16 +103,20 @@ fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
     if args.peers_plain {
         peers.plain();
     }
-    if let Some(secret) = node_client::token(args.peers_secret.as_ref(), args.peers_secret_file.as_deref())? {
-        peers.secret(&secret);
+    match (&args.peers_secret, &args.peers_secret_file) {
+        (Some(secret), _) => peers.secret(secret),
+        (None, Some(file)) => peers.secret_file(file),
+        (None, None) => {}
     }
     if !args.join.is_empty() {
         peers.join(&args.join);
     }
+    config.join_key = node_client::token(None, args.join_key_file.as_deref())?.map(Secret);
+    let peers = &mut config.peer_settings;
     // A node that is alone may have a secret in its environment.
     if !peers.listens() && (args.peers_advertise.is_some() || !args.join.is_empty()) {
         return Err(Failure::Usage("a node with --join or --peers-advertise has a --peers-listen as well".into()));
     }
-    config.peers = peers.clone().validated().map_err(Failure::Usage)?;
+    config.peers = peers.clone().validated(&config.node.replication.data_dir).map_err(Failure::Usage)?;
     Ok(config)
 }

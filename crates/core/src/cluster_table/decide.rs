@@ -6,8 +6,11 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{ClusterTable, FIRST_GENERATION};
 use crate::{
-    cluster::{ADDRESS_BYTES_MAX, Copies, GENERATIONS, Member, MemberState, NODE_MAX, Place, REPLICAS_MAX, Replica},
-    command::{Machine, Move},
+    cluster::{
+        ADDRESS_BYTES_MAX, Copies, GENERATIONS, INVITATIONS_MAX, Invitation, Member, MemberState, NODE_MAX, Place,
+        REPLICAS_MAX, Replica,
+    },
+    command::{Admission, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move},
     event::ClusterEvent,
     id::Request,
     planted,
@@ -45,15 +48,17 @@ pub(crate) fn found(
 }
 
 impl ClusterTable {
-    /// Makes a machine a member. Returns its id and the event to write.
+    /// Makes a machine a member. `at` is running time, `now` is true time. Returns its id and the event to write.
     pub(crate) fn join(
         &self,
-        at: Timestamp,
+        (at, now): (Timestamp, Timestamp),
         wanted: Option<u64>,
         machine: &Machine,
+        admission: &Admission,
         request: Request,
     ) -> Result<(u64, Option<ClusterEvent>), Refusal> {
         check_machine(machine)?;
+        let invitation = self.admitted(at, machine, admission)?;
         let known = self.members.iter().find(|(_, member)| member.disk == Some(machine.disk)).map(|(node, _)| *node);
         let node = match (wanted, known) {
             (Some(wanted), Some(known)) if wanted != known => {
@@ -64,14 +69,54 @@ impl ClusterTable {
         };
         check_node(node)?;
         let member = match self.members.get(&node) {
-            None => Member::new(machine, MemberState::Joining, FIRST_GENERATION, at),
+            None => Member::new(machine, MemberState::Joining, FIRST_GENERATION, now),
             Some(member) if member.state == MemberState::Gone => return Err(Refusal::NodeGone { node }),
             Some(member) if member.disk == Some(machine.disk) => return Ok((node, None)),
             // Its disk was lost, and this one replaces it.
             Some(member) if member.disk.is_none() => member.on(machine),
             Some(_) => return Err(Refusal::DiskDiffers { node }),
         };
-        Ok((node, put(node, member, Some(request))))
+        let member = Box::new(member);
+        Ok((node, Some(ClusterEvent::MemberPut { node, member, request: Some(request), invitation })))
+    }
+
+    /// Checks that a machine may join. Returns the hash of the invitation that it uses up, if it shows one.
+    fn admitted(
+        &self,
+        at: Timestamp,
+        machine: &Machine,
+        admission: &Admission,
+    ) -> Result<Option<[u8; INVITATION_HASH_BYTES]>, Refusal> {
+        match admission {
+            Admission::Vouched => Ok(None),
+            Admission::Invitation(hash) => {
+                let known = self.invitations.get(hash).filter(|known| known.admits(at, machine.disk));
+                known.map(|_| Some(*hash)).ok_or(Refusal::NotInvited)
+            }
+            Admission::Nothing | Admission::AdminProof(_) if planted::is("a proof without an invitation") => Ok(None),
+            Admission::Nothing | Admission::AdminProof(_) => Err(Refusal::NotInvited),
+        }
+    }
+
+    /// Invites a machine, until `for_ms` after the running time `at`.
+    pub(crate) fn invite(
+        &self,
+        at: Timestamp,
+        hash: [u8; INVITATION_HASH_BYTES],
+        for_ms: u64,
+        request: Request,
+    ) -> Result<ClusterEvent, Refusal> {
+        if !(1..=INVITATION_MS_MAX).contains(&for_ms) {
+            return Err(bad(format_smolstr!("an invitation is valid for 1 to {INVITATION_MS_MAX} ms")));
+        }
+        if self.invitations.contains_key(&hash) {
+            return Err(Refusal::AlreadyExistsDifferently("this invitation".into()));
+        }
+        if self.invitations.values().filter(|known| known.ends_at > at).count() >= INVITATIONS_MAX {
+            return Err(bad(format_smolstr!("there are {INVITATIONS_MAX} invitations; wait until one of them ends")));
+        }
+        let invitation = Box::new(Invitation { ends_at: at.after(for_ms), used_by: None });
+        Ok(ClusterEvent::Invited { at, hash, invitation, request })
     }
 
     /// A member has started.
@@ -262,7 +307,7 @@ fn serves(member: &Member) -> bool {
 }
 
 fn put(node: u64, member: Member, request: Option<Request>) -> Option<ClusterEvent> {
-    Some(ClusterEvent::MemberPut { node, member: Box::new(member), request })
+    Some(ClusterEvent::MemberPut { node, member: Box::new(member), request, invitation: None })
 }
 
 fn bad(words: impl Into<SmolStr>) -> Refusal {
@@ -326,9 +371,10 @@ mod tests {
         let mut cluster = ClusterTable::first(&founded);
         let gone = Member { disk: None, state: MemberState::Gone, ..member };
         cluster.members.extend((2..=NODE_MAX).map(|node| (node, gone.clone())));
-        assert_eq!(cluster.join(at, None, &machine(9), request), Err(Refusal::TooManyNodes { max: NODE_MAX }));
+        let join = |cluster: &ClusterTable| cluster.join((at, at), None, &machine(9), &Admission::Vouched, request);
+        assert_eq!(join(&cluster), Err(Refusal::TooManyNodes { max: NODE_MAX }));
         cluster.members.remove(&77);
-        let (node, _) = cluster.join(at, None, &machine(9), request).expect("one id is left");
+        let (node, _) = join(&cluster).expect("one id is left");
         assert_eq!(node, 77);
     }
 }

@@ -8,6 +8,12 @@ use smol_str::SmolStr;
 /// Bytes of the proof of a machine that wants to join.
 pub const PROOF_BYTES: usize = 32;
 
+/// Bytes of the hash of an invitation.
+pub const INVITATION_HASH_BYTES: usize = 32;
+
+/// The longest life of an invitation, in milliseconds: a week.
+pub const INVITATION_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
+
 /// Commands to the cluster. Only commands of clients have a request id. A repeated report of a node has no second effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClusterCommand {
@@ -27,6 +33,14 @@ pub enum ClusterCommand {
         machine: Box<Machine>,
         /// The proof that the machine knows the secret of the cluster. The node that is asked checks it.
         proof: Option<[u8; PROOF_BYTES]>,
+        admission: Admission,
+    },
+    /// `admin.invite`. An operator invites one machine to join.
+    Invite {
+        /// The SHA-256 hash of the invitation. The invitation itself never leaves its maker's and the machine's hands.
+        hash: [u8; INVITATION_HASH_BYTES],
+        /// How long it is valid, up to [`INVITATION_MS_MAX`].
+        for_ms: u64,
     },
     /// A member has started with these addresses and this program.
     Arrived { node: u64, machine: Box<Machine> },
@@ -62,6 +76,19 @@ pub enum ClusterCommand {
     Retire { node: u64 },
     /// `admin.nodes` lists members and places.
     Get,
+}
+
+/// Why a machine that knows the secret of the nodes may become a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Admission {
+    /// It shows nothing besides its proof.
+    Nothing,
+    /// It shows an invitation with this hash.
+    Invitation([u8; INVITATION_HASH_BYTES]),
+    /// It claims to know the admin token of the node that is asked, which replaces this by `Vouched` if it does.
+    AdminProof([u8; PROOF_BYTES]),
+    /// An operator asks for it, or there are no credentials of operators yet. The node that is asked decides this.
+    Vouched,
 }
 
 /// A machine that is, or wants to be, a member.

@@ -5,8 +5,10 @@ use alloc::{boxed::Box, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    cluster::{Member, Place},
+    cluster::{Invitation, Member, Place},
+    command::INVITATION_HASH_BYTES,
     id::Request,
+    time::Timestamp,
 };
 
 /// Events of the cluster.
@@ -27,6 +29,16 @@ pub enum ClusterEvent {
         member: Box<Member>,
         /// The request, if an operator or a joiner asked for it.
         request: Option<Request>,
+        /// The hash of the invitation that the machine has used up with it.
+        invitation: Option<[u8; INVITATION_HASH_BYTES]>,
+    },
+    /// An operator invited a machine. Invitations that have ended before `at` are forgotten.
+    Invited {
+        at: Timestamp,
+        /// The hash of the invitation.
+        hash: [u8; INVITATION_HASH_BYTES],
+        invitation: Box<Invitation>,
+        request: Request,
     },
     /// Shards got new targets.
     Placed {

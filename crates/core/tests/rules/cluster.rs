@@ -1,5 +1,6 @@
 //! The cluster's table, with members, places of shards, and refusals.
 
+pub(crate) mod invitations;
 mod moves;
 mod repeats;
 mod script;

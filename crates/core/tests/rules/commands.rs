@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     command::{
-        CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Expect, Machine, Move, Payment,
+        Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Expect, Machine, Move, Payment,
         ProductCommand, ResourceCommand, SessionCommand, Title, VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, Entity, Id, hash64},
@@ -32,6 +32,15 @@ fn machine() -> impl Strategy<Value = Box<Machine>> {
     })
 }
 
+fn admission() -> impl Strategy<Value = Admission> {
+    prop_oneof![
+        Just(Admission::Nothing),
+        any::<[u8; 32]>().prop_map(Admission::Invitation),
+        any::<[u8; 32]>().prop_map(Admission::AdminProof),
+        Just(Admission::Vouched),
+    ]
+}
+
 fn to_cluster() -> impl Strategy<Value = ClusterCommand> {
     let node = 1..65_536_u64;
     let nodes = prop::collection::vec(1..65_536_u64, 0..4);
@@ -40,8 +49,10 @@ fn to_cluster() -> impl Strategy<Value = ClusterCommand> {
     prop_oneof![
         (node.clone(), machine(), any::<u16>(), any::<u8>())
             .prop_map(|(node, machine, shards, replicas)| ClusterCommand::Found { node, machine, shards, replicas }),
-        (prop::option::of(node.clone()), machine(), any::<Option<[u8; 32]>>())
-            .prop_map(|(node, machine, proof)| ClusterCommand::Join { node, machine, proof }),
+        (prop::option::of(node.clone()), machine(), any::<Option<[u8; 32]>>(), admission()).prop_map(
+            |(node, machine, proof, admission)| ClusterCommand::Join { node, machine, proof, admission }
+        ),
+        (any::<[u8; 32]>(), any::<u64>()).prop_map(|(hash, for_ms)| ClusterCommand::Invite { hash, for_ms }),
         (node.clone(), machine()).prop_map(|(node, machine)| ClusterCommand::Arrived { node, machine }),
         (node.clone(), any::<bool>()).prop_map(|(node, force)| ClusterCommand::Drain { node, force }),
         node.clone().prop_map(|node| ClusterCommand::Undrain { node }),

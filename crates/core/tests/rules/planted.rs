@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use boxoffice_core::planted::plant;
 
 use crate::{
-    best, bounds, checkouts, deposed,
+    best, bounds, checkouts, cluster, deposed,
     ended_carts::{self, expiry_run},
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     mutations, operators, outcomes, past_slots,
@@ -21,7 +21,7 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 22] = [
+const BUGS: [Bug; 23] = [
     ("a sale dropped from the outbox", random_run),
     ("a release never told", random_run),
     ("resends before a read", random_run),
@@ -44,6 +44,7 @@ const BUGS: [Bug; 22] = [
     ("a hold id used again", guests),
     ("what is left of other seats believed", after_runs_with_deposed_leaders),
     ("a count that goes on for ever", ends),
+    ("a proof without an invitation", cluster::invitations::run),
 ];
 
 fn random_run(seed: u64) {

@@ -7,6 +7,7 @@ use boxoffice_core::{
     id::{Entity, Request},
     refusal::Refusal,
 };
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::{FirstCommand, joining};
 
 use crate::{
@@ -99,9 +100,10 @@ impl Shared {
     /// Whether a machine that wants to join proves that it knows the secret of the nodes. Without the secret, it would become a
     /// member that no node deals with.
     fn knows_secret(&self, command: &Command) -> bool {
-        let Command::Cluster(ClusterCommand::Join { node, machine, proof }) = command else { return true };
-        let Some(secret) = &self.config.peer_secret else { return true };
+        let Command::Cluster(ClusterCommand::Join { node, machine, proof, admission: _ }) = command else { return true };
         let shown = proof.as_ref().map_or(&[][..], |proof| &proof[..]);
-        joining::is_proof(secret.as_ref(), &self.cluster.to_string(), *node, machine, shown)
+        let secrets = &self.config.peer_secrets;
+        let is_proof = |secret: &Secret| joining::is_proof(secret.as_ref(), &self.cluster.to_string(), *node, machine, shown);
+        secrets.is_empty() || secrets.iter().any(is_proof)
     }
 }

@@ -2,6 +2,7 @@
 
 use boxoffice_core::{
     access::{KEY_VENUES_MAX, Role},
+    command::INVITATION_MS_MAX,
     id::{CartId, Entity, Id},
     payment::Settlement,
     seat::Seat,
@@ -67,6 +68,18 @@ shapes! {
         pub program: SmolStr = Address,
         /// The proof that it knows the secret of the cluster's nodes.
         pub proof?: Option<SmolStr> = With("pattern", HEX_256),
+        /// An invitation that `admin.invite` has registered.
+        pub invitation?: Option<SmolStr> = With("pattern", HEX_256),
+        /// The proof that it knows the admin token of the node that it asks, in place of an invitation.
+        pub admin_proof?: Option<SmolStr> = With("pattern", HEX_256),
+    }
+
+    #[derive(Eq)]
+    pub struct AdminInvite {
+        /// SHA-256 of the invitation.
+        pub hash: SmolStr = With("pattern", HEX_256),
+        /// How long a machine may use it, an hour if absent.
+        pub for_ms?: Option<u64> = 1..=INVITATION_MS_MAX,
     }
 
     #[derive(Copy, Eq)]

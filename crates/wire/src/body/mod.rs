@@ -16,7 +16,7 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-pub use admin::{AdminJoin, AdminLeave, AdminNode, AdminRelease, AdminSettle, Audit, History, KeyCreate};
+pub use admin::{AdminInvite, AdminJoin, AdminLeave, AdminNode, AdminRelease, AdminSettle, Audit, History, KeyCreate};
 pub use cart::{
     CartOnly, CartOpen, Checkout, Figure, GatewayPayment, HoldAll, HoldBest, HoldPlaces, HoldSeats, HoldSlot,
     HoldStock, Line, PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,

@@ -6,7 +6,7 @@ use boxoffice_core::{
     access::{NewKey, Role, Roles},
     cluster::ADDRESS_BYTES_MAX,
     command::{
-        CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Machine, ProductCommand,
+        Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, INVITATION_MS_MAX, Machine, ProductCommand,
         ResourceCommand, SessionCommand,
     },
     id::{Entity, Id},
@@ -77,21 +77,44 @@ pub(crate) fn settle(body: body::AdminSettle) -> Converted<Command> {
 
 /// A machine that wants to be a member.
 pub(crate) fn join(body: body::AdminJoin) -> Converted<Command> {
-    let body::AdminJoin { node, disk, peer, client, program, proof } = body;
+    let body::AdminJoin { node, disk, peer, client, program, proof, invitation, admin_proof } = body;
     let address = |name, said| text(name, said, 1, ADDRESS_BYTES_MAX);
     let (peer, client) = (address("peer", peer)?, address("client", client)?);
     let machine = Machine { disk, peer, client, program: address("program", program)? };
-    let read = |proof: smol_str::SmolStr| {
-        joining::read(&proof).ok_or_else(|| Rejection::bad_request("`proof` is 64 hexadecimal digits"))
+    let proof = proof.map(|proof| digits("proof", &proof)).transpose()?;
+    let admission = match (invitation, admin_proof) {
+        (Some(invitation), None) => {
+            Admission::Invitation(joining::invitation_hash(&digits("invitation", &invitation)?))
+        }
+        (None, Some(proof)) => Admission::AdminProof(digits("admin_proof", &proof)?),
+        (None, None) => Admission::Nothing,
+        (Some(_), Some(_)) => return Err(Rejection::bad_request("one of `invitation` and `admin_proof`")),
     };
-    let proof = proof.map(read).transpose()?;
-    Ok(Command::Cluster(ClusterCommand::Join { node, machine: Box::new(machine), proof }))
+    Ok(Command::Cluster(ClusterCommand::Join { node, machine: Box::new(machine), proof, admission }))
+}
+
+/// The life of an invitation without another one, in milliseconds.
+const INVITATION_MS: u64 = 60 * 60 * 1_000;
+
+/// An invitation of a machine.
+pub(crate) fn invite(body: body::AdminInvite) -> Converted<Command> {
+    let body::AdminInvite { hash, for_ms } = body;
+    let for_ms = for_ms.unwrap_or(INVITATION_MS);
+    if !(1..=INVITATION_MS_MAX).contains(&for_ms) {
+        return Err(Rejection::bad_request(format!("`for_ms` is 1 to {INVITATION_MS_MAX}")));
+    }
+    Ok(Command::Cluster(ClusterCommand::Invite { hash: digits("hash", &hash)?, for_ms }))
+}
+
+/// 256 bits in hexadecimal digits.
+fn digits(name: &str, text: &str) -> Converted<[u8; 32]> {
+    joining::read(text).ok_or_else(|| Rejection::bad_request(format!("`{name}` is 64 hexadecimal digits")))
 }
 
 /// A key that an operator makes.
 pub(crate) fn key_create(body: body::KeyCreate) -> Converted<Command> {
     let body::KeyCreate { id, hash, roles, venues, requests_per_second, held_max } = body;
-    let hash = joining::read(&hash).ok_or_else(|| Rejection::bad_request("`hash` is 64 hexadecimal digits"))?;
+    let hash = digits("hash", &hash)?;
     let role = |name: &SmolStr| {
         let words = "a role is `watch`, `sell`, `desk`, `report` or `admin`";
         Role::from_name(name).ok_or_else(|| Rejection::bad_request(words))

@@ -18,7 +18,7 @@ use crate::{
     access::KeyList,
     body,
     city::CityPage,
-    cluster::{ClusterStatus, ShardMap},
+    cluster::{ClusterStatus, InvitationStatus, ShardMap},
     reply,
     repr::order::OrderView,
     repr::{WireRepr, shape::Shapes},
@@ -149,6 +149,11 @@ pub(super) fn entry(op: Op) -> Entry {
         Op::AdminJoin => asks::<body::AdminJoin>("Join the cluster. A repeat by the same disk is the same member.")
             .answers::<ClusterStatus>()
             .needing(SEVERAL),
+        Op::AdminInvite => asks::<body::AdminInvite>(
+            "Invite one machine to join. The answer has what the machine needs, the secret of the nodes too.",
+        )
+        .answers::<InvitationStatus>()
+        .needing(SEVERAL),
         Op::AdminDrain => {
             asks::<body::AdminLeave>("Move everything away from a member. It leaves when it has nothing left.")
                 .needing(SEVERAL)

@@ -2,7 +2,7 @@
 
 use boxoffice_core::{
     cluster::{ADDRESS_BYTES_MAX, NODE_MAX},
-    command::{ClusterCommand, Machine},
+    command::{Admission, ClusterCommand, Machine},
     refusal::Refusal,
 };
 use expect_test::expect;
@@ -126,7 +126,7 @@ fn addresses_are_printable_and_not_too_long() {
         let machine = Machine { peer: peer.into(), ..machine("d2") };
         play.send(
             Some(&format!("join from {peer}")),
-            ClusterCommand::Join { node: None, machine: machine.into(), proof: None },
+            ClusterCommand::Join { node: None, machine: machine.into(), proof: None, admission: Admission::Vouched },
         )
     };
     for peer in ["", "host 2:1", "hôst:1", "host\n:1", &format!("{long}h")] {

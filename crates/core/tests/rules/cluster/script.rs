@@ -18,7 +18,7 @@ use boxoffice_core::{
     answer::{Answer, Outcome},
     cluster::{Copies, MemberState, Place, Replica},
     cluster_table::ClusterTable,
-    command::{ClusterCommand, Command, Machine, Move},
+    command::{Admission, ClusterCommand, Command, Machine, Move},
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
     rules::Rules,
@@ -54,6 +54,11 @@ impl Play {
         }
         assert!(!play.story.contains("refused"), "{}", play.story);
         play
+    }
+
+    /// The time of the next command, in milliseconds.
+    pub(crate) fn next_at(&self) -> u64 {
+        self.at + 1_000
     }
 
     pub(crate) fn cluster(&self) -> Option<ClusterTable> {
@@ -120,10 +125,14 @@ impl Play {
                 shards: number(shards) as u16,
                 replicas: number(replicas) as u8,
             },
-            ["join", disk] => ClusterCommand::Join { node: None, machine: machine(disk).into(), proof: None },
-            ["join", disk, "as", node] => {
-                ClusterCommand::Join { node: Some(number(node)), machine: machine(disk).into(), proof: None }
+            ["join", disk] => join(None, disk, Admission::Vouched),
+            ["join", disk, "as", node] => join(Some(number(node)), disk, Admission::Vouched),
+            ["join", disk, "with", "nothing"] => join(None, disk, Admission::Nothing),
+            ["join", disk, "invited", name] => join(None, disk, Admission::Invitation(invitation(name))),
+            ["join", disk, "as", node, "invited", name] => {
+                join(Some(number(node)), disk, Admission::Invitation(invitation(name)))
             }
+            ["invite", name, "for", ms] => ClusterCommand::Invite { hash: invitation(name), for_ms: number(ms) },
             ["arrived", node, disk] => ClusterCommand::Arrived { node: number(node), machine: machine(disk).into() },
             ["drain", node] => ClusterCommand::Drain { node: number(node), force: false },
             ["force", "drain", node] => ClusterCommand::Drain { node: number(node), force: true },
@@ -141,6 +150,17 @@ impl Play {
             _ => panic!("unknown line: {line}"),
         }
     }
+}
+
+pub(crate) fn join(node: Option<u64>, disk: &str, admission: Admission) -> ClusterCommand {
+    ClusterCommand::Join { node, machine: machine(disk).into(), proof: None, admission }
+}
+
+/// The hash of the invitation with this name.
+pub(crate) fn invitation(name: &str) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash[..name.len()].copy_from_slice(name.as_bytes());
+    hash
 }
 
 fn number(text: &str) -> u64 {
@@ -177,6 +197,12 @@ fn describe(outcome: &Outcome) -> String {
     match outcome {
         Ok(answered) => match &answered.answer {
             Answer::Done => format!("done at {}", answered.at[0].version),
+            Answer::Invitation(view) => format!(
+                "invited until {} s, at {}, at {}",
+                view.ends_at.0 / 1_000,
+                view.clients.join(" "),
+                answered.at[0].version
+            ),
             Answer::Cluster(view) => {
                 let own = view.own.map_or_else(String::new, |own| format!(" as node {own}"));
                 format!(

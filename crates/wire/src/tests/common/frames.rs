@@ -19,7 +19,7 @@ use boxoffice_wire::{
 
 use super::{
     HOUR, Sample, access_key, area_delta, area_snapshot, booking_view, canceled_session_view, cart, cart_audit,
-    cart_delta, cart_snapshot, cart_view, city_page, cluster_view, conflict, counts_delta, counts_snapshot,
+    cart_delta, cart_snapshot, cart_view, city_page, cluster_view, conflict, counts_delta, counts_snapshot, invitation_view,
     customer_audit, delta, empty_cart_view, ended_cart_view, evening, hall_view, held, history_page, id, lines,
     long_order, map_view, node_audit, order, product_audit, product_delta, product_snapshot, product_view,
     purchases_delta, purchases_page, purchases_snapshot, refund, refusals, refused_lines, rejections, resource_audit,
@@ -77,6 +77,7 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok resource audit", Answer::ResourceAudit(Box::new(resource_audit())), Shape::Plain),
         answer("ok customer audit", Answer::CustomerAudit(Box::new(customer_audit())), Shape::Plain),
         answer("ok keys", Answer::Keys(vec![(id("till-3"), access_key())]), Shape::Plain),
+        answer("ok invitation", Answer::Invitation(Box::new(invitation_view())), Shape::Plain),
         answer("ok cluster", Answer::Cluster(Box::new(cluster_view())), Shape::Plain),
         sample("ok sessions of a city", |encoding, out| encode::ok(encoding, out, 7, &city_page())),
         sample("ok history", |encoding, out| encode::ok(encoding, out, 7, &history_page())),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use boxoffice_core::{
     access::{AccessKey, NewKey, Role, Roles},
-    answer::ClusterView,
+    answer::{ClusterView, InvitationView},
     cluster::{Copies, Member, MemberState, Place, Replica},
     id::{CartId, CartToken, Id},
     money::{Currency, Money},
@@ -80,6 +80,15 @@ pub fn access_key() -> AccessKey {
 }
 
 /// Two members, of which one lost its disk, and a shard on its way to both.
+pub fn invitation_view() -> InvitationView {
+    InvitationView {
+        ends_at: evening(),
+        clients: vec!["10.0.0.1:7180".into(), "10.0.0.2:7180".into()],
+        cluster: Some("c1b0ffee".repeat(4).into()),
+        secret: Some("known to nodes".into()),
+    }
+}
+
 pub fn cluster_view() -> ClusterView {
     let member = |disk, state, host: &str| Member {
         disk,

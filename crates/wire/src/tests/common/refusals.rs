@@ -67,6 +67,7 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::TooManyNodes { max: 65_535 },
         Refusal::WrongSecret,
         Refusal::TooFewLeft { node: 2, serving: 2 },
+        Refusal::NotInvited,
     ]
 }
 

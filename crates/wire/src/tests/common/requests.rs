@@ -27,7 +27,10 @@ pub fn requests() -> Vec<Sample> {
         client: "10.0.0.2:7180".into(),
         program: "0.1.0".into(),
         proof: Some("0123456789abcdef".repeat(4).into()),
+        invitation: Some("fedcba9876543210".repeat(4).into()),
+        admin_proof: None,
     };
+    let invite = body::AdminInvite { hash: "0123456789abcdef".repeat(4).into(), for_ms: Some(HOUR) };
     let session = id("hamlet-tonight");
     let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::Get { id: session.clone() });
     let hall = body::HallPut {
@@ -214,6 +217,7 @@ pub fn requests() -> Vec<Sample> {
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
         request(Op::AdminNodes, None, &body::Empty {}),
         request(Op::AdminJoin, rid, &join),
+        request(Op::AdminInvite, rid, &invite),
         request(Op::AdminDrain, rid, &body::AdminLeave { node: 2, force: false }),
         request(Op::AdminUndrain, rid, &body::AdminNode { node: 2 }),
         request(Op::AdminRemove, rid, &body::AdminLeave { node: 2, force: true }),
