@@ -140,7 +140,7 @@ async fn nodes_without_the_secret_are_refused() {
             buyers.orders(1).await;
             let refused = cluster.refused(changed).await;
             names(&refused, "every other member refuses it");
-            names(&refused, "does not know the secret that node");
+            names(&refused, "does not know the secret of the node that it dials");
             cluster.start_node(3).await;
         })
         .await;

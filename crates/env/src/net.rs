@@ -41,7 +41,7 @@ pub struct Local {
     pub disk: u128,
 }
 
-/// The claims of another node about itself. It has proved that it knows the cluster's secret before its first frame arrives.
+/// The claims of another node about itself, which has proved that it knows the cluster's secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerHello {
     /// The cluster's identity. It is ours, because other clusters are refused earlier.
@@ -88,7 +88,7 @@ pub trait PeerInbox: Send + Sync {
         DurablePosition::default()
     }
 
-    /// Decides about a node with this hello. Called for each new connection, before or after the proof.
+    /// Decides about a node with this hello. Called for each new connection, after the proof.
     ///
     /// # Errors
     /// The reason for a rejection, such as a removed node or another disk than before.

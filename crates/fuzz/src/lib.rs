@@ -51,6 +51,8 @@ targets! {
     token: edge::token,
     link_frames: peers::link_frames,
     link_hello: peers::link_hello,
+    link_claims: peers::link_claims,
+    link_proof: peers::link_proof,
     lane_consensus: peers::lane_consensus,
     lane_calls: peers::lane_calls,
     lane_feeds: peers::lane_feeds,

@@ -1,4 +1,4 @@
-//! Bytes that nodes send each other: the frames of a link, its hello, and the messages of each lane.
+//! Bytes that nodes send each other: the frames of a link, its handshake, and the messages of each lane.
 
 use boxoffice_links::decoders as links;
 use boxoffice_node::decoders;
@@ -55,6 +55,15 @@ fn arrive(bytes: &[u8], step: usize) -> (Vec<(u8, Bytes)>, bool) {
 
 pub(crate) fn link_hello(input: &[u8]) {
     strict(input, Bound { base: 1024, per_byte: 4 }, links::hello);
+}
+
+pub(crate) fn link_claims(input: &[u8]) {
+    strict(input, Bound { base: 1024, per_byte: 4 }, links::claims);
+}
+
+/// Bytes of a side that does not know the secret, as a proof, a welcome and a removal.
+pub(crate) fn link_proof(input: &[u8]) {
+    assert!(!bounded(input, Bound { base: 4096, per_byte: 8 }, || links::is_proof(input)), "a guess is a proof");
 }
 
 pub(crate) fn lane_consensus(input: &[u8]) {

@@ -5,17 +5,21 @@ use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 use super::{frame::FRAME_OVERHEAD, queues::QueueBounds};
 use boxoffice_env::secret::Secret;
 
-/// The shortest secret of a cluster, in bytes. A caller of the port can try guesses against a hello, so a shorter one
-/// could be found.
+/// The shortest secret of a cluster, in bytes. A stranger at the address of a member can try guesses against the proof of a node
+/// that dials it, so a shorter one could be found.
 pub const CLUSTER_SECRET_BYTES_MIN: usize = 16;
+
+/// The secrets that a node accepts at the same time.
+pub(super) const SECRETS_MAX: usize = 2;
 
 /// The settings of a node's links. [`PeerConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
     /// The address for other nodes.
     pub listen: SocketAddr,
-    /// The secret of the cluster's nodes, at least [`CLUSTER_SECRET_BYTES_MIN`] bytes.
-    pub secret: Secret,
+    /// The secret of the cluster's nodes, and another one that is accepted as well while the secret is changed. Each has at least
+    /// [`CLUSTER_SECRET_BYTES_MIN`] bytes. Nodes are linked if they share one.
+    pub secrets: Vec<Secret>,
     /// The certificates of encrypted links. Either all nodes of a cluster have them or none.
     pub tls: Option<PeerTls>,
     /// Milliseconds between heartbeats of an idle connection.
@@ -55,11 +59,11 @@ pub struct PeerTls {
 }
 
 impl PeerConfig {
-    /// The defaults with this address and secret.
+    /// The defaults with this address and this secret alone.
     pub fn new(listen: SocketAddr, secret: Secret) -> PeerConfig {
         PeerConfig {
             listen,
-            secret,
+            secrets: vec![secret],
             tls: None,
             heartbeat_ms: 500,
             silence_ms: 2_000,
@@ -77,8 +81,11 @@ impl PeerConfig {
 
     pub(super) fn check(&self) -> Result<(), PeersError> {
         let wrong = |what: &str| Err(PeersError::Setting(what.to_owned()));
-        if self.secret.0.len() < CLUSTER_SECRET_BYTES_MIN {
+        if self.secrets.iter().any(|Secret(secret)| secret.len() < CLUSTER_SECRET_BYTES_MIN) {
             return Err(PeersError::ShortSecret);
+        }
+        if !(1..=SECRETS_MAX).contains(&self.secrets.len()) {
+            return wrong("a node has one secret of the cluster, or two while it is changed (peers.secret)");
         }
         if self.heartbeat_ms == 0 || self.silence_ms < self.heartbeat_ms.saturating_mul(2) {
             return wrong(

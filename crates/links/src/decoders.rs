@@ -4,8 +4,18 @@ use bytes::Bytes;
 
 use super::{
     frame::{Corrupt, Decoder, Encoder, Kind},
-    hello,
+    hello, proof,
 };
+
+/// Decodes and encodes the claims of a node.
+pub fn claims(bytes: &[u8]) -> Option<Vec<u8>> {
+    hello::Claims::read(bytes).ok().map(|claims| claims.bytes())
+}
+
+/// Whether any side takes these bytes as a proof, which it must not.
+pub fn is_proof(bytes: &[u8]) -> bool {
+    proof::is_taken(bytes)
+}
 
 /// Decodes and encodes a hello.
 pub fn hello(bytes: &[u8]) -> Option<Vec<u8>> {

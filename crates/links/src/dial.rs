@@ -14,7 +14,9 @@ use tokio::{
 };
 
 use super::{
-    Inner, handshake,
+    Inner,
+    frame::Kind,
+    handshake,
     link::Connection,
     peer::Peer,
     queues::LinkKind,
@@ -69,7 +71,7 @@ async fn connect(inner: &Arc<Inner>, peer: &Arc<Peer>, link_kind: LinkKind) -> R
             Some(tls) => tls.connect(stream, peer.node).await?,
         };
         match handshake::dial(inner, &mut transport, peer.node, link_kind).await {
-            Ok(hello) => Ok((transport, hello)),
+            Ok(claims) => Ok((transport, claims)),
             Err(Failure::Refusal(refusal)) => {
                 transport.refuse(&refusal).await;
                 Err(Failure::Refusal(refusal))
@@ -77,10 +79,15 @@ async fn connect(inner: &Arc<Inner>, peer: &Arc<Peer>, link_kind: LinkKind) -> R
             Err(failure) => Err(failure),
         }
     });
-    let (transport, hello) = done.await.map_err(slow)??;
-    let connection = Connection::new(&hello, inner.started().local.node, &inner.config);
-    peer.install(Arc::clone(&connection), hello.peer_hello().program)?;
-    inner.spawn_connection(connection, Arc::clone(peer), transport, Vec::new());
+    let (mut transport, claims) = done.await.map_err(slow)??;
+    let connection = Connection::new(link_kind, claims.incarnation, inner.started().local.node, &inner.config);
+    if let Err(refusal) = peer.install(Arc::clone(&connection), claims.peer_hello().program) {
+        transport.refuse(&refusal).await;
+        return Err(refusal.into());
+    }
+    // The acceptor waits for this word.
+    let accepted = transport.encoder.frame(Kind::Heartbeat, b"");
+    inner.spawn_connection(connection, Arc::clone(peer), transport, accepted);
     Ok(())
 }
 

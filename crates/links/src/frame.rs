@@ -26,15 +26,15 @@ const BUFFER_BYTES_KEPT: usize = 256 * 1024;
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An empty sign of life.
+    /// An empty sign of life. The dialer's first one establishes the connection.
     Heartbeat,
     /// For the node.
     Data(Lane),
     /// The first frame of each side.
     Hello,
-    /// The dialer's proof that it knows the secret.
+    /// The dialer's proof that it knows a secret, with its claims.
     Proof,
-    /// The acceptor's proof, which establishes the connection.
+    /// The acceptor's proof, with its claims.
     Welcome,
     /// The last frame, with the reason of a refusal.
     Refusal,

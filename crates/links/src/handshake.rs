@@ -5,85 +5,82 @@ use std::sync::Arc;
 use super::{
     Inner,
     frame::Kind,
-    hello::{Hello, PROOF_BYTES, Side, Transcript, printable},
+    hello::{Claims, Hello, printable},
     peer::Peer,
+    proof::Hellos,
     queues::LinkKind,
     refusal::{Failure, Refusal},
     tls,
     transport::Transport,
 };
-use boxoffice_env::{DurablePosition, NodeId, PeerAdmission, PeerRejection};
+use boxoffice_env::{NodeId, PeerAdmission, PeerRejection};
 
-/// The dialer's side. Returns the acceptor's hello after both have proved that they know the secret.
+/// The dialer's side, up to its own decision. Returns the acceptor's claims after both have proved that they know a secret.
 pub(super) async fn dial(
     inner: &Inner,
     transport: &mut Transport,
     to: NodeId,
     link_kind: LinkKind,
-) -> Result<Hello, Failure> {
+) -> Result<Claims, Failure> {
     let started = inner.started();
-    let mine =
-        Hello::new((&started.local, inner.incarnation), hello_state(inner), (to, link_kind), &*inner.rng).bytes();
+    let secrets = &inner.config.secrets;
+    let mine = Hello::new(link_kind, &*inner.rng).bytes();
     transport.send(Kind::Hello, &mine).await?;
     let received = transport.receive(Kind::Hello).await?;
     let hello = Hello::read(&received).map_err(Refusal::BadHello)?;
-    Refusal::of(&hello, &started.local, inner.incarnation, Some(to))?;
-    if hello.link_kind() != link_kind {
+    if hello.link_kind != link_kind {
         return Err(Failure::OutOfTurn(Kind::Hello));
     }
-    admit(inner, &hello).map_err(|(_, refusal)| refusal)?;
-    let transcript = Transcript { secret: &inner.config.secret, dialer: &mine, acceptor: &received };
-    transport.send(Kind::Proof, &transcript.proof(Side::Dialer)).await?;
-    let wrong = || Failure::from(Refusal::WrongSecret { node: to, me: started.local.node });
-    let shown = match transport.receive(Kind::Welcome).await {
+    let hellos = Hellos { dialer: &mine, acceptor: &received };
+    let offers = hellos.offers(secrets, &claims_for(inner, to));
+    transport.send(Kind::Proof, &offers).await?;
+    let wrong = || Failure::from(Refusal::AcceptorWithoutSecret { node: to, me: started.local.node });
+    let welcome = match transport.receive(Kind::Welcome).await {
         Err(Failure::UnverifiedRemoval(body)) => {
             // Without the proof any acceptor could end this node.
-            let (shown, said) = body.split_at_checked(PROOF_BYTES).ok_or_else(wrong)?;
-            let is_proved = transcript.is_removal_proof(said, shown);
-            return Err(if is_proved { Failure::Removed(printable(said)) } else { wrong() });
+            let reason = hellos.removed(secrets, &offers, &body).ok_or_else(wrong)?;
+            return Err(Failure::Removed(printable(reason)));
         }
         received => received?,
     };
-    if !transcript.is_proof(Side::Acceptor, &shown) {
-        return Err(wrong());
-    }
-    Ok(hello)
+    let claims = hellos.welcomed(secrets, &offers, &welcome).ok_or_else(wrong)?;
+    let claims = Claims::read(&claims).map_err(Refusal::BadHello)?;
+    Refusal::of(&claims, &started.local, inner.incarnation, Some(to))?;
+    admit(inner, &claims).map_err(|(_, refusal)| refusal)?;
+    Ok(claims)
 }
 
-/// A verified caller, and the proof for the `Welcome` frame.
+/// A verified caller that has accepted this node as well.
 pub(super) struct Caller {
-    pub(super) hello: Hello,
+    pub(super) claims: Claims,
+    pub(super) link_kind: LinkKind,
     pub(super) peer: Arc<Peer>,
-    pub(super) proof: [u8; PROOF_BYTES],
 }
 
-/// The acceptor's side, up to the dialer's proof. `claimed` receives the node number of the caller's hello.
+/// The acceptor's side, up to the dialer's decision. `claimed` receives the node number of a caller that knows a secret.
 pub(super) async fn accept(
     inner: &Arc<Inner>,
     transport: &mut Transport,
     claimed: &mut Option<NodeId>,
 ) -> Result<Caller, Failure> {
     let started = inner.started();
-    let me = started.local.node;
     let received = transport.receive(Kind::Hello).await?;
-    let hello = Hello::read(&received).map_err(Refusal::BadHello)?;
-    let node = hello.node;
+    let link_kind = Hello::read(&received).map_err(Refusal::BadHello)?.link_kind;
+    let mine = Hello::new(link_kind, &*inner.rng).bytes();
+    transport.send(Kind::Hello, &mine).await?;
+    let offers = transport.receive(Kind::Proof).await?;
+    let hellos = Hellos { dialer: &received, acceptor: &mine };
+    let (secret, claims) =
+        hellos.accept(&inner.config.secrets, &offers).ok_or(Refusal::CallerWithoutSecret { me: started.local.node })?;
+    let claims = Claims::read(&claims).map_err(Refusal::BadHello)?;
+    let node = claims.node;
     *claimed = Some(node);
-    Refusal::of(&hello, &started.local, inner.incarnation, None)?;
+    Refusal::of(&claims, &started.local, inner.incarnation, None)?;
     if let Some(certificate) = &transport.certificate {
         tls::check_name(certificate, node).map_err(|what| Refusal::Certificate { node, what })?;
     }
-    let mine =
-        Hello::new((&started.local, inner.incarnation), hello_state(inner), (node, hello.link_kind()), &*inner.rng)
-            .bytes();
-    transport.send(Kind::Hello, &mine).await?;
-    let shown = transport.receive(Kind::Proof).await?;
-    let transcript = Transcript { secret: &inner.config.secret, dialer: &received, acceptor: &mine };
-    if !transcript.is_proof(Side::Dialer, &shown) {
-        return Err(Refusal::WrongSecret { node, me }.into());
-    }
-    let taken = admit(inner, &hello).map_err(|(rejection, refusal)| match rejection.permanent {
-        true => Refusal::Removed { proof: transcript.removal_proof(&rejection.why), reason: rejection.why },
+    let taken = admit(inner, &claims).map_err(|(rejection, refusal)| match rejection.permanent {
+        true => Refusal::Removed { body: hellos.removal(secret, &offers, &rejection.why), reason: rejection.why },
         false => refusal,
     })?;
     let peer = match taken {
@@ -91,18 +88,23 @@ pub(super) async fn accept(
         PeerAdmission::Unlisted => Some(inner.admit_unlisted(node)),
     };
     let peer = peer.ok_or(Refusal::NotInTable { node })?;
-    Ok(Caller { peer, proof: transcript.proof(Side::Acceptor), hello })
+    peer.check_new(link_kind, node, claims.incarnation)?;
+    transport.send(Kind::Welcome, &hellos.welcome(secret, &offers, &claims_for(inner, node))).await?;
+    // The dialer may refuse this node. Without its word the link would be reported as up and then as lost.
+    transport.receive(Kind::Heartbeat).await?;
+    Ok(Caller { claims, link_kind, peer })
 }
 
-/// The changing parts of this node's hello.
-fn hello_state(inner: &Inner) -> (u64, DurablePosition) {
-    (inner.inbox().table(), inner.inbox().durable_position())
+/// This node's claims for the node `to`.
+fn claims_for(inner: &Inner, to: NodeId) -> Vec<u8> {
+    let state = (inner.inbox().table(), inner.inbox().durable_position());
+    Claims::new((&inner.started().local, inner.incarnation), state, to).bytes()
 }
 
-fn admit(inner: &Inner, hello: &Hello) -> Result<PeerAdmission, (PeerRejection, Refusal)> {
+fn admit(inner: &Inner, claims: &Claims) -> Result<PeerAdmission, (PeerRejection, Refusal)> {
     let me = inner.started().local.node;
-    inner.inbox().admit(&hello.peer_hello()).map_err(|rejection| {
-        let refusal = Refusal::Rejected { node: hello.node, me, reason: rejection.why.clone() };
+    inner.inbox().admit(&claims.peer_hello()).map_err(|rejection| {
+        let refusal = Refusal::Rejected { node: claims.node, me, reason: rejection.why.clone() };
         (rejection, refusal)
     })
 }

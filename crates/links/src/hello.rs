@@ -1,23 +1,34 @@
-//! The hellos of a new connection, and the proofs that both sides know the cluster's secret.
+//! The messages of a handshake.
 //!
 //! ```text
-//! dialer    Hello    magic, version, nonce, its identity, the node it dials, the kind of the connection
-//! acceptor  Hello    the same of itself
-//! dialer    Proof    HMAC-SHA256 under the secret, over its side's name and both hellos
-//! acceptor  Welcome  the same, with its own side's name
+//! dialer    Hello      magic, version, nonce, the kind of the connection
+//! acceptor  Hello      magic, version, nonce, the same kind
+//! dialer    Proof      for each of its secrets: an HMAC-SHA256 and its sealed claims
+//! acceptor  Welcome    under the secret that matched: an HMAC-SHA256 and its sealed claims
+//! dialer    Heartbeat  it takes the acceptor's claims as well, and data may follow at once
 //! ```
 //!
-//! Either side may send `Refusal` instead, with the reason. After the dialer's proof the acceptor may send `Removed`, a permanent
-//! refusal. It has the reason and an HMAC over all of it, because the dialer then ends.
+//! A hello says nothing of a node but the version of its protocol. The claims, which are the identity of a node and the state that
+//! the other one decides about, are sealed under a key that both derive from a secret and both hellos. `proof` makes and checks
+//! what stands in `Proof` and `Welcome`.
 //!
-//! Each hello has 32 random bytes, so a proof is valid for one connection. The proof covers both hellos, so none can be
-//! changed on the way, and the secret never travels.
+//! - A stranger that dials learns nothing without a secret, because the acceptor sends its claims after the dialer's proof.
+//! - A stranger at the address of a member learns that a node of this version dialed, and for which kind of connection. It also has
+//!   an HMAC by which it can try guesses of the secret, hence [`CLUSTER_SECRET_BYTES_MIN`]. With certificates it gets no hello at
+//!   all. Without them it could pass all bytes on to the member and read the frames that follow, so the network between nodes must
+//!   be trusted then.
+//! - With certificates a stranger sees the acceptor's, and so the number in its name. TLS shows the certificate of the accepting side
+//!   first.
+//!
+//! Either side may send `Refusal` instead, with a reason. It is in general words until the other side has proved that it knows a
+//! secret, and then names both nodes. After the dialer's proof the acceptor may send `Removed`, a permanent refusal. It has the
+//! reason and an HMAC over all of it, because the dialer then ends.
+//!
+//! [`CLUSTER_SECRET_BYTES_MIN`]: super::config::CLUSTER_SECRET_BYTES_MIN
 
 use boxoffice_core::packing;
-use boxoffice_env::{DurablePosition, Local, NodeId, PeerHello, Rng, secret::Secret};
-use hmac::{Hmac, KeyInit, Mac};
+use boxoffice_env::{DurablePosition, Local, NodeId, PeerHello, Rng};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
 use smol_str::SmolStr;
 
 use super::queues::LinkKind;
@@ -29,30 +40,20 @@ pub(super) const VERSION: u16 = 5;
 /// The beginning of every hello of every version. The version (u16 LE) follows.
 const MAGIC: &[u8; 8] = b"boxoffic";
 
-/// Bytes of a proof.
-pub(super) const PROOF_BYTES: usize = 32;
+const NONCE_BYTES: usize = 32;
+
+/// The longest claims, in bytes.
+pub(super) const CLAIMS_BYTES_MAX: usize = 256;
 
 /// The first frame of each side.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     /// Random, so that a proof is valid once.
-    pub(super) nonce: [u8; 32],
-    pub(super) cluster: u128,
-    pub(super) node: NodeId,
-    pub(super) disk: u128,
-    /// A random number of the process. It changes with a restart.
-    pub(super) incarnation: u64,
-    /// The receiver.
-    pub(super) to: NodeId,
-    /// [`LinkKind::index`] of the connection.
-    link_kind: u8,
-    pub(super) program: SmolStr,
-    /// The version of its copy of the cluster's table.
-    table: u64,
-    durable_position: DurablePosition,
+    nonce: [u8; NONCE_BYTES],
+    pub(super) link_kind: LinkKind,
 }
 
-/// A hello is not valid.
+/// A hello, or what follows it, is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadHello {
     #[error("this is no hello of a node")]
@@ -64,24 +65,62 @@ pub(super) enum BadHello {
 }
 
 impl Hello {
-    /// This node's hello to the node `to`.
+    pub(super) fn new(link_kind: LinkKind, rng: &dyn Rng) -> Hello {
+        let mut nonce = [0; NONCE_BYTES];
+        rng.fill(&mut nonce);
+        Hello { nonce, link_kind }
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let index = u8::try_from(self.link_kind.index()).expect("there are two kinds");
+        [&MAGIC[..], &VERSION.to_le_bytes(), &self.nonce, &[index]].concat()
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Result<Hello, BadHello> {
+        let bytes = bytes.strip_prefix(MAGIC).ok_or(BadHello::Foreign)?;
+        let (version, bytes) = bytes.split_first_chunk().ok_or(BadHello::Foreign)?;
+        let version = u16::from_le_bytes(*version);
+        if version != VERSION {
+            return Err(BadHello::Version(version));
+        }
+        let malformed = |what: &str| BadHello::Malformed(what.to_owned());
+        let (nonce, [index]) = bytes.split_first_chunk().ok_or_else(|| malformed("it is cut"))? else {
+            return Err(malformed("it has another length than a hello"));
+        };
+        let link_kind = LinkKind::from_index(*index).ok_or_else(|| malformed("it is for no connection there is"))?;
+        Ok(Hello { nonce: *nonce, link_kind })
+    }
+}
+
+/// What a node says of itself to a node that knows the secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Claims {
+    pub(super) cluster: u128,
+    pub(super) node: NodeId,
+    pub(super) disk: u128,
+    /// A random number of the process. It changes with a restart.
+    pub(super) incarnation: u64,
+    /// The receiver.
+    pub(super) to: NodeId,
+    pub(super) program: SmolStr,
+    /// The version of its copy of the cluster's table.
+    table: u64,
+    durable_position: DurablePosition,
+}
+
+impl Claims {
+    /// This node's claims for the node `to`.
     pub(super) fn new(
         (local, incarnation): (&Local, u64),
         (table, durable_position): (u64, DurablePosition),
-        (to, link_kind): (NodeId, LinkKind),
-        rng: &dyn Rng,
-    ) -> Hello {
-        let mut nonce = [0; 32];
-        rng.fill(&mut nonce);
-        let index = u8::try_from(link_kind.index()).expect("there are two bad_kind");
-        Hello {
-            nonce,
+        to: NodeId,
+    ) -> Claims {
+        Claims {
             cluster: local.cluster,
             node: local.node,
             disk: local.disk,
             incarnation,
             to,
-            link_kind: index,
             program: SmolStr::new_static(concat!("boxoffice ", env!("CARGO_PKG_VERSION"))),
             table,
             durable_position,
@@ -89,30 +128,14 @@ impl Hello {
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        packing::append(self, bytes)
+        packing::append(self, Vec::new())
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Result<Hello, BadHello> {
-        let (head, peer_hello) = bytes.split_at_checked(MAGIC.len() + 2).ok_or(BadHello::Foreign)?;
-        let (magic, version) = head.split_at(MAGIC.len());
-        if magic != MAGIC {
-            return Err(BadHello::Foreign);
+    pub(super) fn read(bytes: &[u8]) -> Result<Claims, BadHello> {
+        if bytes.len() > CLAIMS_BYTES_MAX {
+            return Err(BadHello::Malformed(format!("a node claims no more than {CLAIMS_BYTES_MAX} bytes")));
         }
-        let version = u16::from_le_bytes([version[0], version[1]]);
-        if version != VERSION {
-            return Err(BadHello::Version(version));
-        }
-        let hello: Hello = packing::read(peer_hello).map_err(BadHello::Malformed)?;
-        match LinkKind::from_index(hello.link_kind) {
-            Some(_) => Ok(hello),
-            None => Err(BadHello::Malformed("it is for no connection there is".into())),
-        }
-    }
-
-    pub(super) fn link_kind(&self) -> LinkKind {
-        LinkKind::from_index(self.link_kind).expect("checked when it was read")
+        packing::read(bytes).map_err(BadHello::Malformed)
     }
 
     /// The claims that the node decides about.
@@ -127,65 +150,6 @@ impl Hello {
             table: self.table,
             durable_position: self.durable_position,
         }
-    }
-}
-
-/// A side of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Dialer,
-    Acceptor,
-}
-
-/// Both hellos of a connection, as they were sent.
-pub(super) struct Transcript<'a> {
-    pub(super) secret: &'a Secret,
-    pub(super) dialer: &'a [u8],
-    pub(super) acceptor: &'a [u8],
-}
-
-impl Transcript<'_> {
-    /// The proof of `side`.
-    pub(super) fn proof(&self, side: Side) -> [u8; PROOF_BYTES] {
-        self.mac(side).finalize().into_bytes().into()
-    }
-
-    /// Whether `side` has proved that it knows the secret, compared in constant time.
-    pub(super) fn is_proof(&self, side: Side, shown: &[u8]) -> bool {
-        self.mac(side).verify_slice(shown).is_ok()
-    }
-
-    /// The acceptor's proof with the reason of a removal.
-    pub(super) fn removal_proof(&self, reason: &str) -> [u8; PROOF_BYTES] {
-        self.removal_mac(reason.as_bytes()).finalize().into_bytes().into()
-    }
-
-    /// Whether the acceptor has proved that it sent this reason, compared in constant time.
-    pub(super) fn is_removal_proof(&self, reason: &[u8], shown: &[u8]) -> bool {
-        self.removal_mac(reason).verify_slice(shown).is_ok()
-    }
-
-    fn removal_mac(&self, reason: &[u8]) -> Hmac<Sha256> {
-        let mut mac = self.over(b"boxoffice link, dismissal: ");
-        mac.update(reason);
-        mac
-    }
-
-    fn mac(&self, side: Side) -> Hmac<Sha256> {
-        self.over(match side {
-            Side::Dialer => b"boxoffice link, dialer: ",
-            Side::Acceptor => b"boxoffice link, answerer: ",
-        })
-    }
-
-    fn over(&self, what: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_ref()).expect("HMAC takes keys of any length");
-        mac.update(what);
-        for hello in [self.dialer, self.acceptor] {
-            mac.update(&(hello.len() as u64).to_le_bytes());
-            mac.update(hello);
-        }
-        mac
     }
 }
 
@@ -204,55 +168,56 @@ mod tests {
     use super::*;
     use boxoffice_env::OsRng;
 
-    fn hello(node: NodeId, to: NodeId) -> Hello {
-        Hello::new(
-            (&Local { cluster: 7, node, disk: 8 }, 9),
-            (3, DurablePosition::default()),
-            (to, LinkKind::Common),
-            &OsRng,
-        )
-    }
-
-    #[test]
-    fn a_proof_is_for_one_side_of_one_pair_of_hellos_under_one_secret() {
-        let (secret, other) = (Secret("sixteen letters!".into()), Secret("sixteen letters?".into()));
-        let (one, two, three) = (hello(1, 2).bytes(), hello(2, 1).bytes(), hello(2, 1).bytes());
-        let transcript = Transcript { secret: &secret, dialer: &one, acceptor: &two };
-        let proof = transcript.proof(Side::Dialer);
-        assert!(transcript.is_proof(Side::Dialer, &proof));
-        assert!(!transcript.is_proof(Side::Acceptor, &proof));
-        assert!(!transcript.is_proof(Side::Dialer, &proof[..31]));
-        assert!(!transcript.is_proof(Side::Dialer, b""));
-        let removal_proof = transcript.removal_proof("removed");
-        assert!(transcript.is_removal_proof(b"removed", &removal_proof));
-        assert!(!transcript.is_removal_proof(b"removed!", &removal_proof));
-        assert!(!transcript.is_removal_proof(b"", &transcript.proof(Side::Acceptor)));
-        assert!(!Transcript { secret: &other, ..transcript }.is_removal_proof(b"removed", &removal_proof));
-        assert!(!Transcript { secret: &other, ..transcript }.is_proof(Side::Dialer, &proof));
-        assert!(!Transcript { secret: &secret, dialer: &one, acceptor: &three }.is_proof(Side::Dialer, &proof));
-        assert!(!Transcript { secret: &secret, dialer: &two, acceptor: &one }.is_proof(Side::Dialer, &proof));
+    fn claims() -> Claims {
+        Claims::new((&Local { cluster: 7, node: 3, disk: 8 }, 9), (3, DurablePosition::default()), 4)
     }
 
     #[test]
     fn hellos_round_trip() {
-        let peer_hello = hello(3, 4);
-        assert_eq!(Hello::read(&peer_hello.bytes()), Ok(peer_hello.clone()));
-        let mut later = peer_hello.bytes();
-        later[8] += 1;
-        assert_eq!(Hello::read(&later), Err(BadHello::Version(VERSION + 1)));
+        let hello = Hello::new(LinkKind::Common, &OsRng);
+        let bytes = hello.bytes();
+        assert_eq!(Hello::read(&bytes), Ok(hello));
+        let changed = |at: usize| {
+            let mut changed = bytes.clone();
+            changed[at] += 1;
+            Hello::read(&changed)
+        };
+        assert_eq!(changed(0), Err(BadHello::Foreign));
+        assert_eq!(changed(8), Err(BadHello::Version(VERSION + 1)));
+        assert!(matches!(changed(bytes.len() - 1), Err(BadHello::Malformed(_))));
         assert_eq!(Hello::read(b"GET / HTTP/1.1\r\n"), Err(BadHello::Foreign));
         assert_eq!(Hello::read(b"box"), Err(BadHello::Foreign));
-        let bad_kind = Hello { link_kind: 2, ..peer_hello };
-        assert!(matches!(Hello::read(&bad_kind.bytes()), Err(BadHello::Malformed(_))));
+        for wrong in [&bytes[..bytes.len() - 1], &[&bytes[..], &[0]].concat(), &bytes[..10]] {
+            assert!(matches!(Hello::read(wrong), Err(BadHello::Malformed(_))));
+        }
         assert_eq!(printable("a\nb\u{1b}[31mc".as_bytes()), "a b [31mc");
+    }
+
+    #[test]
+    fn claims_round_trip_up_to_their_bound() {
+        assert_eq!(Claims::read(&claims().bytes()), Ok(claims()));
+        let longest = Claims {
+            cluster: u128::MAX,
+            node: u64::MAX,
+            disk: u128::MAX,
+            incarnation: u64::MAX,
+            to: u64::MAX,
+            table: u64::MAX,
+            durable_position: DurablePosition { disk: u64::MAX, run: u64::MAX, durable: u64::MAX },
+            program: "boxoffice 1000.1000.1000-a-long-name-of-a-release".into(),
+        };
+        assert_eq!(Claims::read(&longest.bytes()), Ok(longest.clone()));
+        let too_long = Claims { program: "x".repeat(CLAIMS_BYTES_MAX).into(), ..longest };
+        assert!(matches!(Claims::read(&too_long.bytes()), Err(BadHello::Malformed(_))));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_safe(bytes in vec(any::<u8>(), 0..200), headed: bool) {
-            let bytes = if headed { [&hello(1, 2).bytes()[..10], &bytes].concat() } else { bytes };
-            if let Ok(hello) = Hello::read(&bytes) {
-                let _ = hello.peer_hello();
+            let head = Hello::new(LinkKind::Common, &OsRng).bytes();
+            let _ = Hello::read(&if headed { [&head[..10], &bytes].concat() } else { bytes.clone() });
+            if let Ok(claims) = Claims::read(&bytes) {
+                let _ = claims.peer_hello();
             }
         }
     }

@@ -30,6 +30,7 @@ mod hello;
 mod link;
 mod listen;
 mod peer;
+mod proof;
 mod queues;
 mod refusal;
 mod tls;
@@ -41,7 +42,14 @@ mod tests;
 pub use config::{CLUSTER_SECRET_BYTES_MIN, PeerConfig, PeerTls, PeersError};
 pub use queues::{LaneBound, QueueBounds};
 
-use self::{link::Connection, peer::Peer, queues::LinkKind, refusal::Failure, tls::Tls, transport::Transport};
+use self::{
+    link::Connection,
+    peer::Peer,
+    queues::LinkKind,
+    refusal::{Failure, Refusal},
+    tls::Tls,
+    transport::Transport,
+};
 
 /// The net of a cluster of processes. Dropping it, or [`TcpNet::close`], ends every link and closes the port.
 ///
@@ -92,7 +100,7 @@ pub struct PortCounts {
     pub turned_away: u64,
     /// Of these, ended before the caller was known to be a node.
     pub aborted: u64,
-    /// Of these, refused nodes.
+    /// Of these, refused nodes, and callers without the secret.
     pub refused: u64,
     /// Connections of links that were closed because of damaged frames.
     pub corrupt: u64,
@@ -321,8 +329,12 @@ impl Inner {
 
     /// Counts a caller that did not become a link, and logs the reason.
     fn handshake_failed(&self, address: SocketAddr, claimed: Option<NodeId>, failure: &Failure) {
-        let refused = matches!(failure, Failure::Refusal(_) | Failure::Refused(_));
-        let count = if refused && claimed.is_some() { &self.counts.refused } else { &self.counts.aborted };
+        let refused = match failure {
+            Failure::Refusal(Refusal::CallerWithoutSecret { .. }) => true,
+            Failure::Refusal(_) | Failure::Refused(_) => claimed.is_some(),
+            _ => false,
+        };
+        let count = if refused { &self.counts.refused } else { &self.counts.aborted };
         count.fetch_add(1, Relaxed);
         let what = format!("a caller from {}: {failure}", address.ip());
         let me = self.started().local.node;

@@ -24,7 +24,7 @@ use super::{
     counts::TrafficCounts,
     frame::{Decoder, Kind},
     frame_writer::FrameWriter,
-    hello::{Hello, printable},
+    hello::printable,
     queues::{LinkKind, Pushed, Queues},
     transport::{Reader, Transport, Writer},
 };
@@ -50,15 +50,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// The connection with the node that said `hello`.
-    pub(super) fn new(hello: &Hello, dialer: NodeId, config: &PeerConfig) -> Arc<Connection> {
-        let link_kind = hello.link_kind();
+    /// A connection with a node of this incarnation.
+    pub(super) fn new(link_kind: LinkKind, incarnation: u64, dialer: NodeId, config: &PeerConfig) -> Arc<Connection> {
         static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
         Arc::new(Connection {
             number: CONNECTIONS.fetch_add(1, Relaxed),
             link_kind,
             dialer,
-            incarnation: hello.incarnation,
+            incarnation,
             queues: Mutex::new(Queues::new(link_kind, &config.queues)),
             idle_writer: Mutex::new(None),
             wake: Notify::new(),

@@ -17,10 +17,9 @@ use tokio::{
 
 use super::{
     Inner,
-    frame::Kind,
     handshake::{self, Caller},
     link::Connection,
-    refusal::Failure,
+    refusal::{Failure, Refusal},
     transport::{Transport, set_up},
 };
 
@@ -80,27 +79,30 @@ async fn serve(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, permit
     let mut claimed = None;
     let time = inner.config.handshake();
     let done = timeout(time, handshake_with(&inner, stream, &mut claimed)).await;
-    let (mut transport, caller) = match done.unwrap_or(Err((None, Failure::Slow(time)))) {
+    let (transport, caller) = match done.unwrap_or(Err((None, Failure::Slow(time)))) {
         Ok(done) => done,
         Err((transport, failure)) => {
-            inner.handshake_failed(address, claimed, &failure);
+            // Both nodes dialed at the same time. That is no failure.
+            if !matches!(failure, Failure::Refusal(Refusal::Linked { .. })) {
+                inner.handshake_failed(address, claimed, &failure);
+            }
             if let (Some(transport), Failure::Refusal(refusal)) = (transport, failure) {
                 transport.refuse(&refusal).await;
             }
             return;
         }
     };
-    let connection = Connection::new(&caller.hello, caller.hello.node, &inner.config);
-    if let Err(refusal) = caller.peer.install(Arc::clone(&connection), caller.hello.peer_hello().program) {
-        // Both nodes dialed at the same time, or the node was just removed from the table. That is no failure.
+    let Caller { claims, link_kind, peer } = caller;
+    let connection = Connection::new(link_kind, claims.incarnation, claims.node, &inner.config);
+    if let Err(refusal) = peer.install(Arc::clone(&connection), claims.peer_hello().program) {
+        // As above, or the node was just removed from the table.
         return transport.refuse(&refusal).await;
     }
     drop(permit);
-    let welcome = transport.encoder.frame(Kind::Welcome, &caller.proof);
-    inner.spawn_connection(connection, caller.peer, transport, welcome);
+    inner.spawn_connection(connection, peer, transport, Vec::new());
 }
 
-/// The handshake up to the caller's proof. A failure comes with the transport for the refusal, if there is one.
+/// The handshake. A failure comes with the transport for the refusal, if there is one.
 async fn handshake_with(
     inner: &Arc<Inner>,
     stream: TcpStream,

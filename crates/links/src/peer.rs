@@ -122,12 +122,7 @@ impl Peer {
             return Err(Refusal::NotInTable { node: self.node });
         }
         let link_kind = new.link_kind;
-        if let Some(old) = &connections[link_kind.index()]
-            && old.incarnation == new.incarnation
-            && old.dialer < new.dialer
-        {
-            return Err(Refusal::Linked { by: old.dialer });
-        }
+        check_newer(connections[link_kind.index()].as_ref(), new.dialer, new.incarnation)?;
         self.remove(&mut connections, link_kind, "the other node made a new one");
         let other = LinkKind::BOTH[1 - link_kind.index()];
         if connections[other.index()].as_ref().is_some_and(|old| old.incarnation != new.incarnation) {
@@ -137,6 +132,15 @@ impl Peer {
         self.notes.lock().program = Some(program);
         self.update(|state| state.connected[link_kind.index()] = true);
         Ok(())
+    }
+
+    /// Whether [`Peer::install`] would refuse such a connection now because of an older one. The dialer is told so before it takes
+    /// the connection for established.
+    ///
+    /// # Errors
+    /// [`Refusal::Linked`] if the older connection stays.
+    pub(super) fn check_new(&self, link_kind: LinkKind, dialer: NodeId, incarnation: u64) -> Result<(), Refusal> {
+        check_newer(self.connections.lock()[link_kind.index()].as_ref(), dialer, incarnation)
     }
 
     /// Removes a connection that has ended, unless a newer one has replaced it.
@@ -245,5 +249,13 @@ impl Peer {
             dropped: self.counts.dropped.load(Relaxed),
             queued,
         }
+    }
+}
+
+/// Whether a connection of this dialer, with this process of the other node, takes the place of an older one.
+fn check_newer(old: Option<&Arc<Connection>>, dialer: NodeId, incarnation: u64) -> Result<(), Refusal> {
+    match old {
+        Some(old) if old.incarnation == incarnation && old.dialer < dialer => Err(Refusal::Linked { by: old.dialer }),
+        Some(_) | None => Ok(()),
     }
 }

@@ -1,4 +1,5 @@
-//! Refusals and other failures of a handshake. The text of a refusal is sent to the other side, so it names both nodes.
+//! Refusals and other failures of a handshake. The other side is told the text of a refusal, which names both nodes, once it has
+//! proved that it knows a secret.
 
 use std::{io, time::Duration};
 
@@ -7,8 +8,11 @@ use bytes::Bytes;
 
 use super::{
     frame::{Corrupt, Kind},
-    hello::{BadHello, Hello, PROOF_BYTES},
+    hello::{BadHello, Claims},
 };
+
+/// The way out where secrets differ.
+const SAME_SECRET: &str = "give all nodes of a cluster the same (peers.secret)";
 
 /// This node refuses another one.
 #[derive(Debug, thiserror::Error)]
@@ -25,10 +29,10 @@ pub(super) enum Refusal {
     Myself { dialed: NodeId, me: NodeId },
     #[error("two processes run as node {0}: stop one of them, or give it a number of its own")]
     SameNode(NodeId),
-    #[error(
-        "node {node} does not know the secret that node {me} has; give all nodes of a cluster the same (peers.secret)"
-    )]
-    WrongSecret { node: NodeId, me: NodeId },
+    #[error("it does not know the secret that node {me} has; {SAME_SECRET}")]
+    CallerWithoutSecret { me: NodeId },
+    #[error("node {node} does not know the secret that node {me} has; {SAME_SECRET}")]
+    AcceptorWithoutSecret { node: NodeId, me: NodeId },
     #[error("node {node} has no certificate for the name node-{node}: {what}")]
     Certificate { node: NodeId, what: String },
     #[error("node {node} is not in the table of the node it calls")]
@@ -36,39 +40,63 @@ pub(super) enum Refusal {
     #[error("node {me} does not take node {node}: {reason}")]
     Rejected { node: NodeId, me: NodeId, reason: String },
     #[error("{reason}")]
-    Removed { reason: String, proof: [u8; PROOF_BYTES] },
+    Removed { reason: String, body: Vec<u8> },
     #[error("the connection that node {by} dialed stands already")]
     Linked { by: NodeId },
 }
 
 impl Refusal {
-    /// Checks a hello before the other side has proved anything. `dialed` is the node that this side dialed, if it did.
-    pub(super) fn of(hello: &Hello, local: &Local, incarnation: u64, dialed: Option<NodeId>) -> Result<(), Refusal> {
-        if hello.cluster != local.cluster {
-            let (node, theirs) = (hello.node, hello.cluster);
+    /// Checks the claims of a node that knows a secret. `dialed` is the node that this side dialed, if it did.
+    pub(super) fn of(claims: &Claims, local: &Local, incarnation: u64, dialed: Option<NodeId>) -> Result<(), Refusal> {
+        if claims.cluster != local.cluster {
+            let (node, theirs) = (claims.node, claims.cluster);
             return Err(Refusal::OtherCluster { node, theirs, me: local.node, ours: local.cluster });
         }
-        if hello.node == local.node {
-            let dialed = dialed.unwrap_or(hello.to);
-            let itself = hello.incarnation == incarnation;
+        if claims.node == local.node {
+            let dialed = dialed.unwrap_or(claims.to);
+            let itself = claims.incarnation == incarnation;
             return Err(if itself {
                 Refusal::Myself { dialed, me: local.node }
             } else {
                 Refusal::SameNode(local.node)
             });
         }
-        let (meant, answered) = dialed.map_or((hello.to, local.node), |dialed| (dialed, hello.node));
+        let (meant, answered) = dialed.map_or((claims.to, local.node), |dialed| (dialed, claims.node));
         if meant != answered {
             return Err(Refusal::OtherNode { dialed: meant, answered });
         }
         Ok(())
     }
 
+    /// The text for the other side. A stranger is told nothing of this node but the version of its protocol.
+    fn told(&self) -> String {
+        match self {
+            Refusal::CallerWithoutSecret { .. } => {
+                format!("the node that dials does not know the secret of the node that it dials; {SAME_SECRET}")
+            }
+            Refusal::AcceptorWithoutSecret { .. } => {
+                format!("the node that was dialed does not know the secret of the node that dials it; {SAME_SECRET}")
+            }
+            // A stranger may be told these because they say only what it said itself, and the version of the protocol.
+            Refusal::BadHello(_) => self.to_string(),
+            // These follow a proof.
+            Refusal::OtherCluster { .. }
+            | Refusal::OtherNode { .. }
+            | Refusal::Myself { .. }
+            | Refusal::SameNode(_)
+            | Refusal::Certificate { .. }
+            | Refusal::NotInTable { .. }
+            | Refusal::Rejected { .. }
+            | Refusal::Removed { .. }
+            | Refusal::Linked { .. } => self.to_string(),
+        }
+    }
+
     /// The kind and body of its frame.
     pub(super) fn as_frame(&self) -> (Kind, Vec<u8>) {
         match self {
-            Refusal::Removed { reason, proof } => (Kind::Removed, [&proof[..], reason.as_bytes()].concat()),
-            refusal => (Kind::Refusal, refusal.to_string().into_bytes()),
+            Refusal::Removed { body, .. } => (Kind::Removed, body.clone()),
+            refusal => (Kind::Refusal, refusal.told().into_bytes()),
         }
     }
 }

@@ -109,6 +109,7 @@ fn real_bytes_are_accepted() {
 fn accepts(target: &str, bytes: &[u8]) -> bool {
     match target {
         "link_hello" => links::hello(bytes).is_some(),
+        "link_claims" => links::claims(bytes).is_some(),
         "lane_consensus" => node::consensus(bytes).is_some(),
         "lane_calls" => node::call(bytes).is_some(),
         "lane_feeds" => node::feed(bytes).is_some(),

@@ -2,9 +2,11 @@
 
 mod common;
 mod proxy;
+mod raw;
 
 mod encrypted;
 mod exchange;
 mod faults;
 mod lifecycle;
 mod refusals;
+mod strangers;

@@ -17,6 +17,7 @@ use tokio::{
     },
     sync::watch,
 };
+use tracing_mutex::parkinglot::Mutex;
 
 /// The treatment of the bytes of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,12 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     pub(crate) async fn to(target: SocketAddr) -> Proxy {
+        Proxy::recording(target, Arc::default()).await
+    }
+
+    /// A proxy that keeps the bytes that pass to the right on its first connection.
+    pub(crate) async fn recording(target: SocketAddr, record: Arc<Mutex<Vec<u8>>>) -> Proxy {
+        let mut record = Some(record);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (rightward, leftward) = (Arc::new(Direction::default()), Arc::new(Direction::default()));
@@ -65,8 +72,8 @@ impl Proxy {
                 let (mut one, mut two) = (cuts.clone(), cuts.clone());
                 one.mark_unchanged();
                 two.mark_unchanged();
-                tokio::spawn(pump(near_in, far_out, Arc::clone(&right), one));
-                tokio::spawn(pump(far_in, near_out, Arc::clone(&left), two));
+                tokio::spawn(pump(near_in, far_out, Arc::clone(&right), one, record.take()));
+                tokio::spawn(pump(far_in, near_out, Arc::clone(&left), two, None));
             }
         });
         Proxy { address, rightward, leftward, cut, task: task.abort_handle() }
@@ -95,15 +102,28 @@ impl Drop for Proxy {
     }
 }
 
-async fn pump(from: OwnedReadHalf, to: OwnedWriteHalf, direction: Arc<Direction>, mut cuts: watch::Receiver<u64>) {
+type Record = Option<Arc<Mutex<Vec<u8>>>>;
+
+async fn pump(
+    from: OwnedReadHalf,
+    to: OwnedWriteHalf,
+    direction: Arc<Direction>,
+    mut cuts: watch::Receiver<u64>,
+    record: Record,
+) {
     tokio::select! {
         biased;
         _ = cuts.changed() => {}
-        _ = pass(from, to, &direction) => {}
+        _ = pass(from, to, &direction, record) => {}
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, direction: &Direction) -> std::io::Result<()> {
+async fn pass(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    direction: &Direction,
+    record: Record,
+) -> std::io::Result<()> {
     let is = |way: Flow| direction.way.load(Relaxed) == way as u8;
     let short = Duration::from_millis(5);
     let mut read = vec![0; 16 * 1024];
@@ -126,6 +146,9 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, direction: &Direc
         }
         if direction.spoil.swap(false, Relaxed) {
             read[length / 2] ^= 0x10;
+        }
+        if let Some(record) = &record {
+            record.lock().extend_from_slice(&read[..length]);
         }
         let mut rest = &read[..length];
         while is(Flow::Trickling) && !rest.is_empty() {

@@ -8,39 +8,15 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::common::{CLUSTER, Node, SECRET, TABLE, config, link_all, open, until};
+use super::{
+    common::{CLUSTER, Node, SECRET, TABLE, config, link_all, open, until},
+    raw::{DISMISSAL, HELLO, PROOF, REFUSAL, VERSION, WELCOME, raw},
+};
 use crate::{PeerConfig, PeersError};
 
-const HELLO: u8 = 16;
-const PROOF: u8 = 17;
-const WELCOME: u8 = 18;
-const REFUSAL: u8 = 19;
-const DISMISSAL: u8 = 20;
-
-/// A frame, encoded independently as documented.
-fn raw(number: u64, kind: u8, body: &[u8]) -> Vec<u8> {
-    let mut frame = u32::try_from(body.len()).unwrap().to_le_bytes().to_vec();
-    frame.push(kind);
-    let sum = crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), &frame);
-    frame.extend_from_slice(&sum.to_le_bytes());
-    frame.extend_from_slice(&crc32c::crc32c_append(sum, body).to_le_bytes());
-    [&frame, body].concat()
-}
-
-/// The version of the link protocol.
-const VERSION: u16 = 5;
-
-/// The hello of a node that lacks only the secret.
-fn hello(version: u16, node: u64, to: u64) -> Vec<u8> {
-    hello_of(version, node, to, 0)
-}
-
 /// A hello for one of the two connections of a link.
-fn hello_of(version: u16, node: u64, to: u64, kind_of_connection: u8) -> Vec<u8> {
-    // The durable position: disk, process, last record.
-    let position = (5_u64, 1_u64, 1_u64);
-    let fields = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, kind_of_connection, "forger", TABLE, position);
-    [b"boxoffic", &version.to_le_bytes()[..], &postcard::to_allocvec(&fields).unwrap()].concat()
+fn hello(version: u16, kind_of_connection: u8) -> Vec<u8> {
+    [b"boxoffic", &version.to_le_bytes()[..], &[7_u8; 32], &[kind_of_connection]].concat()
 }
 
 async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
@@ -51,12 +27,11 @@ async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     (head[4], body)
 }
 
-/// Answers the hello of the dialer `to` as `node`, for the connection that it dials. Returns the dialer's proof.
-async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
-    let (kind, hello) = frame(stream).await;
-    assert_eq!(kind, HELLO);
-    let fields: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&hello[10..]).unwrap();
-    stream.write_all(&raw(0, HELLO, &hello_of(VERSION, node, to, fields.6))).await.unwrap();
+/// Answers the hello of a dialer, for the connection that it dials. Returns the dialer's proof.
+async fn proof_for(stream: &mut TcpStream) -> Vec<u8> {
+    let (kind, dialed) = frame(stream).await;
+    assert_eq!((kind, dialed.len()), (HELLO, 43));
+    stream.write_all(&raw(0, HELLO, &hello(VERSION, dialed[42]))).await.unwrap();
     let (kind, proof) = frame(stream).await;
     assert_eq!(kind, PROOF);
     proof
@@ -86,14 +61,52 @@ async fn another_cluster() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_secret() {
-    let (one, two) =
-        (Node::new(1), Node::with(2, PeerConfig { secret: Secret("another secret of it".into()), ..config() }));
+    let eager = || PeerConfig { dial_late_ms: 0, ..config() };
+    let (one, two) = (Node::with(1, eager()), Node::with(2, PeerConfig { secrets: secrets(&["another"]), ..eager() }));
     one.knows(&[(2, two.address())]);
     two.knows(&[(1, one.address())]);
-    one.reports(2, "refused by the other side: node 1 does not know the secret that node 2 has").await;
-    two.reports(1, "refused: node 1 does not know the secret that node 2 has").await;
-    let short = open(PeerConfig { secret: Secret(SECRET[..15].into()), ..config() });
+    let words = "refused by the other side: the node that dials does not know the secret of the node that it dials; give \
+                 all nodes of a cluster the same (peers.secret)";
+    one.reports(2, words).await;
+    two.reports(1, words).await;
+    until("the status says so", || one.link(2).refused.is_some()).await;
+    let refused = one.link(2).refused.unwrap_or_default();
+    assert!(refused.contains("peers.secret"), "{refused}");
+    until("both count the refusals", || [&one, &two].iter().all(|node| node.net.port_counts().refused > 0)).await;
+    assert!(one.seen.offered.lock().is_empty() && two.seen.offered.lock().is_empty());
+    let short = open(PeerConfig { secrets: vec![Secret(SECRET.into()), Secret(SECRET[..15].into())], ..config() });
     assert!(matches!(short, Err(PeersError::ShortSecret)));
+    for wrong in [vec![], secrets(&["one", "two", "three"])] {
+        assert!(matches!(open(PeerConfig { secrets: wrong, ..config() }), Err(PeersError::Setting(_))));
+    }
+}
+
+fn secrets(names: &[&str]) -> Vec<Secret> {
+    names.iter().map(|name| Secret(format!("the secret of the cluster: {name}"))).collect()
+}
+
+/// A cluster changes its secret in two restarts of each node, in any order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_linked_if_they_share_a_secret() {
+    let sets: [&[&str]; 4] = [&["old"], &["new", "old"], &["old", "new"], &["new"]];
+    for dialer in sets {
+        for acceptor in sets {
+            let node = |id, names| Node::with(id, PeerConfig { secrets: secrets(names), ..config() });
+            let (one, two) = (node(1, dialer), node(2, acceptor));
+            two.knows(&[(1, one.address())]);
+            one.knows(&[(2, two.address())]);
+            if dialer.iter().any(|name| acceptor.contains(name)) {
+                one.linked(2).await;
+                two.linked(1).await;
+                one.reaches(&two, Lane::Calls, b"a call").await;
+                two.reaches(&one, Lane::Calls, b"an answer").await;
+                assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
+            } else {
+                one.reports(2, "does not know the secret of the node that it dials").await;
+                assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![], vec![]), "{dialer:?} {acceptor:?}");
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,9 +117,9 @@ async fn an_acceptor_without_the_secret_is_refused() {
     let forger = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let proof = proof_for(&mut stream, 2, 1).await;
+            let proof = proof_for(&mut stream).await;
             // The dialer's own proof does not prove the acceptor.
-            stream.write_all(&raw(1, WELCOME, &proof)).await.unwrap();
+            stream.write_all(&raw(1, WELCOME, &proof[1..])).await.unwrap();
             // The dialer closes the connection, with or without a refusal.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
@@ -121,7 +134,7 @@ async fn another_version() {
     let one = Node::new(1);
     one.knows(&[(2, one.address())]);
     let words = "versions 6 and 5 of the link's protocol do not go together; run the same release on all nodes";
-    assert_eq!(refused(&one, &raw(0, HELLO, &hello(VERSION + 1, 2, 1))).await, words);
+    assert_eq!(refused(&one, &raw(0, HELLO, &hello(VERSION + 1, 0))).await, words);
     assert_eq!(refused(&one, &raw(0, HELLO, b"what?")).await, "this is no hello of a node");
 }
 
@@ -176,10 +189,13 @@ async fn a_rejected_node_is_refused() {
     assert_eq!((offered.cluster, offered.node, offered.disk, offered.version), (CLUSTER, 1, 0xd1, VERSION));
     assert_eq!(offered.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
     one.seen.strict.store(true, Relaxed);
+    two.seen.strict.store(false, Relaxed);
     one.reports(2, "refused: node 1 does not take node 2: disk d2 was removed").await;
     two.reports(1, "refused by the other side: node 1 does not take node 2").await;
-    [&one, &two].iter().for_each(|node| node.seen.strict.store(false, Relaxed));
+    assert!(two.link_changes(1).is_empty(), "a link is up only when both sides have accepted it");
+    one.seen.strict.store(false, Relaxed);
     one.linked(2).await;
+    two.linked(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -200,8 +216,8 @@ async fn only_nodes_with_the_secret_can_report_a_removal() {
     let forger = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let proof = proof_for(&mut stream, 4, 3).await;
-            stream.write_all(&raw(1, DISMISSAL, &[&proof[..], b"you were removed"].concat())).await.unwrap();
+            let proof = proof_for(&mut stream).await;
+            stream.write_all(&raw(1, DISMISSAL, &[&proof[1..33], b"you were removed"].concat())).await.unwrap();
             // The dialer dials again after a close, with or without a refusal.
             let _ = stream.read(&mut [0; 64]).await;
         }
@@ -217,8 +233,8 @@ async fn unknown_callers_cost_little_and_are_counted() {
     link_all(&[&one, &two]).await;
     let before = two.net.port_counts();
     let huge = [&u32::MAX.to_le_bytes()[..], &[HELLO; 9]].concat();
-    let forged = raw(0, HELLO, &hello(VERSION, 1, 2));
-    let guessed = [&forged[..], &raw(1, PROOF, &[0; 32])].concat();
+    let forged = raw(0, HELLO, &hello(VERSION, 0));
+    let guessed = [&forged[..], &raw(1, PROOF, &[&[1], &[0; 150][..]].concat())].concat();
     let says: [&[u8]; 7] = [b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", &huge, &forged[..40], &forged, &guessed];
     let mut open = Vec::new();
     for bytes in says {
