@@ -99,7 +99,7 @@ async fn foreign_nodes_are_refused() {
     stage
         .story("two nodes with one id", async |cluster, _, _| {
             let home = Home::new();
-            let foreign = cluster.foreign_command(&home, 2, SECRET, Some(cluster.client(1)));
+            let foreign = cluster.foreign_command(&home, 2, &SECRET, Some(cluster.client(1)));
             let refused = cluster.refused(foreign).await;
             names(&refused, "node 2");
         })
@@ -107,9 +107,9 @@ async fn foreign_nodes_are_refused() {
     stage
         .story("a node of another cluster", async |cluster, _, _| {
             let home = Home::new();
-            let founder = cluster.foreign_command(&home, 4, SECRET, None);
+            let founder = cluster.foreign_command(&home, 4, &SECRET, None);
             Server::spawn(founder).unwrap_or_else(|refused| panic!("it serves alone: {refused:?}")).stop();
-            let foreign = cluster.foreign_command(&home, 4, SECRET, Some(cluster.client(1)));
+            let foreign = cluster.foreign_command(&home, 4, &SECRET, Some(cluster.client(1)));
             let refused = cluster.refused(foreign).await;
             names(&refused, "cluster");
         })

@@ -137,9 +137,8 @@ fn no_port(error: std::io::Error) -> Failure {
 
 /// Opens an address in the browser of this machine.
 fn open(url: &str) {
-    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    if let Err(error) = std::process::Command::new(opener).arg(url).spawn() {
-        eprintln!("{opener} cannot be started ({error}): open {url} yourself");
+    if let Err(error) = std::process::Command::new("xdg-open").arg(url).spawn() {
+        eprintln!("xdg-open cannot be started ({error}): open {url} yourself");
     }
 }
 

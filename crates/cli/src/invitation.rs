@@ -60,7 +60,8 @@ impl Invitation {
         let encoded = line.strip_prefix(PREFIX).ok_or_else(|| {
             format!("this is no invitation: `boxoffice admin invite` prints one line that begins with {PREFIX}")
         })?;
-        let cut = |_| "the invitation is not whole: copy all of the line that `boxoffice admin invite` prints".to_owned();
+        let cut =
+            |_| "the invitation is not whole: copy all of the line that `boxoffice admin invite` prints".to_owned();
         let json = URL_SAFE_NO_PAD.decode(encoded).map_err(|error| cut(error.to_string()))?;
         let fields: Fields = serde_json::from_slice(&json).map_err(|error| cut(error.to_string()))?;
         let Fields { addresses, invitation, secret } = fields;

@@ -81,7 +81,8 @@ impl JoinRequest {
     /// The body of the request to this cluster.
     fn asks(&self, cluster: &str) -> AdminJoin {
         let JoinRequest { node, machine, secret, invitation, key: _, admin_token } = self;
-        let vouched = |token: &String| joining::written(&joining::admin_proof(token.as_bytes(), cluster, *node, machine));
+        let vouched =
+            |token: &String| joining::written(&joining::admin_proof(token.as_bytes(), cluster, *node, machine));
         let proof = joining::proof(secret.as_ref(), cluster, *node, machine);
         let Machine { disk, peer, client, program } = machine.clone();
         AdminJoin {
@@ -141,7 +142,14 @@ mod tests {
     fn request() -> JoinRequest {
         let (peer, client) = ("127.0.0.1:7281".into(), "127.0.0.1:7181".into());
         let machine = Machine { disk: 7, peer, client, program: "0.1.0".into() };
-        JoinRequest { node: None, machine, secret: Secret("sixteen letters!".into()), invitation: None, key: None, admin_token: None }
+        JoinRequest {
+            node: None,
+            machine,
+            secret: Secret("sixteen letters!".into()),
+            invitation: None,
+            key: None,
+            admin_token: None,
+        }
     }
 
     #[tokio::test]

@@ -7,12 +7,11 @@ use boxoffice_load::{
     LaunchConfig, LoadError, LocalCluster, LocalNode, LocalNodeError, NodeController, RunConfig, Scenario,
 };
 
-use rand::{TryRngCore, rngs::OsRng};
-
 use crate::{
     args::{FsyncWord, Load},
     failure::{Failure, Outcome},
     node_client::{self, block_on},
+    random,
 };
 
 /// Runs the scenario, prints its table and says where the report is. Fails if the verdict is "no".
@@ -94,14 +93,8 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure>
     let program =
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
     let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
-    Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token: draw_token()?, log: None })
-}
-
-/// An admin token for the nodes of the run.
-fn draw_token() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Node(format!("no randomness: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let (admin_token, peer_secret) = (random::hex()?, random::hex()?);
+    Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token, peer_secret, log: None })
 }
 
 impl From<LocalNodeError> for Failure {

@@ -18,6 +18,7 @@ mod join;
 mod load;
 mod node_client;
 mod peer_secret;
+mod random;
 mod serve;
 mod sim;
 mod watch;

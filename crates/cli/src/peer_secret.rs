@@ -13,19 +13,16 @@ use std::{
 
 use boxoffice_env::secret::Secret;
 use boxoffice_links::CLUSTER_SECRET_BYTES_MIN;
-use rand::{TryRngCore, rngs::OsRng};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     config::is_fit_for_a_header,
     failure::{Failure, Outcome},
+    random,
 };
 
 /// The file in the data directory, if the configuration names none.
 pub const FILE: &str = "peers.secret";
-
-/// Random bytes of a secret.
-const BYTES: usize = 32;
 
 /// The most secrets that count at the same time: the current one, and another one while it is changed.
 const SECRETS_MAX: usize = 2;
@@ -92,7 +89,7 @@ impl PeerSecret {
             match (read(path)?, standing) {
                 (Some(secrets), _) => return Ok(secrets),
                 (None, Standing::Founder) => {
-                    write(path, &draw()?)?;
+                    write(path, &Secret(random::hex()?))?;
                 }
                 (None, Standing::Joiner) if Instant::now() < waits_until => sleep(LOOK_EVERY).await,
                 (None, Standing::Joiner) => return Err(missing(path, is_named)),
@@ -128,13 +125,6 @@ fn read(path: &Path) -> Result<Option<Vec<Secret>>, Failure> {
     parse(&text).map(Some).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))
 }
 
-/// A new secret.
-fn draw() -> Result<Secret, Failure> {
-    let mut bytes = [0; BYTES];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Node(format!("no randomness: {error}")))?;
-    Ok(Secret(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
-}
-
 /// Writes a secret into a new file that only its owner may read. A file that is there already stays as it is.
 ///
 /// # Errors
@@ -153,14 +143,15 @@ fn try_write(path: &Path, secret: &Secret) -> io::Result<()> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(format!(".{}.new", std::process::id()));
     let aside = PathBuf::from(aside);
-    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside).and_then(|mut file| {
-        file.write_all(format!("{}\n", secret.0).as_bytes())?;
-        file.sync_all()?;
-        match fs::hard_link(&aside, path) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-            Ok(()) | Err(_) => fs::File::open(folder)?.sync_all(),
-        }
-    });
+    let written =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside).and_then(|mut file| {
+            file.write_all(format!("{}\n", secret.0).as_bytes())?;
+            file.sync_all()?;
+            match fs::hard_link(&aside, path) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+                Ok(()) | Err(_) => fs::File::open(folder)?.sync_all(),
+            }
+        });
     // It has the other name now, or was not needed.
     let _ = fs::remove_file(&aside);
     written
@@ -199,7 +190,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("data").join(FILE);
         let made = of_node(&path, false, Standing::Founder).expect("it is made");
-        assert_eq!(made[0].0.len(), 2 * BYTES);
+        assert_eq!(made[0].0.len(), 2 * random::SECRET_BYTES);
         let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().expect("a folder"))), (0o600, 0o700));
         assert_eq!(fs::read_dir(dir.path().join("data")).expect("a folder").count(), 1, "nothing is left aside");
@@ -214,8 +205,7 @@ mod tests {
             let dir = tempfile::tempdir().expect("a temporary directory");
             let path = dir.path().join(FILE);
             let made: Vec<_> = thread::scope(|scope| {
-                let starts: Vec<_> =
-                    (0..4).map(|_| scope.spawn(|| of_node(&path, true, Standing::Founder))).collect();
+                let starts: Vec<_> = (0..4).map(|_| scope.spawn(|| of_node(&path, true, Standing::Founder))).collect();
                 starts.into_iter().map(|start| start.join().expect("no panic").expect("it is made")).collect()
             });
             assert!(made.iter().all(|secrets| *secrets == made[0]), "{}", dir.path().display());
@@ -243,7 +233,14 @@ mod tests {
         let count = |text: &str| parse(text).map(|secrets| secrets.len());
         assert_eq!(count("sixteen-letters!\n"), Ok(1));
         assert_eq!(count("sixteen-letters!  another-sixteen!"), Ok(2));
-        for wrong in ["", " \n", "short", "sixteen-letters! short", "sixteen-letterä!", "1234567890123456 1234567890123456 1234567890123456"] {
+        for wrong in [
+            "",
+            " \n",
+            "short",
+            "sixteen-letters! short",
+            "sixteen-letterä!",
+            "1234567890123456 1234567890123456 1234567890123456",
+        ] {
             assert!(count(wrong).is_err(), "{wrong}");
         }
     }

@@ -102,8 +102,8 @@ pub use boxoffice_wire::{
     Encoding, Fail, FailKind,
     access::{KeyList, KeyStatus},
     body::{
-        AdminInvite, AdminJoin, Figure, KeyCreate, Position, ResourceBookings, ResourceFreeSlots, SessionSearch, TitleSearch,
-        VenueSearch,
+        AdminInvite, AdminJoin, Figure, KeyCreate, Position, ResourceBookings, ResourceFreeSlots, SessionSearch,
+        TitleSearch, VenueSearch,
     },
     city::{CityPage, CitySession},
     cluster::{ClusterStatus, CopiesStatus, InvitationStatus, MemberStatus, PlaceStatus},

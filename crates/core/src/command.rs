@@ -16,9 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     cart::{CartCommand, Expect, Payment, Shipping, owns},
-    cluster::{
-        Admission, ClusterCommand, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move, PROOF_BYTES,
-    },
+    cluster::{Admission, ClusterCommand, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move, PROOF_BYTES},
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},

@@ -24,6 +24,7 @@ use boxoffice_edge::{
     backend::{Member, Reading},
 };
 use boxoffice_env::OsClock;
+use boxoffice_env::secret::Secret;
 use boxoffice_feeds::{FeedSettings, FeedSource, Feeds, InitialState, NoFeed};
 use boxoffice_node::{access::KeyRing, api::ReplyTo, history::HistoryError};
 use boxoffice_wire::{

@@ -173,7 +173,9 @@ impl Caller {
                 Ok(())
             }
             Command::Cluster(ClusterCommand::Invite { .. }) if shared.backend.peer_secret().is_none() => {
-                Err(Rejection::bad_request("no machine can join this node: set peers.listen (--peers-listen) and start it again"))
+                Err(Rejection::bad_request(
+                    "no machine can join this node: set peers.listen (--peers-listen) and start it again",
+                ))
             }
             // Audits are for operators anyway.
             Command::Customer(_, CustomerCommand::Audit)
@@ -194,9 +196,11 @@ impl Caller {
             || match admission {
                 Admission::Invitation(_) => false,
                 _ if shared.has_no_operators() => true,
-                Admission::AdminProof(shown) => shared.config.admin_token.as_ref().is_some_and(|token| {
-                    joining::is_admin_proof(token.as_bytes(), &cluster, node, machine, shown)
-                }),
+                Admission::AdminProof(shown) => shared
+                    .config
+                    .admin_token
+                    .as_ref()
+                    .is_some_and(|token| joining::is_admin_proof(token.as_bytes(), &cluster, node, machine, shown)),
                 Admission::Nothing | Admission::Vouched => false,
             }
     }

@@ -26,6 +26,10 @@ use crate::{
     stream::Stream,
 };
 
+/// Headers by which proxies tell that they forward a request.
+const FORWARDING: [&str; 7] =
+    ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-server", "x-real-ip", "via"];
+
 /// The answer of `/healthz`.
 pub(crate) const ALIVE: &str = "alive\n";
 
@@ -47,10 +51,15 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     let permit =
         request.extensions().get::<Arc<ConnectionPermit>>().expect("every request carries its connection's permit");
     if permit.port == Port::Operators && shared.has_no_operators() {
-        let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        if !host.is_some_and(origins::is_loopback) {
-            shared.denials.note(Denial::Origin, None, &format!("host {host:?} at the operators' port"));
-            let words = "without an admin token the operators' port answers only as localhost or 127.0.0.1";
+        let headers = request.headers();
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let forwarded = FORWARDING.into_iter().find(|name| headers.contains_key(*name));
+        if !host.is_some_and(origins::is_loopback) || forwarded.is_some() {
+            let by = forwarded.map_or_else(|| format!("host {host:?}"), |name| format!("`{name}`"));
+            shared.denials.note(Denial::Origin, None, &format!("{by} at the operators' port"));
+            shared.explain_operators_port();
+            let words = "without an admin token the operators' port answers only programs of this machine, as localhost or \
+                         127.0.0.1 and not through a proxy";
             return refuse(StatusCode::MISDIRECTED_REQUEST, words);
         }
     }

@@ -4,7 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     os::fd::AsRawFd,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{Arc, Once, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -141,6 +141,7 @@ impl Edge {
             denials: Denials::default(),
             auth_failures: AuthFailures::default(),
             budgets,
+            operators_port_explained: Once::new(),
             venues_of_sessions: Mutex::default(),
         });
         Ok(Edge { clients, operators, shared, phase })

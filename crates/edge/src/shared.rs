@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     net::IpAddr,
     sync::{
-        Arc,
+        Arc, Once,
         atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) denials: Denials,
     pub(crate) auth_failures: AuthFailures,
     pub(crate) budgets: Budgets,
+    /// Whether the log has said what the operators' port refuses.
+    pub(crate) operators_port_explained: Once,
     /// The venues of sessions that keys limited to venues have asked about. `venues` bounds their number.
     pub(crate) venues_of_sessions: Mutex<BTreeMap<Id, Id>>,
 }
@@ -135,6 +137,17 @@ impl Shared {
     /// that know the secret of the nodes need no invitation.
     pub(crate) fn has_no_operators(&self) -> bool {
         self.config.admin_token.is_none() && !self.key_ring.has_admin()
+    }
+
+    /// Says once in the log why the operators' port refuses what comes through a proxy or by another name.
+    pub(crate) fn explain_operators_port(&self) {
+        self.operators_port_explained.call_once(|| {
+            tracing::warn!(
+                "the operators' port has no credentials, so it serves only requests of programs on this machine: with a \
+                 loopback address or localhost as their `Host`, and without headers of a proxy. Set an admin token \
+                 (listen.admin_token_file, BOXOFFICE_ADMIN_TOKEN) to reach it otherwise"
+            );
+        });
     }
 
     /// Whether this node has not heard the directory's leader for so long that it may have missed the end of a key.

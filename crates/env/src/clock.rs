@@ -12,8 +12,8 @@ pub trait Clock: Send + Sync {
     /// Wall time in milliseconds since 1970 (UTC).
     fn wall_ms(&self) -> u64;
 
-    /// Nanoseconds since an arbitrary moment. It never goes back. It includes the machine's sleep where the system has
-    /// such a clock, so that a promise until 20:00 ends at 20:00.
+    /// Nanoseconds since an arbitrary moment. It never goes back. It includes the machine's sleep, so that a promise until
+    /// 20:00 ends at 20:00.
     fn monotonic_ns(&self) -> u64;
 
     /// Milliseconds since the same point as [`Clock::monotonic_ns`].
@@ -29,10 +29,7 @@ pub struct OsClock {
 }
 
 /// It includes the time in which the machine is suspended.
-#[cfg(any(target_os = "linux", target_os = "android"))]
 const MONOTONIC: ClockId = ClockId::Boottime;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const MONOTONIC: ClockId = ClockId::Monotonic;
 
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(MONOTONIC);

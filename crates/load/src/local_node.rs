@@ -35,9 +35,6 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// comes after it.
 const OPEN_CONFIG: &str = include_str!("../../../config/open.toml");
 
-/// The secret with which the nodes of a local cluster authenticate to each other.
-const SECRET: &str = "nodes-of-one-load-run";
-
 /// Copies of each shard, if there are enough nodes.
 const REPLICAS: usize = 3;
 
@@ -56,6 +53,8 @@ pub struct LaunchConfig {
     /// The admin token. The nodes get it from the environment, because every user of the machine can read a command
     /// line.
     pub admin_token: String,
+    /// The secret that the nodes of a cluster prove to each other. They get it from the environment, too.
+    pub peer_secret: String,
     /// The file to which the nodes append their log. The default is the standard error of this process.
     pub log: Option<PathBuf>,
 }
@@ -88,6 +87,7 @@ pub struct LocalNode {
     data_dir: PathBuf,
     log: Option<PathBuf>,
     admin_token: String,
+    peer_secret: String,
     /// Where the node listens.
     pub address: String,
 }
@@ -117,8 +117,10 @@ impl LocalNode {
         args.extend(["--data-dir".into(), data_dir.display().to_string()]);
         args.extend_from_slice(more);
         let (program, log, admin_token) = (launch.program.clone(), launch.log.clone(), launch.admin_token.clone());
-        let child = spawn(&program, &args, log.as_deref(), &admin_token)?;
-        let mut node = LocalNode { child, program, args, data_dir, log, admin_token, address: String::new() };
+        let peer_secret = launch.peer_secret.clone();
+        let child = spawn(&program, &args, log.as_deref(), (&admin_token, &peer_secret))?;
+        let address = String::new();
+        let mut node = LocalNode { child, program, args, data_dir, log, admin_token, peer_secret, address };
         node.address = node.wait_until_serving()?;
         Ok(node)
     }
@@ -184,7 +186,7 @@ impl LocalNode {
 
     /// Starts the node again with its data, and waits until it serves.
     fn restart(&mut self) -> Result<(), LocalNodeError> {
-        self.child = spawn(&self.program, &self.args, self.log.as_deref(), &self.admin_token)?;
+        self.child = spawn(&self.program, &self.args, self.log.as_deref(), (&self.admin_token, &self.peer_secret))?;
         self.wait_until_serving().map(drop)
     }
 }
@@ -194,9 +196,14 @@ fn files_of(data_dir: &Path) -> [PathBuf; 2] {
     ["open.toml", "toml"].map(|extension| data_dir.with_extension(extension))
 }
 
-fn spawn(program: &Path, args: &[String], log: Option<&Path>, admin_token: &str) -> Result<Child, LocalNodeError> {
+fn spawn(
+    program: &Path,
+    args: &[String],
+    log: Option<&Path>,
+    (admin_token, peer_secret): (&str, &str),
+) -> Result<Child, LocalNodeError> {
     let mut command = Command::new(program);
-    command.env("BOXOFFICE_ADMIN_TOKEN", admin_token);
+    command.env("BOXOFFICE_ADMIN_TOKEN", admin_token).env("BOXOFFICE_PEERS_SECRET", peer_secret);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
     if let Some(path) = log {
         let file = File::options().create(true).append(true).open(path);
@@ -295,7 +302,7 @@ impl LocalCluster {
         let (listen, peers) = (free_port(number)?, free_port(number + usize::from(PORTS.end - PORTS.start) / 2)?);
         let mut args: Vec<String> = vec!["--node".into(), number.to_string(), "--listen".into(), listen.to_string()];
         args.extend(["--ops-listen".into(), "127.0.0.1:0".into()]);
-        args.extend(["--peers-listen".into(), peers.to_string(), "--peers-secret".into(), SECRET.into()]);
+        args.extend(["--peers-listen".into(), peers.to_string()]);
         args.extend(nodes.iter().flat_map(|node| ["--join".into(), node.address.clone()]));
         let node = LocalNode::launch(&format!("-{number}"), &self.launch, &args)?;
         let address = node.address.clone();

@@ -44,7 +44,12 @@ pub(crate) async fn join(client: &ClientStub, machine: &Machine, rng: &mut Small
     let disk = machine.disk_identity();
     let at = address(machine.number);
     let described = Described { disk, peer: (&*at).into(), client: (&*at).into(), program: "sim".into() };
-    let join = ClusterCommand::Join { node: Some(machine.number), machine: Box::new(described), proof: None, admission: Admission::Vouched };
+    let join = ClusterCommand::Join {
+        node: Some(machine.number),
+        machine: Box::new(described),
+        proof: None,
+        admission: Admission::Vouched,
+    };
     let ended = client.change(rng, "operator", Command::Cluster(join), u32::MAX).await;
     let Some(Answer::Cluster(view)) = ended.granted().map(|answered| &answered.answer) else {
         return Err(format!("{ended:?}"));

@@ -117,7 +117,9 @@ fn cluster(event: &ClusterEvent) -> Words {
             let invited = if invitation.is_some() { ", by an invitation" } else { "" };
             ("member_put", format!("node {node} at {} is {}{invited}", member.peer, member.state.name()))
         }
-        ClusterEvent::Invited { invitation, .. } => ("invited", format!("a machine, until {}", instant(invitation.ends_at))),
+        ClusterEvent::Invited { invitation, .. } => {
+            ("invited", format!("a machine, until {}", instant(invitation.ends_at)))
+        }
         ClusterEvent::Placed { places, next_generation: _ } => {
             let aims = places.iter().map(|(shard, place)| {
                 let learners = if place.target.learners.is_empty() { "" } else { ", learners " };

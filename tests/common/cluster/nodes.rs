@@ -2,6 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::Read,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
     process::Command,
@@ -34,8 +36,12 @@ use crate::common::{
 /// Few shards. Each has its own elections.
 pub(crate) const SHARDS: usize = 4;
 
-/// The secret that the nodes of one cluster share.
-pub(crate) const SECRET: &str = "known-to-these-nodes-only";
+/// The secret that the nodes of all clusters of this program share, drawn when it starts.
+pub(crate) static SECRET: LazyLock<String> = LazyLock::new(|| {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).expect("the system has randomness");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+});
 
 /// Small segments and frequent snapshots, so that a node that was away for a while receives one. Holds outlive the longest run,
 /// so every hold that was not released is there at the final count.
@@ -665,7 +671,7 @@ impl Node {
     }
 
     fn command(&self, id: u64, join: Option<SocketAddr>) -> Command {
-        serve(&self.home, id, self.client, self.peers, SECRET, join)
+        serve(&self.home, id, self.client, self.peers, &SECRET, join)
     }
 }
 
@@ -678,8 +684,8 @@ fn serve(
     join: Option<SocketAddr>,
 ) -> Command {
     let mut command = home.command_at(&client.to_string());
-    command.env("NO_COLOR", "1");
-    command.args(["--node", &id.to_string(), "--peers-secret", secret]);
+    command.env("NO_COLOR", "1").env("BOXOFFICE_PEERS_SECRET", secret);
+    command.args(["--node", &id.to_string()]);
     command.args(["--peers-listen", &peers.to_string(), "--peers-advertise", &peers.to_string()]);
     if let Some(join) = join {
         command.args(["--join", &join.to_string()]);

@@ -2,20 +2,19 @@
 
 use boxoffice_client::AdminInvite;
 use boxoffice_env::secret::Secret;
-use boxoffice_wire::joining::{self, INVITATION_BYTES};
-use rand::{TryRngCore, rngs::OsRng};
+use boxoffice_wire::joining;
 
 use crate::{
     args::NodeArgs,
     failure::{Failure, Outcome},
     invitation::{self, Invitation},
     node_client::{self, date_and_time, say},
+    random,
 };
 
 /// Registers an invitation, and prints its line.
 pub(super) fn run(node_args: &NodeArgs, for_ms: u64) -> Outcome {
-    let mut bytes = [0; INVITATION_BYTES];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Node(format!("no randomness: {error}")))?;
+    let bytes = random::bytes()?;
     let asked = AdminInvite { hash: invitation::hash(&bytes).into(), for_ms: Some(for_ms) };
     let status = node_client::block_on(async {
         let client = node_args.connect().await?;

@@ -6,7 +6,6 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use boxoffice_client::{Id, KeyCreate, KeyList, KeyStatus};
 use boxoffice_wire::access::ShownKey;
 use clap::ValueEnum;
-use rand::{TryRngCore, rngs::OsRng};
 use smol_str::SmolStr;
 
 use super::{as_json, nodes::table, print};
@@ -14,10 +13,8 @@ use crate::{
     args::{KeyCommand, NodeArgs, RoleWord},
     failure::{Failure, Outcome},
     node_client::{self, date_and_time, say},
+    random,
 };
-
-/// Random bytes of a secret.
-const SECRET_BYTES: usize = 32;
 
 /// Runs a command about keys.
 pub(super) fn run(node_args: &NodeArgs, what: &KeyCommand) -> Outcome {
@@ -73,9 +70,7 @@ fn draw(node_args: &NodeArgs, name: &str, terms: &Terms<'_>) -> Result<String, F
     let venue =
         |venue: &String| Id::new(venue).ok_or_else(|| Failure::Usage(format!("{venue}: this is no venue's id")));
     let venues = terms.venues.iter().map(venue).collect::<Result<Vec<_>, _>>()?;
-    let mut bytes = [0; SECRET_BYTES];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Node(format!("no randomness: {error}")))?;
-    let secret = URL_SAFE_NO_PAD.encode(bytes);
+    let secret = URL_SAFE_NO_PAD.encode(random::bytes()?);
     let key = ShownKey { name: id.as_str(), secret: &secret };
     let hash: String = key.hash().iter().map(|byte| format!("{byte:02x}")).collect();
     let asked = KeyCreate {

@@ -1,6 +1,10 @@
 //! The section `[peers]`.
 
-use std::{collections::BTreeMap, net::{IpAddr, SocketAddr}, path::{Path, PathBuf}};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use boxoffice_core::cluster::ADDRESS_BYTES_MAX;
 use boxoffice_env::secret::Secret;
@@ -230,7 +234,7 @@ mod tests {
         fs::write(&path, format!("[peers]\n{text}\n")).expect("a written file");
         let settings = Config::load(Some(&path)).map(|config| config.peer_settings).map_err(|error| error.to_string());
         let validated = settings
-            .and_then(PeerSettings::validated)
+            .and_then(|settings| settings.validated(Path::new("data")))
             .map_err(|error| error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned());
         validated?.ok_or("alone".to_owned())
     }
@@ -240,7 +244,7 @@ mod tests {
     #[test]
     fn a_node_is_alone_by_default() {
         assert_eq!(
-            Config::load(None).expect("the built-in configuration is right").peer_settings.validated(),
+            Config::load(None).expect("the built-in configuration is right").peer_settings.validated(Path::new("data")),
             Ok(None)
         );
     }
@@ -263,15 +267,18 @@ mod tests {
             read("listen = \"127.0.0.1:7280\"\nroutes = { 2 = \"proxy:7290\" }").expect("a route to another node");
         assert_eq!(routed.routes, BTreeMap::from([(2, "proxy:7290".into())]));
         let alone = read("listen = \"127.0.0.1:7280\"").expect("no other machine can connect");
-        assert_eq!((alone.advertise.as_str(), alone.secret), ("127.0.0.1:7280", None));
+        let made = PeerSecret::File { path: "data/peers.secret".into(), is_named: false };
+        assert_eq!((alone.advertise.as_str(), alone.secret), ("127.0.0.1:7280", made));
     }
 
     #[test]
     fn mistakes_are_named() {
         for (text, expected) in [
             ("listen = \"here\"", "line 2: peers.listen: \"here\" is not an address like 10.0.0.1:7280"),
-            ("listen = \"10.0.0.1:7280\"", "line 2: peers.secret: other machines can connect to peers.listen"),
-            ("listen = \"127.0.0.1:7280\"\nsecret = \"short\"", "line 3: peers.secret: at least 16 visible ASCII"),
+            (
+                "listen = \"127.0.0.1:7280\"\nsecret = \"short\"",
+                "line 3: peers.secret: one secret of at least 16 visible ASCII",
+            ),
             (
                 &format!("listen = \"10.0.0.1:7280\"\n{SECRET}"),
                 "line 2: peers.tls_certificate: other machines can connect",
@@ -289,10 +296,6 @@ mod tests {
             (
                 &format!("listen = \"127.0.0.1:1\"\n{SECRET}\nsecret_file = \"s\""),
                 "line 4: peers.secret_file: peers.secret is",
-            ),
-            (
-                "listen = \"127.0.0.1:1\"\nsecret_file = \"/nowhere/s\"",
-                "line 3: peers.secret_file: /nowhere/s: cannot be",
             ),
             (
                 "listen = \"127.0.0.1:1\"\nroutes = { two = \"proxy:7290\" }",
@@ -316,26 +319,32 @@ mod tests {
         let text = "[peers]\nsecret_file = \"/nowhere/s\"\nadvertise = \"one:7290\"\njoin = [\"two:7180\"]\n";
         fs::write(&path, text).expect("a written file");
         let settings = || Config::load(Some(&path)).expect("the file is valid").peer_settings;
-        let alone = settings().validated().expect_err("a joining node needs a listen address");
+        let alone = settings().validated(Path::new("data")).expect_err("a joining node needs a listen address");
         assert!(alone.ends_with("b.toml: line 4: peers.join: a node that joins others has a peers.listen"), "{alone}");
         let mut listening = settings();
         listening.listen("0.0.0.0:7280").expect("an address");
         listening.plain();
-        let missing = listening.clone().validated().expect_err("the secret file does not exist");
-        assert!(missing.contains("b.toml: line 2: peers.secret_file: /nowhere/s: cannot be read"), "{missing}");
+        let peers = listening.clone().validated(Path::new("data")).expect("the settings are complete");
+        let named = PeerSecret::File { path: "/nowhere/s".into(), is_named: true };
+        assert_eq!(peers.expect("it is not alone").secret, named);
         listening.secret("sixteen-letters!");
-        let peers = listening.clone().validated().expect("the settings are complete").expect("it is not alone");
+        let peers = listening
+            .clone()
+            .validated(Path::new("data"))
+            .expect("the settings are complete")
+            .expect("it is not alone");
         assert_eq!((peers.advertise.as_str(), &peers.join[..]), ("one:7290", &["two:7180".to_owned()][..]));
         listening.secret("short");
         assert_eq!(
-            listening.clone().validated(),
-            Err("peers.secret: at least 16 visible ASCII characters".into()),
+            listening.clone().validated(Path::new("data")),
+            Err("peers.secret: one secret of at least 16 visible ASCII characters, or two while it is changed, separated by a blank or a line end".into()),
             "values of flags are not in a file"
         );
         listening.secret("sixteen-letters!");
         listening.advertise("three:7290");
         listening.join(&["four:7180".into()]);
-        let peers = listening.validated().expect("the settings are complete").expect("it is not alone");
+        let peers =
+            listening.validated(Path::new("data")).expect("the settings are complete").expect("it is not alone");
         assert_eq!((peers.advertise.as_str(), &peers.join[..]), ("three:7290", &["four:7180".to_owned()][..]));
     }
 
@@ -345,9 +354,10 @@ mod tests {
         for (file, node, port, joins) in [("one", 1, 7180, 0), ("two", 2, 7181, 1), ("three", 3, 7182, 1)] {
             let config = Config::load(Some(&Path::new(dir).join(file).with_extension("toml"))).expect(file);
             assert_eq!((config.wanted_node, config.edge.listen.port()), (Some(node), port));
-            let peers = config.peer_settings.validated().expect(file).expect("it is not alone");
+            let peers = config.peer_settings.validated(Path::new("data")).expect(file).expect("it is not alone");
             assert_eq!((peers.listen.port(), peers.join.len()), (port + 100, joins));
-            assert!(peers.secret.is_some());
+            let shared = PeerSecret::File { path: Path::new(dir).join("peers.secret"), is_named: true };
+            assert_eq!(peers.secret, shared, "{file}: one file for all");
         }
     }
 }

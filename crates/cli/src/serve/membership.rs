@@ -54,11 +54,13 @@ pub(super) fn world(
         world.gateway = Arc::new(gateway.map_err(|error| Failure::Usage(error.to_string()))?);
     }
     if let Some(peers) = &config.peers {
+        let secret = secrets.first().cloned().expect("a node with a port for others has a secret");
         let links = PeerConfig {
+            secrets,
             tls: peers.tls.clone(),
             handshakes_max: shares.strangers,
             descriptors_end: shares.links_end(),
-            ..PeerConfig::new(peers.listen, secrets)
+            ..PeerConfig::new(peers.listen, secret)
         };
         let net = TcpNet::new(links, runtimes.selling.clone(), Arc::clone(&world.clock), Arc::clone(&world.rng));
         let net = Arc::new(net.map_err(|error| Failure::Node(error.to_string()))?);

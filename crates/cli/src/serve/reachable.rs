@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn what_can_be_reached_from_elsewhere_demands_credentials() {
-        let (admin, customers) = ("admin_token = \"0123456789abcdef0123456789abcdef\"\n", "customer_secret = \"0123456789abcdef\"\n");
+        let (admin, customers) =
+            ("admin_token = \"0123456789abcdef0123456789abcdef\"\n", "customer_secret = \"0123456789abcdef\"\n");
         for (section, text, is_reachable) in WAYS {
             let with = |credentials: &str| match section {
                 "listen" => refused(&format!("[listen]\n{credentials}{text}\n")),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     command::{
-        Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Expect, Machine, Move, Payment,
-        ProductCommand, ResourceCommand, SessionCommand, Title, VenueCommand, VenueDetails, Want, WantedLine, When,
+        Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, Expect, Machine, Move,
+        Payment, ProductCommand, ResourceCommand, SessionCommand, Title, VenueCommand, VenueDetails, Want, WantedLine,
+        When,
     },
     id::{CartId, Entity, Id, hash64},
     layout::Layout,
@@ -49,9 +50,8 @@ fn to_cluster() -> impl Strategy<Value = ClusterCommand> {
     prop_oneof![
         (node.clone(), machine(), any::<u16>(), any::<u8>())
             .prop_map(|(node, machine, shards, replicas)| ClusterCommand::Found { node, machine, shards, replicas }),
-        (prop::option::of(node.clone()), machine(), any::<Option<[u8; 32]>>(), admission()).prop_map(
-            |(node, machine, proof, admission)| ClusterCommand::Join { node, machine, proof, admission }
-        ),
+        (prop::option::of(node.clone()), machine(), any::<Option<[u8; 32]>>(), admission())
+            .prop_map(|(node, machine, proof, admission)| ClusterCommand::Join { node, machine, proof, admission }),
         (any::<[u8; 32]>(), any::<u64>()).prop_map(|(hash, for_ms)| ClusterCommand::Invite { hash, for_ms }),
         (node.clone(), machine()).prop_map(|(node, machine)| ClusterCommand::Arrived { node, machine }),
         (node.clone(), any::<bool>()).prop_map(|(node, force)| ClusterCommand::Drain { node, force }),

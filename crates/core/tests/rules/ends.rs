@@ -16,8 +16,8 @@ use boxoffice_core::{
     ask::Ask,
     cluster::Copies,
     command::{
-        Area, CartCommand, Admission, ClusterCommand, Command, HoldPolicy, Limits, Machine, Move, NewSession, ProductCommand,
-        ProductDetails, ResourceCommand, VenueCommand, Want, WantedLine,
+        Admission, Area, CartCommand, ClusterCommand, Command, HoldPolicy, Limits, Machine, Move, NewSession,
+        ProductCommand, ProductDetails, ResourceCommand, VenueCommand, Want, WantedLine,
     },
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, Request, RequestHash},
@@ -600,7 +600,12 @@ pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
         let counts = outcome_of(
             &mut fixture,
             &format!("j{node}"),
-            Command::Cluster(ClusterCommand::Join { node: None, machine: machine(node), proof: None, admission: Admission::Vouched }),
+            Command::Cluster(ClusterCommand::Join {
+                node: None,
+                machine: machine(node),
+                proof: None,
+                admission: Admission::Vouched,
+            }),
         );
         assert!(counts.is_ok());
         assert!(describe(&mut fixture, ClusterCommand::Arrived { node: node as u64, machine: machine(node) }).is_ok());

@@ -100,10 +100,13 @@ impl Shared {
     /// Whether a machine that wants to join proves that it knows the secret of the nodes. Without the secret, it would become a
     /// member that no node deals with.
     fn knows_secret(&self, command: &Command) -> bool {
-        let Command::Cluster(ClusterCommand::Join { node, machine, proof, admission: _ }) = command else { return true };
+        let Command::Cluster(ClusterCommand::Join { node, machine, proof, admission: _ }) = command else {
+            return true;
+        };
         let shown = proof.as_ref().map_or(&[][..], |proof| &proof[..]);
         let secrets = &self.config.peer_secrets;
-        let is_proof = |secret: &Secret| joining::is_proof(secret.as_ref(), &self.cluster.to_string(), *node, machine, shown);
+        let is_proof =
+            |secret: &Secret| joining::is_proof(secret.as_ref(), &self.cluster.to_string(), *node, machine, shown);
         secrets.is_empty() || secrets.iter().any(is_proof)
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, ClusterView},
     command::{
-        CartCommand, Admission, ClusterCommand, Command, Expect, HoldPolicy, Limits, Machine, Payment, ProductCommand,
+        Admission, CartCommand, ClusterCommand, Command, Expect, HoldPolicy, Limits, Machine, Payment, ProductCommand,
         ProductDetails, Want, WantedLine,
     },
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
@@ -293,7 +293,12 @@ impl Cluster {
         let drawn = draw_disk_id(&self.world(node, disk.clone()), Path::new("/data")).expect("a data directory");
         let (peer, client) = (format!("node-{node}:1").into(), format!("node-{node}:2").into());
         let machine = Box::new(Machine { disk: drawn, peer, client, program: "test".into() });
-        let join = Command::Cluster(ClusterCommand::Join { node: Some(node), machine, proof: None, admission: Admission::Vouched });
+        let join = Command::Cluster(ClusterCommand::Join {
+            node: Some(node),
+            machine,
+            proof: None,
+            admission: Admission::Vouched,
+        });
         let Answer::Cluster(view) = must(self.handle(1), join, Some(node)).await else { panic!("a cluster") };
         let others = view.members.iter().filter(|(member, _)| **member != node);
         let peers = others.map(|(node, known)| PeerAddress { node: *node, address: known.peer.to_string() }).collect();

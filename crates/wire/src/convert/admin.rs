@@ -6,8 +6,8 @@ use boxoffice_core::{
     access::{NewKey, Role, Roles},
     cluster::ADDRESS_BYTES_MAX,
     command::{
-        Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, INVITATION_MS_MAX, Machine, ProductCommand,
-        ResourceCommand, SessionCommand,
+        Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, INVITATION_MS_MAX, Machine,
+        ProductCommand, ResourceCommand, SessionCommand,
     },
     id::{Entity, Id},
     payment::Settlement,

@@ -141,7 +141,8 @@ pub(crate) fn run(seed: u64) {
         let name = rng.below(6);
         if rng.below(10) < 3 {
             let for_ms = 1 + rng.below(20_000);
-            let invited = play.send(Some(&request), ClusterCommand::Invite { hash: invitation(&name.to_string()), for_ms });
+            let invited =
+                play.send(Some(&request), ClusterCommand::Invite { hash: invitation(&name.to_string()), for_ms });
             // What has ended is forgotten with the next invitation that is granted.
             assert!(invited.is_ok() || known.contains_key(&name), "seed {seed}, request {number}: {invited:?}");
             if invited.is_ok() {

@@ -1,6 +1,11 @@
 //! A repeated request, even a late one, gets the same answer and has no second effect (P9).
 
-use boxoffice_core::{answer::Answer, cluster::MemberState, command::{Admission, ClusterCommand}, refusal::Refusal};
+use boxoffice_core::{
+    answer::Answer,
+    cluster::MemberState,
+    command::{Admission, ClusterCommand},
+    refusal::Refusal,
+};
 
 use crate::cluster::script::{Play, machine, state};
 
@@ -43,7 +48,8 @@ fn a_late_repeat_of_a_change_does_not_undo_a_newer_one() {
 #[test]
 fn a_machine_that_joins_again_is_the_same_member() {
     let mut play = three();
-    let join = |node| ClusterCommand::Join { node, machine: machine("d9").into(), proof: None, admission: Admission::Vouched };
+    let join =
+        |node| ClusterCommand::Join { node, machine: machine("d9").into(), proof: None, admission: Admission::Vouched };
     let own = |outcome: boxoffice_core::answer::Outcome| match outcome.expect("it may join").answer {
         Answer::Cluster(view) => view.own,
         other => panic!("unexpected answer {other:?}"),

@@ -3,10 +3,10 @@
 use boxoffice_core::{
     ask::{Ask, Reply},
     command::{
-        Area, BestWish, CartCommand, Admission, ClusterCommand, Command, CustomerCommand, CustomerLimit, DirectoryCommand, Every,
-        Expect, HoldPolicy, Limits, Machine, Move, NewSession, OpeningHours, Payment, ProductCommand, ProductDetails,
-        Rate, Repeat, ResourceCommand, ResourceDetails, SessionCommand, Title, Until, VenueCommand, VenueDetails, Want,
-        WantedLine, When,
+        Admission, Area, BestWish, CartCommand, ClusterCommand, Command, CustomerCommand, CustomerLimit,
+        DirectoryCommand, Every, Expect, HoldPolicy, Limits, Machine, Move, NewSession, OpeningHours, Payment,
+        ProductCommand, ProductDetails, Rate, Repeat, ResourceCommand, ResourceDetails, SessionCommand, Title, Until,
+        VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     host::Input,
     id::{Entity, HoldId, Id, RequestHash},
@@ -408,7 +408,9 @@ impl Wild {
                 let shards = if self.chance(80) { 3 } else { self.u16() };
                 ClusterCommand::Found { node, machine, shards, replicas: self.one(&[0, 1, 3, 7, 8, u8::MAX]) }
             }
-            1 | 2 => ClusterCommand::Join { node: self.maybe(|_| node), machine, proof: None, admission: Admission::Vouched },
+            1 | 2 => {
+                ClusterCommand::Join { node: self.maybe(|_| node), machine, proof: None, admission: Admission::Vouched }
+            }
             3 | 4 => ClusterCommand::Arrived { node, machine },
             5 => ClusterCommand::Drain { node, force: true },
             6 => ClusterCommand::Replace { node },

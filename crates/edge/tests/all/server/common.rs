@@ -21,6 +21,7 @@ use boxoffice_edge::{
     budgets::BudgetConfig,
 };
 use boxoffice_env::OsClock;
+use boxoffice_env::secret::Secret;
 use boxoffice_feeds::{Commit, FeedSettings, FeedSource, FeedUpdate, Feeds};
 use boxoffice_node::{
     access::KeyRing,

@@ -10,8 +10,8 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, ClusterView, StockCounts},
     command::{
-        CartCommand, Admission, ClusterCommand, Command, Expect, HoldPolicy, Limits, Machine, Payment, ProductDetails, Want,
-        WantedLine,
+        Admission, CartCommand, ClusterCommand, Command, Expect, HoldPolicy, Limits, Machine, Payment, ProductDetails,
+        Want, WantedLine,
     },
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
@@ -234,7 +234,12 @@ impl Machines {
         // The port is known only after the bind, so the table's address is corrected once the node has arrived.
         let machine =
             Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
-        let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine), proof: None, admission: Admission::Vouched };
+        let join = ClusterCommand::Join {
+            node: Some(node),
+            machine: Box::new(machine),
+            proof: None,
+            admission: Admission::Vouched,
+        };
         let Answer::Cluster(view) = self.must(at, Command::Cluster(join), disk as u64) else { panic!("a cluster") };
         let others = view.members.iter().filter(|(member, _)| **member != node);
         let peers =
