@@ -13,6 +13,7 @@ mod clocks;
 mod copies;
 mod disks;
 mod idle_clients;
+mod joining;
 mod keys;
 mod leaders;
 mod link_faults;

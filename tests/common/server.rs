@@ -230,13 +230,14 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts this command and waits until it serves or ends.
-    pub(crate) fn spawn(mut command: Command) -> Result<Server, Refused> {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+    pub(crate) fn spawn(command: Command) -> Result<Server, Refused> {
+        Server::spawn_reading(command, Stdio::null())
+    }
+
+    /// The same with this as its standard input.
+    pub(crate) fn spawn_reading(mut command: Command, input: Stdio) -> Result<Server, Refused> {
+        let mut child =
+            command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let (line, lines) = mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let stdout_reader = thread::spawn(move || {

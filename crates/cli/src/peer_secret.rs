@@ -130,18 +130,19 @@ fn read(path: &Path) -> Result<Option<Vec<Secret>>, Failure> {
 /// # Errors
 /// The file cannot be written.
 pub fn write(path: &Path, secret: &Secret) -> Outcome {
-    try_write(path, secret)
+    // Containers that share a folder may have the same process id.
+    try_write(path, secret, &random::hex()?)
         .map_err(|error| Failure::Usage(format!("{}: the secret cannot be written: {error}", path.display())))
 }
 
-fn try_write(path: &Path, secret: &Secret) -> io::Result<()> {
+fn try_write(path: &Path, secret: &Secret, random: &str) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.exists() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     // Nobody sees a part of the file, and of several that are written at once only the first gets the name.
     let mut aside = path.as_os_str().to_owned();
-    aside.push(format!(".{}.new", std::process::id()));
+    aside.push(format!(".{}.new", &random[..16]));
     let aside = PathBuf::from(aside);
     let written =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside).and_then(|mut file| {

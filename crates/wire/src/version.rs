@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The minor version of this program. A node without one in its hello has 0.
-pub const PROTOCOL_MINOR: u32 = 2;
+pub const PROTOCOL_MINOR: u32 = 3;
 
 /// A field of a request that is newer than 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,10 @@ pub const ADDED: &[Added] = &[
     Added { op: Op::AdminKeyCreate, field: "requests_per_second", minor: 2 },
     Added { op: Op::AdminKeyCreate, field: "held_max", minor: 2 },
     Added { op: Op::AdminKeyRevoke, field: "id", minor: 2 },
+    Added { op: Op::AdminJoin, field: "invitation", minor: 3 },
+    Added { op: Op::AdminJoin, field: "admin_proof", minor: 3 },
+    Added { op: Op::AdminInvite, field: "hash", minor: 3 },
+    Added { op: Op::AdminInvite, field: "for_ms", minor: 3 },
 ];
 
 impl Added {

@@ -115,7 +115,7 @@ pub(crate) struct Node {
 ///
 /// Test programs run in parallel. Each reserves a range of ports by listening on the first port until it ends, so that no other
 /// program takes the port of a stopped node.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     // Clusters that the program itself starts use higher ports.
     const FIRST: u16 = 10_000;
     const RANGES: u16 = 20;

@@ -73,4 +73,5 @@ pub const REFUSALS: &[RefusalRow] = &[
     row(809, "too_many_nodes", &["max"], "every id of a member was given"),
     row(810, "wrong_secret", &[], "the machine that wants to join does not know the secret of the cluster's nodes"),
     row(811, "too_few_left", &["node", "serving"], "each shard would have a single voter; it may be forced"),
+    row(812, "not_invited", &[], "the machine shows no invitation that is valid for it"),
 ];
