@@ -110,9 +110,11 @@ async fn a_foreign_data_directory_is_refused() {
         assert!(good.contains(from), "{good}");
         fs::write(&identity, good.replace(from, to)).expect("written");
     };
-    edited("format = 3", "format = 4");
-    refuses("has format 4, this program uses 3");
-    edited("format = 3", "format = 2");
+    edited("format = 4", "format = 5");
+    refuses("has format 5, this program uses 4");
+    edited("format = 4", "format = 3");
+    refuses("has format 3, this program uses 4");
+    edited("format = 4", "format = 2");
     refuses("has format 2, from before placement by hash prefix");
     edited("shards = 32", "shards = 33");
     refuses("the checksum in identity.toml does not match");

@@ -17,7 +17,7 @@ mod error;
 pub use error::IdentityError;
 
 /// The version of the data directory. It covers the layout and the placement of entities.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 /// The first version that places entities by the first bits of their hashes. In earlier versions, carts had other ids and most
 /// entities other shards.
 const FORMAT_BY_PREFIX: u32 = 3;
@@ -559,18 +559,19 @@ mod tests {
             assert_eq!(
                 refusal(&world, WANTED).to_string(),
                 format!(
-                    "/srv/data has format {old}, from before placement by hash prefix; in format 3 carts have other ids \
+                    "/srv/data has format {old}, from before placement by hash prefix; in format 4 carts have other ids \
                      and entities other shards, so this program cannot use it: start the version that wrote it, or name \
                      an empty data directory and import into it"
                 )
             );
         }
-        set_format("4");
+        set_format("5");
         assert_eq!(
             refusal(&world, WANTED).to_string(),
-            "/srv/data has format 4, this program uses 3; start the version that made it"
+            "/srv/data has format 5, this program uses 4; start the version that made it, or name an empty data directory and import \
+             into it"
         );
-        set_format("3");
+        set_format("4");
         open(&world, WANTED).unwrap();
     }
 

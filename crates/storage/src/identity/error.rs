@@ -66,7 +66,8 @@ pub enum IdentityError {
     },
     /// Another version of this program made it.
     #[error(
-        "{} has format {found}, this program uses {known}; start the version that made it",
+        "{} has format {found}, this program uses {known}; start the version that made it, or name an empty data directory \
+         and import into it",
         .dir.display()
     )]
     OtherVersion {

@@ -10,7 +10,7 @@ use boxoffice_env::{Disk, DiskFile, OpenMode, Rng};
 /// The position of the first record. The page before it is never written again.
 pub(super) const PAGE: usize = 4096;
 /// The version of the format of segments and records.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 const MAGIC: &[u8; 8] = b"BOXO-LOG";
 const CRC_AT: usize = PAGE - 4;
 /// The name of a segment while it is made.
