@@ -34,6 +34,7 @@ pub mod repr;
 
 pub mod envelope;
 pub mod op;
+pub mod permission;
 pub mod rejection;
 
 pub mod body;
