@@ -128,6 +128,12 @@ pub(super) async fn all(operators: SocketAddr, rules: Rules) -> Vec<Caller> {
     callers
 }
 
+/// Callers that show nothing, at the clients' port and at an operators' port that asks for nothing.
+pub(super) fn without_credentials(rules: Rules) -> [Caller; 2] {
+    let guest = Caller::new("a guest", rules.anonymous, None, ActsFor::Nobody);
+    [guest, Caller::new("a local program", "admin", None, ActsFor::All)]
+}
+
 /// Customers with tokens of both kinds, and staff with short-lived tokens.
 pub(super) fn with_tokens(shop: &Shop, rules: Rules) -> Vec<Caller> {
     let signed = |subject: &'static str, role: &'static str, venue: Option<&'static str>| {

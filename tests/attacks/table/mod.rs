@@ -12,7 +12,11 @@ mod requests;
 mod scene;
 mod transports;
 
-use std::{collections::BTreeSet, net::Ipv4Addr, process::Command};
+use std::{
+    collections::BTreeSet,
+    net::{Ipv4Addr, SocketAddr},
+    process::Command,
+};
 
 use boxoffice_wire::{
     Op,
@@ -28,7 +32,7 @@ use self::{
     transports::{Answered, Http},
 };
 use super::{roles::LOG, tokens::Shop};
-use crate::common::{Encoding, Home, Port, Rng, Server, http};
+use crate::common::{Encoding, Home, Port, Rng, Server};
 
 const ROYAL: &str = "royal";
 const GLOBE: &str = "globe";
@@ -69,18 +73,27 @@ struct Judge {
     asked: usize,
 }
 
+/// A request, and its refusal by the table.
+type Row = (Op, About, Option<u64>);
+
 /// The answers of one caller over one transport.
 struct Heard {
+    port: &'static str,
     way: &'static str,
-    /// Each request, with its refusal by the table.
-    expected: Vec<(Op, About, Option<u64>)>,
+    expected: Vec<Row>,
     answers: Vec<Answered>,
 }
+
+const CLIENTS: &str = "clients' port";
 
 impl Judge {
     async fn start(test: &str, command: Command, rules: Rules) -> Judge {
         let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
         let operator = server.port(Encoding::Json).await;
+        Judge::with(server, operator, test, rules).await
+    }
+
+    async fn with(server: Server, operator: Port, test: &str, rules: Rules) -> Judge {
         let mut rng = Rng::of_test(test);
         let scene = Scene::open(&operator, &mut rng).await;
         Judge { server, operator, rules, scene, rng, wrong: Vec::new(), granted: BTreeSet::new(), asked: 0 }
@@ -144,78 +157,100 @@ impl Judge {
         }
     }
 
+    /// Asks for everything at both ports. Returns the answers of ops, and the wrong ones of paths.
     async fn ask_all(&self, number: usize, caller: &Caller) -> (Vec<Heard>, Vec<String>) {
-        let (mut heard, mut wrong) = (Vec::new(), Vec::new());
-        let from = |way: u8| Ipv4Addr::new(127, 0, 10 + way, 1 + number as u8);
-        for (way, (to, is_operators)) in (0..).zip([(self.server.address(), false), (self.server.operators(), true)]) {
-            let (way, port_number) = (way * 4, number * 8 + usize::from(is_operators) * 4);
-            let ways = if is_operators {
-                ["socket, operators", "batch, operators", "post, operators", "get, operators"]
-            } else {
-                ["socket", "batch", "post", "get"]
-            };
-            let rng = |way: u64| self.rng.fork(1_000 + port_number as u64 + way);
-            let requests = |way: u64| requests::all(&self.scene, port_number + way as usize, &mut rng(way));
-            let table = |asked: &[Asked]| -> Vec<(Op, About, Option<u64>)> {
-                let row = |asked: &Asked| expected::refusal(self.rules, caller, asked.op.permission(), &asked.about);
-                asked.iter().map(|asked| (asked.op, asked.about.clone(), row(asked))).collect()
-            };
-            let body = |asked: &Asked, refusal: Option<u64>| match (&asked.if_allowed, refusal) {
-                (Some(harmless), None) => harmless.clone(),
-                (Some(_), Some(_)) | (None, _) => asked.body.clone(),
-            };
-
-            let port = transports::socket(from(way), to, caller).await;
-            let asked = requests(0);
-            let expected = table(&asked);
-            let bodies: Vec<Value> = asked.iter().zip(&expected).map(|(asked, (.., no))| body(asked, *no)).collect();
-            let answers = transports::by_socket(&port, &asked, &bodies).await;
-            heard.push(Heard { way: ways[0], expected, answers });
-
-            let asked: Vec<Asked> = requests(1).into_iter().filter(|asked| !asked.alone).collect();
-            let item = |asked: &Asked| {
-                let no = expected::refusal_of_item(self.rules, caller, asked.op, &asked.about);
-                (asked.op, asked.about.clone(), no)
-            };
-            let expected: Vec<_> = asked.iter().map(item).collect();
-            let asked: Vec<Asked> = asked
-                .into_iter()
-                .zip(&expected)
-                .map(|(one, (.., no))| Asked { body: body(&one, *no), ..one })
-                .collect();
-            if expected::lacks_role(caller, Op::Batch.permission()).is_none() {
-                let answer = port.exchange_whole(transports::batch(&asked)).await;
-                heard.push(Heard { way: ways[1], expected, answers: transports::of_items(&answer) });
-            }
-
-            let mut http = Http::new(from(way + 1), to, caller);
-            let is_for_http = |asked: &Asked| schema::of(asked.op).methods != HttpMethods::None;
-            let asked: Vec<Asked> = requests(2).into_iter().filter(is_for_http).collect();
-            let expected = table(&asked);
-            let mut answers = Vec::new();
-            for (number, (asked, (.., no))) in asked.iter().zip(&expected).enumerate() {
-                answers.push(http.post(number, asked.op, &body(asked, *no)).await);
-            }
-            heard.push(Heard { way: ways[2], expected, answers });
-
-            let (mut expected, mut answers) = (Vec::new(), Vec::new());
-            for asked in requests(3) {
-                if schema::of(asked.op).methods == HttpMethods::PostAndGet
-                    && let Some(answer) = http.get(asked.op, &asked.body).await
-                {
-                    expected.extend(table(&[asked]));
-                    answers.push(answer);
-                }
-            }
-            heard.push(Heard { way: ways[3], expected, answers });
-            wrong.extend(paths::wrong(from(way + 2), to, is_operators, caller).await);
-        }
+        let (mut heard, mut wrong) = self.ask_at(2 * number, self.server.address(), false, caller).await;
+        let more = self.ask_at(2 * number + 1, self.server.operators(), true, caller).await;
+        heard.extend(more.0);
+        wrong.extend(more.1);
         (heard, wrong)
     }
 
+    /// The same at one port. `number` is that of the caller and the port.
+    async fn ask_at(
+        &self,
+        number: usize,
+        to: SocketAddr,
+        is_operators: bool,
+        caller: &Caller,
+    ) -> (Vec<Heard>, Vec<String>) {
+        // Each way has an address of its own, because budgets are per network.
+        let from = |way: u8| Ipv4Addr::new(127, 0, 10 + way, 1 + number as u8);
+        let port = transports::socket(from(0), to, caller).await;
+        let mut heard = vec![self.ask_socket(number, &port, caller).await];
+        heard.extend(self.ask_batch(number, &port, caller).await);
+        let mut http = Http::new(from(1), to, caller);
+        heard.push(self.ask_post(number, &mut http, caller).await);
+        heard.push(self.ask_get(number, &mut http, caller).await);
+        if is_operators {
+            heard.iter_mut().for_each(|heard| heard.port = "operators' port");
+        }
+        (heard, paths::wrong(from(2), to, is_operators, caller).await)
+    }
+
+    /// The requests of a caller in one of the four ways.
+    fn requests(&self, number: usize, way: usize) -> Vec<Asked> {
+        let number = 4 * number + way;
+        requests::all(&self.scene, number, &mut self.rng.fork(1_000 + number as u64))
+    }
+
+    /// The row of a request, with its refusal.
+    fn row(&self, caller: &Caller, asked: &Asked) -> Row {
+        let refusal = expected::refusal(self.rules, caller, asked.op.permission(), &asked.about);
+        (asked.op, asked.about.clone(), refusal)
+    }
+
+    async fn ask_socket(&self, number: usize, port: &Port, caller: &Caller) -> Heard {
+        let asked = self.requests(number, 0);
+        let expected: Vec<Row> = asked.iter().map(|asked| self.row(caller, asked)).collect();
+        let bodies: Vec<Value> = asked.iter().zip(&expected).map(|(asked, (.., no))| asked.body(*no)).collect();
+        let answers = transports::by_socket(port, &asked, &bodies).await;
+        Heard { port: CLIENTS, way: "socket", expected, answers }
+    }
+
+    /// `None` for callers that may not send a batch. The batch is among the requests of the other ways.
+    async fn ask_batch(&self, number: usize, port: &Port, caller: &Caller) -> Option<Heard> {
+        if expected::lacks_role(caller, Op::Batch.permission()).is_some() {
+            return None;
+        }
+        let (mut items, mut expected) = (Vec::new(), Vec::new());
+        for asked in self.requests(number, 1).into_iter().filter(|asked| !asked.alone) {
+            let refusal = expected::refusal_of_item(self.rules, caller, asked.op, &asked.about);
+            expected.push((asked.op, asked.about.clone(), refusal));
+            items.push((asked.op, asked.body(refusal)));
+        }
+        let answer = port.exchange_whole(transports::batch(&items)).await;
+        Some(Heard { port: CLIENTS, way: "batch", expected, answers: transports::of_items(&answer) })
+    }
+
+    async fn ask_post(&self, number: usize, http: &mut Http, caller: &Caller) -> Heard {
+        let (mut expected, mut answers) = (Vec::new(), Vec::new());
+        for asked in self.requests(number, 2) {
+            if schema::of(asked.op).methods != HttpMethods::None {
+                let row = self.row(caller, &asked);
+                answers.push(http.post(answers.len(), asked.op, &asked.body(row.2)).await);
+                expected.push(row);
+            }
+        }
+        Heard { port: CLIENTS, way: "post", expected, answers }
+    }
+
+    async fn ask_get(&self, number: usize, http: &mut Http, caller: &Caller) -> Heard {
+        let (mut expected, mut answers) = (Vec::new(), Vec::new());
+        for asked in self.requests(number, 3) {
+            if schema::of(asked.op).methods == HttpMethods::PostAndGet
+                && let Some(answer) = http.get(asked.op, &asked.body).await
+            {
+                expected.push(self.row(caller, &asked));
+                answers.push(answer);
+            }
+        }
+        Heard { port: CLIENTS, way: "get", expected, answers }
+    }
+
     fn compare(&mut self, caller: &Caller, heard: Heard) {
-        let Heard { way, expected, answers } = heard;
-        assert_eq!(expected.len(), answers.len(), "{way}: each request has an answer");
+        let Heard { port, way, expected, answers } = heard;
+        assert_eq!(expected.len(), answers.len(), "{port}, {way}: each request has an answer");
         for ((op, about, refusal), (code, text)) in expected.into_iter().zip(answers) {
             self.asked += 1;
             let fits = match refusal {
@@ -223,7 +258,7 @@ impl Judge {
                 // A refusal for a reason other than who asks. Failures and budgets would hide it.
                 None => code < 900 && ![107, 108, 109].contains(&code),
             };
-            let place = || format!("{} by {way}: {} of {about:?}", caller.name, op.name());
+            let place = || format!("{} by {way} at the {port}: {} of {about:?}", caller.name, op.name());
             if !fits {
                 self.wrong.push(format!("{}: {code}, not {refusal:?}: {text:.300}", place()));
             }
@@ -238,7 +273,7 @@ impl Judge {
 
     /// The numbers of what only the house makes.
     async fn entities(&self) -> Value {
-        let audit = http::ask(self.server.operators(), "admin.audit", None, &json!({})).await.ok();
+        let audit = self.operator.read("admin.audit", json!({})).await.ok();
         assert_eq!(audit["violations"], json!([]), "{audit}");
         let counted = ["venues", "titles", "sessions", "products", "resources", "refunds"];
         json!([counted.map(|name| audit[name].clone()), audit["seats"]["blocked"]])
@@ -303,6 +338,32 @@ async fn the_table_holds_with_tokens() {
     let mut callers = callers::all(judge.server.operators(), rules).await;
     callers.extend(callers::with_tokens(&shop, rules));
     judge.judge(&callers).await;
+    has_no_mistakes(&judge.end());
+}
+
+/// Without an admin token and without a key of an admin, the operators' port asks for nothing. The clients' port does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_table_holds_without_credentials() {
+    let home = Home::with_config(LOG);
+    let mut command = home.shipped_command();
+    command.env_remove("BOXOFFICE_ADMIN_TOKEN");
+    let server = Server::spawn(command).expect("the node serves");
+    let operator = Port::guest(server.operators(), Encoding::Json).await;
+    let judge = Judge::with(server, operator, "the_table_holds_without_credentials", AS_SHIPPED);
+    let mut judge = judge.await;
+    let [guest, operators] = callers::without_credentials(AS_SHIPPED);
+    for (to, is_operators, caller) in
+        [(judge.server.address(), false, &guest), (judge.server.operators(), true, &operators)]
+    {
+        let (heard, wrong) = judge.ask_at(usize::from(is_operators), to, is_operators, caller).await;
+        judge.wrong.extend(wrong);
+        heard.into_iter().for_each(|heard| judge.compare(caller, heard));
+        let port = transports::socket(Ipv4Addr::LOCALHOST, to, caller).await;
+        let round = 1 + usize::from(is_operators);
+        let pair = [(caller, &port)];
+        let wrong = feeds::wrong(AS_SHIPPED, &judge.scene, &mut judge.rng, &judge.operator, round, &pair).await;
+        judge.wrong.extend(wrong);
+    }
     has_no_mistakes(&judge.end());
 }
 

@@ -29,6 +29,16 @@ pub(super) struct Asked {
     pub(super) alone: bool,
 }
 
+impl Asked {
+    /// The body for a caller that gets this refusal, if any.
+    pub(super) fn body(&self, refusal: Option<u64>) -> Value {
+        match (&self.if_allowed, refusal) {
+            (Some(harmless), None) => harmless.clone(),
+            (Some(_), Some(_)) | (None, _) => self.body.clone(),
+        }
+    }
+}
+
 struct List(Vec<Asked>);
 
 impl List {

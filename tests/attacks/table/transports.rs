@@ -81,11 +81,11 @@ async fn unless_busy(mut ask: impl AsyncFnMut() -> Answered) -> Answered {
     .await
 }
 
-/// The frame of one batch with these requests as its items.
-pub(super) fn batch(asked: &[Asked]) -> Value {
-    let items = (0..).zip(asked).map(|(number, Asked { op, body, .. })| {
-        json!({"op": op.name(), "rid": rid("batch", *op, number, body), "body": body})
-    });
+/// The frame of one batch with these items.
+pub(super) fn batch(items: &[(Op, Value)]) -> Value {
+    let items = (0..)
+        .zip(items)
+        .map(|(number, (op, body))| json!({"op": op.name(), "rid": rid("batch", *op, number, body), "body": body}));
     json!({"op": "batch", "body": {"items": items.collect::<Vec<_>>()}})
 }
 
