@@ -11,8 +11,9 @@ use boxoffice_core::{
 use boxoffice_wire::{
     FailKind, Op, Rejection,
     access::ShownKey,
+    feed_kind::FeedKind,
     joining,
-    permission::{Exception, FeedKind, Permission, VenueRule},
+    permission::{Exception, Permission, VenueRule},
 };
 use smol_str::{SmolStr, format_smolstr};
 

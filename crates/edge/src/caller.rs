@@ -14,7 +14,8 @@ use boxoffice_wire::{
     body::ClientHello,
     call::Item,
     customer::{CUSTOMER_HEADER, TOKEN_HEADER},
-    permission::{FeedKind, OwnerRule, VenueRule},
+    feed_kind::FeedKind,
+    permission::{OwnerRule, VenueRule},
 };
 use smol_str::SmolStr;
 

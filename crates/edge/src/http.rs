@@ -13,7 +13,7 @@ use axum::{
 use boxoffice_node::metrics_text::MetricsText;
 use boxoffice_wire::{
     Encoding, Rejection,
-    permission::{Opening, Path},
+    path::{Opening, Path},
 };
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;

@@ -8,7 +8,7 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-use crate::{Op, body, permission::FeedKind, rejection::Rejection};
+use crate::{Op, body, feed_kind::FeedKind, rejection::Rejection};
 
 /// The shape of the answer to a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

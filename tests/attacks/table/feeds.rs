@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use boxoffice_wire::permission::FeedKind;
+use boxoffice_wire::feed_kind::FeedKind;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use boxoffice_wire::permission::{Opening, Path};
+use boxoffice_wire::path::{Opening, Path};
 
 use super::{
     callers::Caller,

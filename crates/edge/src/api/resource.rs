@@ -21,7 +21,7 @@ use boxoffice_wire::{
     encode::Verdict,
     http,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
-    permission::{Opening, Path as RoutePath},
+    path::{Opening, Path as RoutePath},
 };
 use bytes::BytesMut;
 use tokio::time::Instant;

@@ -9,7 +9,7 @@ use boxoffice_core::{
 };
 use boxoffice_feeds::{NoFeed, View, Watching};
 use boxoffice_wire::{
-    FailKind, Op, Rejection, call::Since, encode, feed::Ended as FeedEnded, permission::FeedKind, reply::CountsWatching,
+    FailKind, Op, Rejection, call::Since, encode, feed::Ended as FeedEnded, feed_kind::FeedKind, reply::CountsWatching,
 };
 use smol_str::{SmolStr, format_smolstr};
 use tokio::time::Instant;

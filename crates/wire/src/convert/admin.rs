@@ -19,9 +19,9 @@ use super::{Converted, limit, text};
 use crate::{
     body::{self, Resume, ResumeBody},
     call::{Call, Since},
+    feed_kind::FeedKind,
     joining,
     limits::{FEEDS_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
-    permission::FeedKind,
     rejection::Rejection,
 };
 

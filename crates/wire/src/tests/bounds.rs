@@ -5,7 +5,7 @@ use boxoffice_core::{
     id::Entity,
 };
 
-use crate::{Call, Encoding, Op, Request, call::Since, permission::FeedKind};
+use crate::{Call, Encoding, Op, Request, call::Since, feed_kind::FeedKind};
 
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 const CART: &str = "0f1e1892ba91625a7bb986fa704738a5";

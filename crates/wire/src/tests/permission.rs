@@ -7,7 +7,9 @@ use serde_json::json;
 
 use crate::{
     Call, Encoding, Op, Request,
-    permission::{BatchRule, FeedKind, OwnerRule, Path, Permission, VenueRule},
+    feed_kind::FeedKind,
+    path::Path,
+    permission::{BatchRule, OwnerRule, Permission, VenueRule},
     schema,
 };
 
