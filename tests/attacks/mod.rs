@@ -30,6 +30,7 @@ mod malformed;
 mod pages;
 mod reads;
 mod roles;
+mod table;
 
 mod codes;
 mod limits;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::common::{ADMIN, Encoding, Home, Port};
 
-const LOG: &str = "\n[log]\nsegment_bytes = 1_048_576\n";
+pub(super) const LOG: &str = "\n[log]\nsegment_bytes = 1_048_576\n";
 
 const ROLES: [&str; 5] = ["watch", "sell", "desk", "report", "admin"];
 

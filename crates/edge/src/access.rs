@@ -1,6 +1,6 @@
 //! A caller's rights: the roles of the key or token that it has shown, and whether that is still valid.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use boxoffice_core::{
     access::{AccessKey, NewKey, Role, Roles},
@@ -8,7 +8,12 @@ use boxoffice_core::{
     refusal::Refusal,
     time::Timestamp,
 };
-use boxoffice_wire::{FailKind, Op, Rejection, access::ShownKey};
+use boxoffice_wire::{
+    FailKind, Op, Rejection,
+    access::ShownKey,
+    feed_kind::FeedKind,
+    permission::{Exception, Permission, VenueRule},
+};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -57,6 +62,31 @@ pub(crate) enum Denied {
     Refused(Denial, Rejection),
     /// This node cannot know whether the caller has the right.
     Failed(FailKind),
+}
+
+/// A row of the permission table, with the name that refusals give it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Row {
+    Op(Op),
+    Feed(FeedKind),
+}
+
+impl Row {
+    pub(crate) fn permission(self) -> Permission {
+        match self {
+            Row::Op(op) => op.permission(),
+            Row::Feed(kind) => kind.permission(),
+        }
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Row::Op(op) => write!(f, "`{}`", op.name()),
+            Row::Feed(kind) => write!(f, "`{}` of the {}", Op::Watch.name(), kind.name()),
+        }
+    }
 }
 
 /// Why a caller's credentials are no longer valid.
@@ -165,22 +195,32 @@ impl Access {
         }
     }
 
-    /// Checks that the caller may use an op.
+    /// Checks the caller's roles and the limits of its key against a row of the permission table. The request shows later
+    /// whether it is about the caller's customer and venues.
     ///
     /// # Errors
     /// The reason why it may not use it.
-    pub(crate) fn may(&self, shared: &Shared, op: Op) -> Result<(), Denied> {
-        // A machine that wants to join proves that it knows the nodes' secret. The node checks the proof itself.
-        let is_open = op.is_open_to(self.roles) || (op == Op::AdminJoin && matches!(self.shown, Shown::Peer));
+    pub(crate) fn may(&self, shared: &Shared, row: Row) -> Result<(), Denied> {
+        let permission = row.permission();
+        let is_open =
+            permission.is_open_to(self.roles) || permission.or.iter().any(|exception| self.is_excepted(*exception));
         if !is_open {
-            return Err(self.lacks(op));
+            return Err(self.lacks(row));
         }
-        if !self.venues.is_empty() && is_of_no_venue(op) {
-            let words = format_smolstr!("`{}` is about all venues, and this key is for some", op.name());
-            return Err(Denied::Refused(Denial::Venue, Refusal::Forbidden(words).into()));
+        match permission.venues {
+            VenueRule::Refused if self.is_limited() => {
+                let words = format_smolstr!("{row} belongs to no single venue, and this key is limited to some");
+                return Err(Denied::Refused(Denial::Venue, Refusal::Forbidden(words).into()));
+            }
+            // The others are checked when the request is known.
+            VenueRule::Refused
+            | VenueRule::Unlimited
+            | VenueRule::OfEntity
+            | VenueRule::OfLinesAsked
+            | VenueRule::OfCartLines => {}
         }
         if self.may_be_revoked()
-            && !op.is_open_to(Roles::of(Role::Sell).with(Role::Report))
+            && !permission.is_open_to(Roles::of(Role::Sell).with(Role::Report))
             && shared.is_directory_silent()
         {
             return Err(Denied::Failed(FailKind::NotReady));
@@ -188,16 +228,28 @@ impl Access {
         Ok(())
     }
 
-    fn lacks(&self, op: Op) -> Denied {
-        let names: Vec<&str> = op.needs().iter().map(|role| role.name()).collect();
+    fn is_excepted(&self, exception: Exception) -> bool {
+        match exception {
+            // The node checks the proof itself.
+            Exception::JoiningMachine => matches!(self.shown, Shown::Peer),
+        }
+    }
+
+    /// Whether the rights are limited to some venues.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.venues.is_empty()
+    }
+
+    fn lacks(&self, row: Row) -> Denied {
+        let names: Vec<&str> = row.permission().roles.iter().map(|role| role.name()).collect();
         let needed = names.join(" or ");
         match self.shown {
             Shown::Nothing | Shown::Peer => {
-                let words = format_smolstr!("`{}` needs a key with the role {needed}", op.name());
+                let words = format_smolstr!("{row} needs a key with the role {needed}");
                 Denied::Refused(Denial::Nothing, Rejection::Unauthenticated(words))
             }
             Shown::Operator | Shown::Key { .. } | Shown::Token { .. } => {
-                let words = format_smolstr!("`{}` needs the role {needed}, which this key does not have", op.name());
+                let words = format_smolstr!("{row} needs the role {needed}, which this key does not have");
                 Denied::Refused(Denial::Role, Refusal::Forbidden(words).into())
             }
         }
@@ -212,6 +264,17 @@ impl Access {
     pub(crate) fn is_staff(&self) -> bool {
         match self.shown {
             Shown::Operator | Shown::Key { .. } => true,
+            Shown::Token { .. } => self.roles.has(Role::Desk) || self.roles.has(Role::Report),
+            Shown::Nothing | Shown::Peer => false,
+        }
+    }
+
+    /// Whether the caller acts for all customers: the house, or a program of the house that sells. A screen with a key of the
+    /// role watch does not.
+    pub(crate) fn acts_for_all(&self) -> bool {
+        match self.shown {
+            Shown::Operator => true,
+            Shown::Key { .. } => self.roles.has(Role::Sell) || self.roles.has(Role::Report),
             Shown::Token { .. } => self.roles.has(Role::Desk) || self.roles.has(Role::Report),
             Shown::Nothing | Shown::Peer => false,
         }
@@ -233,9 +296,4 @@ impl Access {
     pub(crate) fn sees_the_cluster(&self) -> bool {
         self.sees_all() || matches!(self.shown, Shown::Peer)
     }
-}
-
-/// Whether an op reads or changes something that belongs to no venue.
-fn is_of_no_venue(op: Op) -> bool {
-    matches!(op, Op::AdminStatus | Op::AdminNodes | Op::CustomerPurchases | Op::TitlePut)
 }

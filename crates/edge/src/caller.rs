@@ -14,12 +14,16 @@ use boxoffice_wire::{
     body::ClientHello,
     call::Item,
     customer::{CUSTOMER_HEADER, TOKEN_HEADER},
+    feed_kind::FeedKind,
     joining,
+    permission::{OwnerRule, VenueRule},
 };
 use smol_str::SmolStr;
 
+#[cfg(debug_assertions)]
+use crate::planted;
 use crate::{
-    access::{Access, Denied},
+    access::{Access, Denied, Row},
     budgets::{Owner, Owners, Terms},
     denials::Denial,
     network::ClientNetwork,
@@ -99,14 +103,17 @@ impl Caller {
         self.access.sees_all()
     }
 
-    /// Checks a request against the caller's rights. Replaces the items of a batch that are refused.
+    /// Checks a request of an op that the caller may use against the rest of the op's row, and a watch against the row of the
+    /// feed. Replaces the items of a batch that are refused. The venues of entities and lines are checked when the command is
+    /// submitted.
     ///
     /// # Errors
-    /// 108 if the request is for a customer that the caller does not act for.
-    pub(crate) fn admit(&self, shared: &Shared, call: &mut Call) -> Result<(), Rejection> {
+    /// The reason why the request is refused.
+    pub(crate) fn admit(&self, shared: &Shared, op: Op, call: &mut Call) -> Result<(), Denied> {
         match call {
-            Call::Command(command) => self.admit_command(shared, command),
-            Call::Watch { entity: Entity::Customer(customer), since: _ } => self.check(shared, Some(customer)),
+            Call::Command(command) => self.admit_command(shared, op, command),
+            Call::Watch { kind, entity, since: _ } => self.may_follow(shared, *kind, entity),
+            Call::WatchCounts { sessions: _ } => self.access.may(shared, Row::Feed(FeedKind::SessionCounts)),
             Call::Batch(items) => {
                 for item in items {
                     if let Ok(Item { op, command, .. }) = item
@@ -117,27 +124,68 @@ impl Caller {
                 }
                 Ok(())
             }
+            Call::AuditNode => self.admit_whole_node(op),
             Call::Hello(_)
             | Call::SearchCity(_)
-            | Call::Watch { .. }
-            | Call::WatchCounts { .. }
             | Call::Unwatch { .. }
             | Call::Status
             | Call::Shards
-            | Call::AuditNode
             | Call::History { .. } => Ok(()),
         }
     }
 
     fn admit_item(&self, shared: &Shared, op: Op, command: &mut Command) -> Result<(), Rejection> {
-        match self.access.may(shared, op) {
-            Ok(()) => self.admit_command(shared, command),
+        let admitted = match self.access.may(shared, Row::Op(op)) {
+            // The right to the batch was checked already.
+            Ok(()) | Err(Denied::Failed(_)) => self.admit_command(shared, op, command),
+            denied @ Err(Denied::Refused(..)) => denied,
+        };
+        match admitted {
+            Ok(()) | Err(Denied::Failed(_)) => Ok(()),
             Err(Denied::Refused(denial, why)) => {
                 self.denied(shared, denial, &why);
                 Err(why)
             }
-            // The right to the batch was checked already.
-            Err(Denied::Failed(_)) => Ok(()),
+        }
+    }
+
+    /// Checks that the caller may follow an entity, which needs what reading it needs.
+    ///
+    /// # Errors
+    /// The reason why it may not.
+    pub(crate) fn may_follow(&self, shared: &Shared, kind: FeedKind, entity: &Entity) -> Result<(), Denied> {
+        #[cfg(debug_assertions)]
+        if planted::feeds_have_no_rows() {
+            return Ok(());
+        }
+        self.access.may(shared, Row::Feed(kind))?;
+        let customer = match entity {
+            Entity::Customer(customer) => Some(customer),
+            Entity::Session(_)
+            | Entity::Product(_)
+            | Entity::Resource(_)
+            | Entity::Cart(_)
+            | Entity::Venue(_)
+            | Entity::Directory
+            | Entity::Cluster => None,
+        };
+        self.check_owner(shared, kind.permission().owner, customer)
+    }
+
+    /// Checks a request about the whole node, which belongs to no venue.
+    fn admit_whole_node(&self, op: Op) -> Result<(), Denied> {
+        match op.permission().venues {
+            VenueRule::OfEntity | VenueRule::OfLinesAsked | VenueRule::OfCartLines | VenueRule::Refused
+                if self.access.is_limited() =>
+            {
+                let why = forbidden("a whole node is about all venues, and this key is for some");
+                Err(Denied::Refused(Denial::Venue, why))
+            }
+            VenueRule::Unlimited
+            | VenueRule::OfEntity
+            | VenueRule::OfLinesAsked
+            | VenueRule::OfCartLines
+            | VenueRule::Refused => Ok(()),
         }
     }
 
@@ -146,46 +194,35 @@ impl Caller {
         shared.denials.note(denial, self.access.name.as_deref(), &why.to_string());
     }
 
-    fn admit_command(&self, shared: &Shared, command: &mut Command) -> Result<(), Rejection> {
+    fn admit_command(&self, shared: &Shared, op: Op, command: &mut Command) -> Result<(), Denied> {
         match command {
             Command::Cart(_, CartCommand::Checkout { payment, .. })
                 if payment.is_recorded() && !self.may_record(shared) =>
             {
                 let why = forbidden("a recorded payment needs a key with the role desk; pay through the gateway");
-                self.denied(shared, Denial::Role, &why);
-                Err(why)
+                return Err(Denied::Refused(Denial::Role, why));
             }
-            Command::Cart(_, command) => {
-                if let CartCommand::Open { guest, .. } | CartCommand::Hold { guest, .. } = command {
-                    *guest = !self.access.roles.has(Role::Desk);
-                }
-                self.check(shared, named(command))
+            Command::Cart(_, CartCommand::Open { guest, .. } | CartCommand::Hold { guest, .. }) => {
+                *guest = !self.access.roles.has(Role::Desk);
             }
-            Command::Customer(customer, CustomerCommand::Purchases { .. }) => self.check(shared, Some(customer)),
             Command::Resource(_, ResourceCommand::Bookings { after: Some((_, name)), .. }) if !self.sees_all() => {
                 *name = shared.pseudonyms.real_name(name);
-                Ok(())
             }
             Command::Cluster(ClusterCommand::Join { node, machine, admission, .. }) => {
                 if self.vouches_for(shared, *node, machine, admission) {
                     *admission = Admission::Vouched;
                 }
-                Ok(())
             }
-            Command::Cluster(ClusterCommand::Invite { .. }) if shared.backend.peer_secret().is_none() => {
-                Err(Rejection::bad_request(
-                    "no machine can join this node: set peers.listen (--peers-listen) and start it again",
-                ))
-            }
-            // Audits are for operators anyway.
-            Command::Customer(_, CustomerCommand::Audit)
+            Command::Cart(..)
+            | Command::Customer(..)
             | Command::Venue(..)
             | Command::Session(..)
             | Command::Product(..)
             | Command::Resource(..)
             | Command::Directory(_)
-            | Command::Cluster(_) => Ok(()),
+            | Command::Cluster(_) => {}
         }
+        self.check_owner(shared, op.permission().owner, named(command))
     }
 
     /// Whether a machine that knows the secret of the nodes may join without an invitation. An invitation that is shown counts
@@ -205,19 +242,24 @@ impl Caller {
             }
     }
 
-    fn check(&self, shared: &Shared, customer: Option<&Id>) -> Result<(), Rejection> {
-        match customer {
-            Some(customer) if !self.acts_for(shared, customer) => {
-                let why = forbidden(ANOTHERS_REQUEST);
-                self.denied(shared, Denial::Customer, &why);
-                Err(why)
-            }
-            Some(_) | None => Ok(()),
-        }
+    /// Checks that the caller acts for the customer that a request names.
+    fn check_owner(&self, shared: &Shared, rule: OwnerRule, customer: Option<&Id>) -> Result<(), Denied> {
+        let is_allowed = match (rule, customer) {
+            (OwnerRule::Customer | OwnerRule::CartTokenAndCustomer, Some(customer)) => self.acts_for(shared, customer),
+            // The token was compared with the cart when the request was read. The owner of an order is known when it was read.
+            (
+                OwnerRule::CartTokenAndCustomer | OwnerRule::CartToken | OwnerRule::OrdersCustomer | OwnerRule::Nobody,
+                None,
+            ) => true,
+            // The row does not fit the request. Nobody can use such an op, so the mistake is noticed.
+            (OwnerRule::Customer, None)
+            | (OwnerRule::CartToken | OwnerRule::OrdersCustomer | OwnerRule::Nobody, Some(_)) => false,
+        };
+        if is_allowed { Ok(()) } else { Err(Denied::Refused(Denial::Customer, forbidden(ANOTHERS_REQUEST))) }
     }
 
     fn acts_for(&self, shared: &Shared, customer: &Id) -> bool {
-        !shared.knows_customers() || self.access.is_staff() || self.customer.as_ref() == Some(customer)
+        !shared.knows_customers() || self.access.acts_for_all() || self.customer.as_ref() == Some(customer)
     }
 
     /// Whether the caller may record a payment made elsewhere.
@@ -245,16 +287,31 @@ impl Caller {
     }
 }
 
-/// Whether a command reads an order by its id.
-pub(crate) fn reads_order(command: &Command) -> bool {
-    matches!(command, Command::Cart(_, CartCommand::Order))
+/// Whether the answer of an op is an order that belongs to its customer.
+pub(crate) fn reads_order(op: Op) -> bool {
+    match op.permission().owner {
+        OwnerRule::OrdersCustomer => true,
+        OwnerRule::Nobody | OwnerRule::CartToken | OwnerRule::CartTokenAndCustomer | OwnerRule::Customer => false,
+    }
 }
 
 const ANOTHERS_REQUEST: &str = "this is asked for a customer whose token was not shown";
 const ANOTHERS_ORDER: &str = "this is the order of a customer whose token was not shown";
 
-/// The customer that a command of a cart names.
-fn named(command: &CartCommand) -> Option<&Id> {
+/// The customer for whom a command is asked.
+fn named(command: &Command) -> Option<&Id> {
+    let command = match command {
+        Command::Cart(_, command) => command,
+        Command::Customer(customer, CustomerCommand::Purchases { .. }) => return Some(customer),
+        // An audit is the operator's.
+        Command::Customer(_, CustomerCommand::Audit)
+        | Command::Venue(..)
+        | Command::Session(..)
+        | Command::Product(..)
+        | Command::Resource(..)
+        | Command::Directory(_)
+        | Command::Cluster(_) => return None,
+    };
     match command {
         CartCommand::Open { customer, .. }
         | CartCommand::Hold { customer, .. }

@@ -1,8 +1,7 @@
 //! Failures of the node as clients see them.
 
-use boxoffice_core::refusal::Refusal;
 use boxoffice_node::api::Failure;
-use boxoffice_wire::{Fail, FailKind, Rejection};
+use boxoffice_wire::{Fail, FailKind};
 
 pub(crate) fn fail_of(failure: Failure) -> Fail {
     let kind = match failure {
@@ -16,9 +15,4 @@ pub(crate) fn fail_of(failure: Failure) -> Fail {
         Failure::Internal => FailKind::Internal,
     };
     Fail::new(kind)
-}
-
-/// The refusal of an audit of the whole node to a key that is limited to some venues.
-pub(crate) fn not_of_a_node() -> Rejection {
-    Refusal::Forbidden("a whole node is about all venues, and this key is for some".into()).into()
 }

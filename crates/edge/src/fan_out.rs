@@ -11,7 +11,7 @@ use boxoffice_core::{
 };
 use boxoffice_node::history::{HistoryError, HistoryPart};
 use boxoffice_wire::{
-    Fail, FailKind,
+    Fail, FailKind, Op,
     call::CitySearch,
     city::{CityMerge, CityPage},
     encode::Verdict,
@@ -80,7 +80,7 @@ pub(crate) async fn run(
         FanOutQuery::History { entity, seat, limit, before, venues } => {
             if !venues.is_empty() {
                 let left = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
-                venues::may_read(&shared, &venues, &entity, left).await?;
+                venues::may_read(&shared, &venues, Op::AdminHistory.permission().venues, &entity, left).await?;
             }
             let reading = shared.backend.history(&entity, seat, limit as usize, before);
             match timeout_at(deadline, reading).await {
@@ -93,7 +93,8 @@ pub(crate) async fn run(
 
 /// Asks the directory for the city's venues, then each of them, a few at a time.
 async fn city(submission: Submission, search: &CitySearch) -> Result<CityPage, Box<Verdict>> {
-    submission.submit(0, Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone())), None);
+    let rule = Op::SessionSearch.permission().venues;
+    submission.submit(0, rule, Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone())), None);
     let venues = match answered(submission.answers().await.pop().map(|(_, result)| result))? {
         Answer::VenueIds(venues) => venues,
         other => unreachable!("the directory was asked for venues and said {other:?}"),
@@ -107,7 +108,7 @@ async fn city(submission: Submission, search: &CitySearch) -> Result<CityPage, B
             && let Some(venue) = venues.next()
         {
             tag += 1;
-            submission.submit(tag, search.at(venue.clone()), None);
+            submission.submit(tag, rule, search.at(venue.clone()), None);
             pending.insert(tag, venue);
         }
         if pending.is_empty() {

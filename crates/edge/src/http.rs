@@ -8,15 +8,19 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{any, get},
+    routing::{MethodRouter, any, get},
 };
 use boxoffice_node::metrics_text::MetricsText;
-use boxoffice_wire::{Encoding, Op, Rejection};
+use boxoffice_wire::{
+    Encoding, Rejection,
+    path::{Opening, Path},
+};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::{
+    access::Row,
     api::{self, Origin},
     caller::Caller,
     connection::{self, AcceptedSocket},
@@ -35,14 +39,26 @@ pub(crate) const ALIVE: &str = "alive\n";
 
 /// The routes of both ports.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    api::routes()
-        .merge(page::routes())
-        .route("/healthz", get(|| async { ALIVE }))
-        .route("/readyz", get(ready))
-        .route("/metrics", any(metrics))
-        .route("/v1/ws", get(upgrade))
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
-        .with_state(shared)
+    // Each path has a row of the permission table, and there is no other.
+    let routes = Path::ALL.into_iter().fold(Router::new(), |router, path| router.route(path.route(), handler(path)));
+    routes.fallback(api::nowhere).layer(middleware::from_fn_with_state(Arc::clone(&shared), guard)).with_state(shared)
+}
+
+fn handler(path: Path) -> MethodRouter<Arc<Shared>> {
+    match path {
+        Path::Op => any(api::op),
+        Path::WebSocket => get(upgrade),
+        Path::Layout => any(api::layout),
+        Path::Map => any(api::map),
+        Path::Webhook => any(api::webhook),
+        Path::Document => any(api::document),
+        Path::Metrics => any(metrics),
+        Path::Ready => get(ready),
+        Path::Health => get(|| async { ALIVE }),
+        Path::Page => get(page::index),
+        Path::PageFacts => get(page::about),
+        Path::PageFile => get(page::file),
+    }
 }
 
 /// Checks the host and the connection's budget. An operators' port without credentials serves only programs of this
@@ -107,7 +123,16 @@ async fn counters(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMa
             return refuse(StatusCode::UNAUTHORIZED, why);
         }
     };
-    if permit.port == Port::Clients && caller.access.may(shared, Op::AdminStatus).is_err() {
+    let opening = match permit.port {
+        Port::Clients => Path::Metrics.at_clients_port(),
+        Port::Operators => Path::Metrics.at_operators_port(),
+    };
+    let is_open = match opening {
+        Opening::Everyone | Opening::NoneOrValid => true,
+        Opening::As(op) | Opening::HiddenAs(op) => caller.access.may(shared, Row::Op(op)).is_ok(),
+        Opening::ByOp | Opening::Gateway => false,
+    };
+    if !is_open {
         return StatusCode::NOT_FOUND.into_response();
     }
     let mut text = MetricsText::default();

@@ -36,6 +36,8 @@ mod denials;
 mod members;
 mod network;
 mod origins;
+#[cfg(debug_assertions)]
+pub mod planted;
 mod pseudonyms;
 pub mod token;
 mod venues;

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
+    Json,
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri::Authority},
     response::{IntoResponse, Response},
-    routing::get,
 };
 use rust_embed::{Embed, EmbeddedFile};
 use serde::Serialize;
@@ -54,12 +53,8 @@ fn origin_of(url: &str) -> Option<&str> {
 #[folder = "page/"]
 struct Files;
 
-/// The routes of the page.
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new().route("/", get(index)).route("/page.json", get(about)).route("/page/{*path}", get(file))
-}
-
-async fn index(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+/// Answers with the page.
+pub(crate) async fn index(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let mut response = answer(INDEX, &headers);
     let headers = response.headers_mut();
     let policy = HeaderValue::from_str(&policy(&shared)).expect("origins are checked when they are read");
@@ -69,7 +64,8 @@ async fn index(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
     response
 }
 
-async fn file(uri: Uri, headers: HeaderMap) -> Response {
+/// Answers with a file of the page.
+pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().strip_prefix(FOLDER).unwrap_or_default();
     let mut response = answer(path, &headers);
     // Pages of other origins load the widget.
@@ -144,7 +140,8 @@ struct MemberUrl {
     url: String,
 }
 
-async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+/// Answers with the facts about the node.
+pub(crate) async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     let page = &shared.config.page;
     let hello = shared.backend.hello();
     let about = About {

@@ -11,9 +11,10 @@ use std::{
 use boxoffice_core::{command::Command, id::Request as RequestKey};
 use boxoffice_node::api::{self, ReplySink, ReplyTo};
 use boxoffice_wire::{
-    Fail, FailKind, Rejection,
+    Fail, FailKind, Op, Rejection,
     call::{Item, Shape},
     encode::Verdict,
+    permission::VenueRule,
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -79,13 +80,21 @@ impl Submission {
         Ok(Submission { shared: Arc::clone(shared), caller, owners, sink: Arc::new(sink), deadline })
     }
 
-    /// Submits a command and waits for its verdict.
-    pub(crate) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
-        let pending = match self.charge(&command, shape) {
+    /// Submits the command of an op and waits for its verdict. `None` stands for the gateway, which uses no op.
+    pub(crate) async fn command(
+        self,
+        op: Option<Op>,
+        command: Command,
+        key: Option<RequestKey>,
+        shape: Shape,
+    ) -> Verdict {
+        let pending = match self.charge(op, &command, shape) {
             Ok(pending) => pending,
             Err(verdict) => return verdict,
         };
-        self.submit(0, command, key);
+        // The gateway is not limited to venues.
+        let rule = op.map_or(VenueRule::Refused, |op| op.permission().venues);
+        self.submit(0, rule, command, key);
         match self.answers().await.pop() {
             Some((_, result)) => self.verdict(result, &pending),
             None => Verdict::Fail(Fail::new(FailKind::Unknown)),
@@ -99,10 +108,10 @@ impl Submission {
         loop {
             while let Some((index, item)) = batch.start() {
                 let tag = index as u64;
-                match self.charge(&item.command, item.shape) {
+                match self.charge(Some(item.op), &item.command, item.shape) {
                     Ok(pending) => {
                         under_way.insert(tag, pending);
-                        self.submit(tag, item.command, item.key);
+                        self.submit(tag, item.op.permission().venues, item.command, item.key);
                     }
                     Err(verdict) => batch.ended(index, verdict),
                 }
@@ -126,20 +135,20 @@ impl Submission {
     }
 
     /// Charges a command to the caller's budgets.
-    fn charge(&self, command: &Command, shape: Shape) -> Result<PendingCommand, Verdict> {
+    fn charge(&self, op: Option<Op>, command: &Command, shape: Shape) -> Result<PendingCommand, Verdict> {
         let charge = self.shared.budgets.begin(&self.owners, command, Instant::now());
         let charge = charge.map_err(|over| Verdict::Rejected(over.rejection()))?;
-        Ok(PendingCommand { shape, charge, reads_order: caller::reads_order(command) })
+        Ok(PendingCommand { shape, charge, reads_order: op.is_some_and(caller::reads_order) })
     }
 
-    /// Submits a command. Its answer comes with this tag.
-    pub(crate) fn submit(&self, tag: u64, command: Command, key: Option<RequestKey>) {
+    /// Submits a command under this rule for callers that are limited to venues. Its answer comes with this tag.
+    pub(crate) fn submit(&self, tag: u64, rule: VenueRule, command: Command, key: Option<RequestKey>) {
         self.sink.under_way.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
         let left = self.deadline.saturating_duration_since(Instant::now());
         let reply = ReplyTo::new(sink, tag).with_timeout(left.as_millis() as u64);
-        venues::submit(&self.shared, &self.caller.access, command, key, reply);
+        venues::submit(&self.shared, &self.caller.access, rule, command, key, reply);
     }
 
     /// Waits for the next answers. Empty if the deadline passes or the port closes before.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{Answer, Answered, LineView},
-    command::{CartCommand, Command, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
+    command::{CartCommand, Command, SessionCommand},
     id::{CartId, Entity, Id, Request},
     refusal::Refusal,
 };
 use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
-use boxoffice_wire::encode::Verdict;
+use boxoffice_wire::{encode::Verdict, permission::VenueRule};
 use smol_str::SmolStr;
 use tokio::sync::oneshot;
 use tracing_mutex::parkinglot::Mutex;
@@ -28,22 +28,23 @@ enum NotAllowed {
     Failed(Failure),
 }
 
-/// Submits a caller's command to the node, if it is about the caller's venues only.
+/// Submits a caller's command to the node, if the rule of its op finds it to be about the caller's venues only.
 pub(crate) fn submit(
     shared: &Arc<Shared>,
     access: &Access,
+    rule: VenueRule,
     mut command: Command,
     request: Option<Request>,
     reply: ReplyTo,
 ) {
     let reply = reply.by(access.name.clone());
-    if access.venues.is_empty() {
+    if !access.is_limited() {
         return shared.backend.submit(command, request, reply);
     }
     let (shared, venues) = (Arc::clone(shared), Arc::clone(&access.venues));
     tokio::spawn(async move {
         let check = VenueCheck { shared: &shared, venues: &venues, timeout_ms: reply.timeout_ms() };
-        match check.command(&mut command, request.is_some()).await {
+        match check.command(rule, &mut command).await {
             Ok(()) => shared.backend.submit(command, request, reply),
             Err(NotAllowed::Failed(failure)) => reply.answer(Err(failure)),
             Err(NotAllowed::Refused(refusal)) => {
@@ -54,18 +55,24 @@ pub(crate) fn submit(
     });
 }
 
-/// Checks that a caller with these venues may read the history of an entity.
+/// Checks that a caller with these venues may read the history of an entity, by the rule of the op.
 ///
 /// # Errors
 /// The verdict on the request if it may not.
 pub(crate) async fn may_read(
     shared: &Arc<Shared>,
     venues: &[Id],
+    rule: VenueRule,
     entity: &Entity,
     timeout_ms: u64,
 ) -> Result<(), Verdict> {
     let check = VenueCheck { shared, venues, timeout_ms };
-    check.entity(entity).await.map_err(|error| match error {
+    let allowed = match rule {
+        VenueRule::Unlimited => Ok(()),
+        VenueRule::OfEntity => check.entity(entity).await,
+        VenueRule::OfLinesAsked | VenueRule::OfCartLines | VenueRule::Refused => Err(forbidden()),
+    };
+    allowed.map_err(|error| match error {
         NotAllowed::Refused(refusal) => Verdict::No(refusal),
         NotAllowed::Failed(failure) => Verdict::Fail(fail_of(failure)),
     })
@@ -78,54 +85,29 @@ struct VenueCheck<'a> {
 }
 
 impl VenueCheck<'_> {
-    async fn command(&self, command: &mut Command, changes: bool) -> Result<(), NotAllowed> {
-        match command {
-            Command::Venue(venue, VenueCommand::Get | VenueCommand::GetHall { .. }) if !changes => {
-                let _ = venue;
-                Ok(())
-            }
-            Command::Venue(venue, _) if changes => self.venue(venue),
-            Command::Session(session, SessionCommand::Audit) => self.session(session).await,
-            Command::Session(session, _) if changes => self.session(session).await,
-            Command::Cart(cart, command) => self.cart(*cart, command).await,
-            Command::Product(_, ProductCommand::Audit) | Command::Resource(_, ResourceCommand::Audit) => {
-                Err(forbidden())
-            }
-            Command::Customer(..) | Command::Cluster(_) => Err(forbidden()),
-            _ if changes => Err(forbidden()),
-            Command::Venue(..)
-            | Command::Session(..)
-            | Command::Product(..)
-            | Command::Resource(..)
-            | Command::Directory(_) => Ok(()),
-        }
-    }
-
-    async fn cart(&self, cart: CartId, command: &mut CartCommand) -> Result<(), NotAllowed> {
-        match command {
-            CartCommand::Hold { lines, .. } => {
-                for line in lines {
-                    self.line(&line.entity).await?;
+    async fn command(&self, rule: VenueRule, command: &mut Command) -> Result<(), NotAllowed> {
+        match rule {
+            VenueRule::Unlimited => Ok(()),
+            VenueRule::OfEntity => self.entity(&command.entity()).await,
+            VenueRule::OfLinesAsked => match command {
+                Command::Cart(_, CartCommand::Hold { lines, .. }) => {
+                    for line in lines {
+                        self.line(&line.entity).await?;
+                    }
+                    Ok(())
                 }
-                Ok(())
-            }
-            CartCommand::Checkout { expect, .. } => {
-                let lines_version = self.lines_of(cart).await?;
-                expect.lines.get_or_insert(lines_version);
-                Ok(())
-            }
-            CartCommand::Refund { .. }
-            | CartCommand::Revoke { .. }
-            | CartCommand::Settle { .. }
-            | CartCommand::Order
-            | CartCommand::Audit => self.lines_of(cart).await.map(drop),
-            // The cart's token opens the cart to its owner, who may release what it holds.
-            CartCommand::Open { .. }
-            | CartCommand::Get
-            | CartCommand::SetQuantity { .. }
-            | CartCommand::Release { .. }
-            | CartCommand::Cancel
-            | CartCommand::Paid { .. } => Ok(()),
+                _ => Err(forbidden()),
+            },
+            VenueRule::OfCartLines => match command {
+                Command::Cart(cart, CartCommand::Checkout { expect, .. }) => {
+                    let lines_version = self.lines_of(*cart).await?;
+                    expect.lines.get_or_insert(lines_version);
+                    Ok(())
+                }
+                Command::Cart(cart, _) => self.lines_of(*cart).await.map(drop),
+                _ => Err(forbidden()),
+            },
+            VenueRule::Refused => Err(forbidden()),
         }
     }
 

@@ -144,6 +144,25 @@ impl Watcher {
         true
     }
 
+    /// Ends the feeds that the connection may follow no longer. Returns the numbers of those that had begun, and the tags of
+    /// the watches that still waited.
+    pub fn end_others(&mut self, may_stay: impl Fn(&Entity, View) -> bool) -> (Vec<u64>, Vec<u64>) {
+        let (mut begun, mut waiting) = (Vec::new(), Vec::new());
+        let hub = &self.hub;
+        self.feeds.retain_mut(|watched| {
+            if may_stay(&watched.channel.entity, watched.channel.view) {
+                return true;
+            }
+            hub.leave(&watched.channel, watched.slot);
+            match &mut watched.state {
+                WatchState::Pending(tags, _) => waiting.append(tags),
+                WatchState::Held(_) | WatchState::Open(_) => begun.push(watched.channel.feed),
+            }
+            false
+        });
+        (begun, waiting)
+    }
+
     fn forget(&mut self, feed: u64) {
         if let Ok(index) = self.index_of(feed) {
             let watched = self.feeds.remove(index);

@@ -8,7 +8,7 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-use crate::{Op, body, rejection::Rejection};
+use crate::{Op, body, feed_kind::FeedKind, rejection::Rejection};
 
 /// The shape of the answer to a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub enum Call {
     SearchCity(CitySearch),
     /// Watch an entity, from now on or from the client's version. The token of a cart was checked.
     Watch {
+        /// Its row of the permission table.
+        kind: FeedKind,
         /// A session, a product, a resource, a cart or a customer.
         entity: Entity,
         /// The client's version, or its cursor for a customer.

@@ -33,7 +33,10 @@ pub mod quantity;
 pub mod repr;
 
 pub mod envelope;
+pub mod feed_kind;
 pub mod op;
+pub mod path;
+pub mod permission;
 pub mod rejection;
 
 pub mod body;

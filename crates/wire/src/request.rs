@@ -21,6 +21,7 @@ use crate::{
         BATCH_ITEMS_MAX, BATCH_SEATS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX,
         IMPORT_FRAME_BYTES_MAX, REQUEST_ID_BYTES_MAX,
     },
+    permission::BatchRule,
     raw,
     rejection::Rejection,
     repr::cart_token,
@@ -318,11 +319,14 @@ fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
         | Op::AdminStatus
         | Op::AdminAudit
         | Op::AdminHistory => {
-            let name = body.op.name();
-            return Err(Rejection::bad_request(format!("`{name}` is no command and stands alone in a frame")));
+            return Err(stands_alone(body.op));
         }
     };
     Ok((command, Shape::Plain))
+}
+
+fn stands_alone(op: Op) -> Rejection {
+    Rejection::bad_request(format!("`{}` is no command and stands alone in a frame", op.name()))
 }
 
 /// The bytes of a body.
@@ -387,6 +391,10 @@ fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rej
     let op = op(&parts.op.ok_or_else(|| Rejection::bad_request("`op` is missing"))?)?;
     parts.unknown.refuse_of(op)?;
     let key = request_id(op, parts.rid.as_deref())?;
+    match op.permission().batch {
+        BatchRule::Item => {}
+        BatchRule::Alone => return Err(stands_alone(op)),
+    }
     let bytes = parts.body.unwrap_or(encoding.empty());
     // The bodies of further halls are not read, because that would take the memory.
     if op == Op::HallPut && *seats >= BATCH_SEATS_MAX {

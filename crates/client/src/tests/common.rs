@@ -263,7 +263,7 @@ pub fn held(cart: CartId) -> Answer {
 
 /// The session of a `watch` request, and the epoch and version to resume from.
 pub fn watched(request: &Request) -> (String, Option<(u64, u64)>) {
-    let Call::Watch { entity: Entity::Session(session), since } = &request.call else {
+    let Call::Watch { entity: Entity::Session(session), since, .. } = &request.call else {
         panic!("{:?} does not watch a session", request.call)
     };
     let version = |since: &Since| match since {

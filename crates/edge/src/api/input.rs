@@ -14,7 +14,7 @@ use tokio::{sync::SemaphorePermit, time::Instant};
 
 use super::answer::ApiAnswer;
 use crate::{
-    access::Denied,
+    access::{Denied, Row},
     budgets::weight_of,
     caller::{Caller, text},
     shared::{ConnectionPermit, Phase, Shared, within},
@@ -79,13 +79,20 @@ pub(super) async fn caller(
     // Denied requests count as well.
     let charged = shared.budgets.request(&caller.owners(permit), weight_of(op), Instant::now());
     charged.map_err(|over| ApiAnswer::rejected(over.rejection()))?;
-    match caller.access.may(shared, op) {
+    match caller.access.may(shared, Row::Op(op)) {
         Ok(()) => Ok(caller),
-        Err(Denied::Refused(denial, why)) => {
+        Err(denied) => Err(self::denied(shared, &caller, denied)),
+    }
+}
+
+/// The answer to a request that the caller has no right to.
+pub(super) fn denied(shared: &Shared, caller: &Caller, denied: Denied) -> ApiAnswer {
+    match denied {
+        Denied::Refused(denial, why) => {
             caller.denied(shared, denial, &why);
-            Err(ApiAnswer::rejected(why))
+            ApiAnswer::rejected(why)
         }
-        Err(Denied::Failed(kind)) => Err(ApiAnswer::failed(kind)),
+        Denied::Failed(kind) => ApiAnswer::failed(kind),
     }
 }
 

@@ -16,30 +16,23 @@ mod webhook;
 use std::sync::Arc;
 
 use axum::{
-    Router,
     extract::{Request, State},
     http::{Method, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::any,
 };
 use boxoffice_wire::schema;
 
 use self::answer::ApiAnswer;
-pub(crate) use self::origin::Origin;
+pub(crate) use self::{
+    ops::op,
+    origin::Origin,
+    resource::{layout, map},
+    webhook::webhook,
+};
 use crate::shared::Shared;
 
-/// The routes of the API. Other paths below `/v1/` are unknown ops.
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/v1/openapi.json", any(document))
-        .route("/v1/sessions/{id}/layout", any(resource::layout))
-        .route("/v1/sessions/{id}/map", any(resource::map))
-        .route("/v1/payments/webhook", any(webhook::webhook))
-        .route("/v1/{op}", any(ops::op))
-        .fallback(nowhere)
-}
-
-async fn document(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+/// Answers with the OpenAPI document.
+pub(crate) async fn document(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let origin = Origin::of(&shared, request.headers());
     let method = request.method().clone();
     origin
@@ -53,7 +46,8 @@ async fn document(State(shared): State<Arc<Shared>>, request: Request) -> Respon
         .await
 }
 
-async fn nowhere(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+/// Answers for a path that the node does not have. Those below `/v1/` are unknown ops.
+pub(crate) async fn nowhere(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let Some(name) = request.uri().path().strip_prefix("/v1/") else {
         return StatusCode::NOT_FOUND.into_response();
     };

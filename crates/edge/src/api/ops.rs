@@ -24,7 +24,6 @@ use super::{
 };
 use crate::{
     caller::Caller,
-    failures::not_of_a_node,
     fan_out::{self, FanOutQuery},
     members,
     shared::{ConnectionPermit, Shared},
@@ -35,7 +34,7 @@ use crate::{
 const NAME_SHOWN: usize = 40;
 
 /// Answers a request for an op.
-pub(super) async fn op(State(shared): State<Arc<Shared>>, mut request: HttpRequest) -> Response {
+pub(crate) async fn op(State(shared): State<Arc<Shared>>, mut request: HttpRequest) -> Response {
     let permit = input::permit(&mut request);
     let origin = Origin::of(&shared, request.headers());
     let method = request.method().clone();
@@ -107,13 +106,13 @@ async fn carry_out(
     request: Request,
 ) -> ApiAnswer {
     let Request { op, deadline_ms, key, shape, mut call, .. } = request;
-    if let Err(why) = caller.admit(shared, &mut call) {
-        return ApiAnswer::rejected(why);
+    if let Err(denied) = caller.admit(shared, op, &mut call) {
+        return input::denied(shared, &caller, denied);
     }
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     match call {
         Call::Command(command) => match Submission::begin(shared, permit, caller, deadline) {
-            Ok(submission) => ApiAnswer::verdict(submission.command(command, key, shape).await),
+            Ok(submission) => ApiAnswer::verdict(submission.command(Some(op), command, key, shape).await),
             Err(kind) => ApiAnswer::failed(kind),
         },
         Call::Batch(items) => match Submission::begin(shared, permit, caller, deadline) {
@@ -122,7 +121,6 @@ async fn carry_out(
         },
         Call::Status => ApiAnswer::ok(Body::Status(shared.status())),
         Call::Shards => ApiAnswer::ok(Body::Shards(members::shard_map(shared))),
-        Call::AuditNode if !caller.access.venues.is_empty() => ApiAnswer::rejected(not_of_a_node()),
         Call::AuditNode => run_query(shared, permit, FanOutQuery::Audit, deadline).await,
         Call::SearchCity(search) => run_query(shared, permit, FanOutQuery::City(search), deadline).await,
         Call::History { entity, seat, limit, before } => {

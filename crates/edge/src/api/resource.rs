@@ -21,6 +21,7 @@ use boxoffice_wire::{
     encode::Verdict,
     http,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
+    path::{Opening, Path as RoutePath},
 };
 use bytes::BytesMut;
 use tokio::time::Instant;
@@ -44,23 +45,31 @@ struct Resource {
 }
 
 /// Answers with a session's layout. It never changes.
-pub(super) async fn layout(
+pub(crate) async fn layout(
     State(shared): State<Arc<Shared>>,
     id: Result<Path<String>, PathRejection>,
     request: HttpRequest,
 ) -> Response {
     let cache = "public, max-age=3600";
-    answer(shared, id, request, Resource { op: Op::SessionGet, command: SessionCommand::Get, cache }).await
+    answer(shared, id, request, Resource { op: op_of(RoutePath::Layout), command: SessionCommand::Get, cache }).await
 }
 
 /// Answers with a session's map. Caches check it each time, and get it only if it has changed.
-pub(super) async fn map(
+pub(crate) async fn map(
     State(shared): State<Arc<Shared>>,
     id: Result<Path<String>, PathRejection>,
     request: HttpRequest,
 ) -> Response {
-    let resource = Resource { op: Op::SessionMap, command: SessionCommand::Map, cache: "no-cache" };
+    let resource = Resource { op: op_of(RoutePath::Map), command: SessionCommand::Map, cache: "no-cache" };
     answer(shared, id, request, resource).await
+}
+
+/// The op whose row of the permission table a resource has, at either port.
+fn op_of(path: RoutePath) -> Op {
+    match (path.at_clients_port(), path.at_operators_port()) {
+        (Opening::As(op), Opening::As(other)) if op == other => op,
+        other => unreachable!("a resource is read as by one op, and not as by {other:?}"),
+    }
 }
 
 async fn answer(
@@ -112,7 +121,8 @@ async fn read(
     let _slot = input::enter(shared)?;
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     let submission = Submission::begin(shared, permit, caller, deadline).map_err(ApiAnswer::failed)?;
-    Ok(submission.command(Command::Session(id, resource.command.clone()), None, Shape::Plain).await)
+    let command = Command::Session(id, resource.command.clone());
+    Ok(submission.command(Some(resource.op), command, None, Shape::Plain).await)
 }
 
 /// The answer with its tag, or 304 if the client has it.

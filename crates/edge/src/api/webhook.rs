@@ -26,7 +26,7 @@ use super::{answer::ApiAnswer, input};
 use crate::{caller::Caller, shared::Shared, submission::Submission};
 
 /// Takes a webhook.
-pub(super) async fn webhook(State(shared): State<Arc<Shared>>, mut request: HttpRequest) -> Response {
+pub(crate) async fn webhook(State(shared): State<Arc<Shared>>, mut request: HttpRequest) -> Response {
     let permit = input::permit(&mut request);
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {
@@ -43,7 +43,7 @@ pub(super) async fn webhook(State(shared): State<Arc<Shared>>, mut request: Http
         let deadline = Instant::now() + Duration::from_millis(DEADLINE_MS);
         let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(ApiAnswer::failed)?;
         let paid = CartCommand::Paid { key: event.key, step: event.step, outcome: event.outcome };
-        Ok(ApiAnswer::verdict(submission.command(Command::Cart(event.key.cart, paid), None, Shape::Plain).await))
+        Ok(ApiAnswer::verdict(submission.command(None, Command::Cart(event.key.cart, paid), None, Shape::Plain).await))
     };
     let answer: ApiAnswer = answer.await.unwrap_or_else(|refused| refused);
     shared.metrics.webhooks[answer.ended() as usize].fetch_add(1, Ordering::Relaxed);

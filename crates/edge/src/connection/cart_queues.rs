@@ -7,6 +7,7 @@ use boxoffice_core::{
     command::Command,
     id::{CartId, Entity, Request as RequestKey},
 };
+use boxoffice_wire::permission::VenueRule;
 
 /// The carts of a connection with changes under way.
 #[derive(Default)]
@@ -25,6 +26,8 @@ struct Queue {
 #[derive(Debug)]
 pub(super) struct QueuedChange {
     pub(super) tag: u64,
+    /// The rule of its op for callers that are limited to venues.
+    pub(super) rule: VenueRule,
     pub(super) command: Command,
     pub(super) key: Option<RequestKey>,
 }

@@ -17,6 +17,7 @@ use boxoffice_wire::{
     encode::{self, Verdict},
     envelope::Rejected,
     limits::close,
+    permission::VenueRule,
 };
 use smol_str::format_smolstr;
 use tokio::time::Instant;
@@ -28,11 +29,11 @@ use super::{
     under_way::{PendingCommand, Waiter},
 };
 use crate::{
-    access::{Denied, Ended as AccessEnded},
+    access::{Denied, Ended as AccessEnded, Row},
     batch::Batch,
     budgets::weight_of,
     caller,
-    failures::{fail_of, not_of_a_node},
+    failures::fail_of,
     fan_out::{self, FanOutQuery, QueryResult},
     members,
     metrics::Ended,
@@ -117,22 +118,27 @@ impl Connection {
             self.count_over_rate(now)?;
             return Ok(false);
         }
-        match self.caller.access.may(&self.shared, op) {
-            Ok(()) => return Ok(true),
-            Err(Denied::Refused(denial, why)) => {
-                self.caller.denied(&self.shared, denial, &why);
-                self.refuse(id, op, &why, now)?;
-            }
-            Err(Denied::Failed(kind)) => self.fail(id, op, kind, now, now)?,
+        match self.caller.access.may(&self.shared, Row::Op(op)) {
+            Ok(()) => Ok(true),
+            Err(denied) => self.deny(id, op, denied, now).map(|()| false),
         }
-        Ok(false)
+    }
+
+    fn deny(&mut self, id: u64, op: Op, denied: Denied, now: Instant) -> Result<(), End> {
+        match denied {
+            Denied::Refused(denial, why) => {
+                self.caller.denied(&self.shared, denial, &why);
+                self.refuse(id, op, &why, now)
+            }
+            Denied::Failed(kind) => self.fail(id, op, kind, now, now),
+        }
     }
 
     /// Carries out a request, or begins to. The caller's right to the op was checked before.
     pub(super) fn perform(&mut self, request: Request, now: Instant) -> Result<(), End> {
         let Request { id, op, deadline_ms, key, shape, mut call } = request;
-        if let Err(why) = self.caller.admit(&self.shared, &mut call) {
-            return self.refuse(id, op, &why, now);
+        if let Err(denied) = self.caller.admit(&self.shared, op, &mut call) {
+            return self.deny(id, op, denied, now);
         }
         let deadline = now + Duration::from_millis(deadline_ms);
         match call {
@@ -147,13 +153,13 @@ impl Connection {
                     Ok(charge) => charge,
                     Err(over) => return self.refuse(id, op, &over.rejection(), now),
                 };
-                let reads_order = caller::reads_order(&command);
+                let reads_order = caller::reads_order(op);
                 let (waiter, cart) = (Waiter::Client(id), CartQueues::cart_of(&command, key.as_ref()));
                 let entity = command.entity();
                 let elsewhere = self.shared.backend.leader_elsewhere(&entity).is_some().then_some(entity);
                 let pending =
                     PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere, at: now, deadline };
-                self.submit(pending, command, key);
+                self.submit(pending, op.permission().venues, command, key);
                 Ok(())
             }
             Call::SearchCity(search) => self.start_query(id, op, FanOutQuery::City(search), now, deadline),
@@ -165,7 +171,7 @@ impl Connection {
                 self.migrating_watch = Some(Request { id, op, deadline_ms, key, shape, call });
                 Ok(())
             }
-            Call::Watch { entity, since } => self.watch(id, entity, since, now),
+            Call::Watch { kind: _, entity, since } => self.watch(id, entity, since, now),
             Call::WatchCounts { sessions } => self.watch_counts(id, sessions, now),
             Call::Unwatch { feed } => {
                 if self.watcher.as_mut().is_some_and(|watcher| watcher.unwatch(feed)) {
@@ -191,7 +197,6 @@ impl Connection {
                 self.ended(op, Ended::Ok, now, now);
                 self.frames.write(|encoding, out| encode::ok(encoding, out, id, &shards))
             }
-            Call::AuditNode if !self.caller.access.venues.is_empty() => self.refuse(id, op, &not_of_a_node(), now),
             Call::AuditNode => {
                 if self.audits_under_way >= AUDITS_MAX {
                     return self.fail(id, op, FailKind::Busy, now, now);
@@ -221,7 +226,8 @@ impl Connection {
                 self.owners = caller.owners(&self.permit);
                 self.caller = caller;
                 self.set_frame_bytes_max();
-                return self.done(id, Op::Hello, now);
+                self.done(id, Op::Hello, now)?;
+                return self.end_feeds_without_right();
             }
             Err(why) => why,
         };
@@ -320,11 +326,11 @@ impl Connection {
         }
     }
 
-    fn submit(&mut self, pending: PendingCommand, command: Command, key: Option<RequestKey>) {
+    fn submit(&mut self, pending: PendingCommand, rule: VenueRule, command: Command, key: Option<RequestKey>) {
         let left = pending.deadline.saturating_duration_since(pending.at);
         let cart = pending.cart;
         let tag = self.under_way.submit(pending);
-        let queued = QueuedChange { tag, command, key };
+        let queued = QueuedChange { tag, rule, command, key };
         let queued = match cart {
             Some(cart) => self.cart_queues.start_or_queue(cart, queued),
             None => Some(queued),
@@ -333,9 +339,9 @@ impl Connection {
     }
 
     fn submit_now(&self, queued: QueuedChange, left: Duration) {
-        let QueuedChange { tag, command, key } = queued;
+        let QueuedChange { tag, rule, command, key } = queued;
         let reply = ReplyTo::new(Arc::clone(&self.sink), tag).with_timeout(left.as_millis() as u64);
-        venues::submit(&self.shared, &self.caller.access, command, key, reply);
+        venues::submit(&self.shared, &self.caller.access, rule, command, key, reply);
     }
 
     /// A command has ended. Submits the next command of its cart.
@@ -385,12 +391,12 @@ impl Connection {
                     continue;
                 }
             };
-            let reads_order = caller::reads_order(&item.command);
+            let reads_order = caller::reads_order(item.op);
             let cart = CartQueues::cart_of(&item.command, item.key.as_ref());
             let (op, shape) = (Op::Batch, item.shape);
             let pending =
                 PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere: None, at, deadline };
-            self.submit(pending, item.command, item.key);
+            self.submit(pending, item.op.permission().venues, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {
             self.batches[place] = None;

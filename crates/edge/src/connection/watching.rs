@@ -8,8 +8,10 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use boxoffice_feeds::{NoFeed, View, Watching};
-use boxoffice_wire::{FailKind, Op, Rejection, call::Since, encode, reply::CountsWatching};
-use smol_str::format_smolstr;
+use boxoffice_wire::{
+    FailKind, Op, Rejection, call::Since, encode, feed::Ended as FeedEnded, feed_kind::FeedKind, reply::CountsWatching,
+};
+use smol_str::{SmolStr, format_smolstr};
 use tokio::time::Instant;
 
 use super::{
@@ -17,7 +19,10 @@ use super::{
     frames::End,
     state::Connection,
 };
-use crate::metrics::Ended;
+use crate::{access::Denied, metrics::Ended};
+
+/// The name of the refusal that ends a feed whose watcher has lost the right to it.
+const FORBIDDEN: &str = "forbidden";
 
 impl Connection {
     /// Begins a watch of an entity.
@@ -112,6 +117,27 @@ impl Connection {
         self.frames.write(|encoding, out| encode::ok(encoding, out, id, &watching))?;
         watching.feeds.iter().for_each(|begun| self.release(begun.feed));
         Ok(())
+    }
+
+    /// Ends the feeds that the caller may follow no longer. It has shown another key or token.
+    pub(super) fn end_feeds_without_right(&mut self) -> Result<(), End> {
+        let Some(watcher) = &mut self.watcher else { return Ok(()) };
+        let (caller, shared) = (&self.caller, &self.shared);
+        let (begun, waiting) = watcher.end_others(|entity, view| {
+            let kind = match view {
+                View::Whole => FeedKind::of(entity),
+                View::Counts => Some(FeedKind::SessionCounts),
+            };
+            // A node that cannot know goes on, as it does with the connection.
+            let denied = kind.map(|kind| caller.may_follow(shared, kind, entity));
+            matches!(denied, Some(Ok(()) | Err(Denied::Failed(_))))
+        });
+        let ended = FeedEnded { name: SmolStr::new_static(FORBIDDEN) };
+        for feed in begun {
+            self.frames.write(|encoding, out| encode::ended(encoding, out, feed, &ended))?;
+        }
+        // The client asks again, and is refused then.
+        waiting.into_iter().try_for_each(|tag| self.watch_ended(tag, Err(NoFeed::Unreachable)))
     }
 
     fn release(&mut self, feed: u64) {

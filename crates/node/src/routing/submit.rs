@@ -27,6 +27,10 @@ impl Shared {
         if !self.knows_secret(&command) {
             return reply.answer(Ok(Err(Refusal::WrongSecret)));
         }
+        if matches!(command, Command::Cluster(ClusterCommand::Invite { .. })) && self.config.peer_secrets.is_empty() {
+            let why = "no machine can join this node: set peers.listen (--peers-listen) and start it again";
+            return reply.answer(Ok(Err(Refusal::BadRequest(why.into()))));
+        }
         if self.is_alone() {
             return self.take_here(command, request, CallContext::default(), reply);
         }

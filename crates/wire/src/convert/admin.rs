@@ -19,6 +19,7 @@ use super::{Converted, limit, text};
 use crate::{
     body::{self, Resume, ResumeBody},
     call::{Call, Since},
+    feed_kind::FeedKind,
     joining,
     limits::{FEEDS_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
     rejection::Rejection,
@@ -141,14 +142,23 @@ pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
             return Err(Rejection::bad_request("what is watched is an `entity`, or `sessions`"));
         }
     };
+    let Some(kind) = FeedKind::of(&entity) else {
+        return Err(Rejection::bad_request("sessions, products, resources, carts and customers are watched"));
+    };
     match (&entity, body.token) {
         (Entity::Cart(cart), Some(token)) if boxoffice_core::command::owns(token, *cart) => {}
         (Entity::Cart(_), Some(_)) => return Err(Refusal::NotYourCart.into()),
         (Entity::Cart(_), None) => return Err(Rejection::bad_request("a cart is watched with its `token`")),
-        (Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_), _) => {}
-        (Entity::Venue(_) | Entity::Directory | Entity::Cluster, _) => {
-            return Err(Rejection::bad_request("sessions, products, resources, carts and customers are watched"));
-        }
+        (
+            Entity::Session(_)
+            | Entity::Product(_)
+            | Entity::Resource(_)
+            | Entity::Customer(_)
+            | Entity::Venue(_)
+            | Entity::Directory
+            | Entity::Cluster,
+            _,
+        ) => {}
     }
     let since = match (&entity, body.resume) {
         (_, None) => None,
@@ -161,7 +171,7 @@ pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
         }
         (_, Some(_)) => return Err(Rejection::bad_request("`resume` has an `epoch` and a `version`")),
     };
-    Ok(Call::Watch { entity, since })
+    Ok(Call::Watch { kind, entity, since })
 }
 
 /// The sessions of a watch of counts, without repeats.

@@ -5,7 +5,7 @@ use boxoffice_core::{
     id::Entity,
 };
 
-use crate::{Call, Encoding, Op, Request, call::Since};
+use crate::{Call, Encoding, Op, Request, call::Since, feed_kind::FeedKind};
 
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 const CART: &str = "0f1e1892ba91625a7bb986fa704738a5";
@@ -387,7 +387,9 @@ fn a_watch_may_resume_and_a_cart_needs_its_token() {
         refused(Op::Watch, &watch(entity, r#","resume":{"cursor":2}"#), 101, "`epoch`");
     }
     let call = taken(Op::Watch, &watch("customer/ada", r#","resume":{"cursor":2}"#));
-    let Call::Watch { entity: Entity::Customer(_), since } = call else { panic!("no customer is watched") };
+    let Call::Watch { kind: FeedKind::Customer, entity: Entity::Customer(_), since } = call else {
+        panic!("no customer is watched")
+    };
     assert_eq!(since, Some(Since::Cursor(2)));
     refused(Op::Watch, &watch("customer/ada", r#","resume":{"epoch":1,"version":2}"#), 101, "`cursor`");
     taken(Op::Watch, &watch(&cart, &format!(r#","token":"{TOKEN}""#)));

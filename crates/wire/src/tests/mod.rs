@@ -11,6 +11,7 @@ mod golden;
 mod keys;
 mod layouts;
 mod malformed;
+mod permission;
 mod random;
 mod round_trip;
 mod schema;

@@ -36,8 +36,8 @@ fn may(op: Op) -> &'static str {
         | "resource.move" | "order.refund" | "batch" | "admin.release" | "admin.settle" => "desk admin",
         "admin.audit" | "admin.history" => "desk report admin",
         "admin.status" | "admin.nodes" => "report admin",
-        "admin.join" | "admin.drain" | "admin.undrain" | "admin.remove" | "admin.replace" | "admin.keys"
-        | "admin.key_create" | "admin.key_revoke" => "admin",
+        "admin.join" | "admin.invite" | "admin.drain" | "admin.undrain" | "admin.remove" | "admin.replace"
+        | "admin.keys" | "admin.key_create" | "admin.key_revoke" => "admin",
         other => panic!("no roles are listed for {other}"),
     }
 }

@@ -9,14 +9,15 @@ use boxoffice_core::{
 };
 use boxoffice_edge::{EdgeConfig, Limits, budgets::BudgetConfig};
 use boxoffice_node::access::KeyRing;
-use boxoffice_wire::{Encoding, Op, access::ShownKey, schema};
+use boxoffice_wire::{Encoding, Op, access::ShownKey, reply::Event, schema};
 use serde_json::{Value, json};
 
 use crate::{
     http_client::HttpClient,
     server::{
-        common::{Client, TestServer, request},
+        common::{Client, TestServer, cart, request, token},
         permissions::is_allowed,
+        watching::watch,
     },
 };
 
@@ -306,4 +307,53 @@ async fn the_node_learns_which_callers_are_guests() {
         client.code().await;
         assert_eq!(*server.node.connections.lock(), [guest, guest], "{role:?}");
     }
+}
+
+/// Following needs what reading needs: the purchases of a customer are for `sell` and `report`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_needs_what_the_read_of_the_same_data_needs() {
+    let server =
+        TestServer::strict(EdgeConfig { anonymous: None, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
+    let feeds = [
+        ("session/hamlet".to_owned(), Op::SessionMap),
+        ("customer/ada".to_owned(), Op::CustomerPurchases),
+        (format!("cart/{}", cart(1)), Op::CartGet),
+    ];
+    for role in Role::ALL {
+        let key = add_key(&server, role.name(), Roles::of(role));
+        let shown = request(server.clients, "boxoffice.v1.json", &[("authorization", &format!("Bearer {key}"))]);
+        let mut client = Client::connect_with(shown, Encoding::Json).await;
+        for (number, (entity, read)) in (1..).zip(&feeds) {
+            client.send(number, Op::Watch, json!({"entity": entity, "token": token(1)})).await;
+            let expected = if is_allowed(*read, role.name()) { 0 } else { 108 };
+            assert_eq!(client.code().await, (Some(number), expected), "{entity} with the role {}", role.name());
+            if expected == 0 {
+                client.frame().await;
+            }
+        }
+    }
+}
+
+/// A key with fewer rights, shown on the same connection, ends the feeds that it may not follow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_ends_when_another_hello_takes_the_right_to_it() {
+    let server =
+        TestServer::strict(EdgeConfig { anonymous: None, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
+    let key = add_key(&server, "screen", Roles::of(Role::Watch));
+    let mut client = Client::connect(server.clients, Encoding::Json).await;
+    client.send(1, Op::Hello, json!({"token": TOKEN})).await;
+    assert_eq!(client.code().await, (Some(1), 0));
+    let session = watch(&mut client, 2, json!({"entity": "session/hamlet"})).await;
+    client.frame().await;
+    let purchases = watch(&mut client, 3, json!({"entity": "customer/ada"})).await;
+    client.frame().await;
+    client.send(4, Op::Hello, json!({"token": key})).await;
+    assert_eq!(client.code().await, (Some(4), 0));
+    let (feed, Event::Ended(ended)) = client.event().await else { panic!("the feed goes on") };
+    assert_eq!((feed, ended.name.as_str()), (purchases, "forbidden"));
+    client.send(5, Op::Unwatch, json!({"feed": purchases})).await;
+    assert_eq!(client.code().await, (Some(5), 701));
+    // What the key may follow goes on.
+    client.send(6, Op::Unwatch, json!({"feed": session})).await;
+    assert_eq!(client.code().await, (Some(6), 0));
 }

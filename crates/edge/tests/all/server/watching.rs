@@ -19,7 +19,7 @@ use boxoffice_wire::{
 };
 use serde_json::json;
 
-async fn watch(client: &mut Client, id: u64, body: serde_json::Value) -> u64 {
+pub(crate) async fn watch(client: &mut Client, id: u64, body: serde_json::Value) -> u64 {
     client.send(id, Op::Watch, body).await;
     match client.answer::<Watching>().await {
         (Some(answered), Reply::Ok(Watching { feed }, _)) if answered == id => feed,

@@ -1,0 +1,147 @@
+//! The tables of `docs/reference/access.md`, generated from the permission table, and the table against the requests.
+
+use std::{fmt::Write as _, ops::Range};
+
+use boxoffice_core::command::{CartCommand, Command};
+use serde_json::json;
+
+use crate::{
+    Call, Encoding, Op, Request,
+    feed_kind::FeedKind,
+    path::Path,
+    permission::{BatchRule, OwnerRule, Permission, VenueRule},
+    schema,
+};
+
+const BEGIN: &str = "<!-- The tables from here on are made of the permission table in crates/wire. -->\n";
+const END: &str = "<!-- The tables end here. -->\n";
+
+fn roles(permission: Permission) -> String {
+    let roles = permission.roles.iter().map(|role| format!("`{}`", role.name()));
+    let or = permission.or.iter().map(|exception| exception.words().to_owned());
+    let all: Vec<String> = roles.chain(or).collect();
+    if all.is_empty() { "none".into() } else { all.join(" or ") }
+}
+
+/// The expected tables.
+fn drawn() -> String {
+    let mut text = String::from(BEGIN);
+    text.push_str("\n## Ops\n\n| op | role | belongs to | limited keys | in a batch |\n|---|---|---|---|---|\n");
+    for op in Op::ALL {
+        let row = op.permission();
+        let (roles, owner, venues) = (roles(row), row.owner.words(), row.venues.words());
+        writeln!(text, "| `{}` | {roles} | {owner} | {venues} | {} |", op.name(), row.batch.words()).expect("text");
+    }
+    text.push_str("\n## Feeds\n\n| `watch` of | as | role | belongs to | limited keys |\n|---|---|---|---|---|\n");
+    for kind in FeedKind::ALL {
+        let row = kind.permission();
+        let (roles, owner, venues) = (roles(row), row.owner.words(), row.venues.words());
+        writeln!(text, "| {} | `{}` | {roles} | {owner} | {venues} |", kind.name(), kind.read().name()).expect("text");
+    }
+    text.push_str("\n## Paths\n\n| path | clients' port | operators' port |\n|---|---|---|\n");
+    for path in Path::ALL {
+        let (clients, operators) = (path.at_clients_port().words(), path.at_operators_port().words());
+        writeln!(text, "| `{}` | {clients} | {operators} |", path.route()).expect("text");
+    }
+    text.push('\n');
+    text.push_str(END);
+    text
+}
+
+/// The position of the tables.
+fn place(document: &str) -> Range<usize> {
+    let begin = document.find(BEGIN).expect("the document has the mark where the tables begin");
+    let end = document[begin..].find(END).expect("the document has the mark where they end");
+    begin..begin + end + END.len()
+}
+
+#[test]
+fn the_access_page_has_a_row_for_every_op_feed_and_path() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/access.md");
+    let mut document = std::fs::read_to_string(path).expect("the document is there");
+    let (place, drawn) = (place(&document), drawn());
+    if document[place.clone()] == drawn {
+        return;
+    }
+    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "docs/reference/access.md differs from the permission table");
+    document.replace_range(place, &drawn);
+    std::fs::write(path, document).expect("the document can be written");
+}
+
+/// The calls of an op's examples.
+fn calls(op: Op) -> Vec<Call> {
+    let rid = op.changes().then_some("r");
+    let call = |body: &serde_json::Value| {
+        let body = body.to_string();
+        let request = Request::from_parts(Encoding::Json, 1, op, rid, None, Some(body.as_bytes()));
+        request.unwrap_or_else(|why| panic!("{} {body}: {why}", op.name())).call
+    };
+    schema::of(op).examples.iter().map(call).collect()
+}
+
+#[test]
+fn an_item_of_a_batch_is_what_the_table_allows() {
+    for op in Op::ALL {
+        let body = schema::of(op).examples.first().expect("an example");
+        let rid = if op.changes() { json!("r") } else { json!(null) };
+        let batch = json!({"items": [{"op": op.name(), "rid": rid, "body": body}]}).to_string();
+        let read = Request::from_parts(Encoding::Json, 1, Op::Batch, None, None, Some(batch.as_bytes()));
+        let Ok(Request { call: Call::Batch(items), .. }) = read else { panic!("{}: {read:?}", op.name()) };
+        let expected = match op.permission().batch {
+            BatchRule::Item => None,
+            BatchRule::Alone => Some(101),
+        };
+        assert_eq!(items[0].as_ref().err().map(|why| why.code()), expected, "{}: {items:?}", op.name());
+    }
+}
+
+/// A rule about the lines or the owner of a cart needs a command of a cart, and so on. Otherwise the edge would refuse it to
+/// everyone, or have nothing to check.
+#[test]
+fn the_rules_fit_the_commands_of_their_ops() {
+    for op in Op::ALL {
+        let row = op.permission();
+        for call in calls(op) {
+            let command = if let Call::Command(command) = &call { Some(command) } else { None };
+            let is_cart = matches!(command, Some(Command::Cart(..)));
+            let is_purchases = matches!(command, Some(Command::Customer(..)));
+            let is_hold = matches!(command, Some(Command::Cart(_, CartCommand::Hold { .. })));
+            let is_by_id = matches!(
+                command,
+                Some(Command::Cart(
+                    _,
+                    CartCommand::Order
+                        | CartCommand::Refund { .. }
+                        | CartCommand::Revoke { .. }
+                        | CartCommand::Settle { .. }
+                        | CartCommand::Audit
+                ))
+            );
+            let fits = match row.owner {
+                OwnerRule::Nobody => (!is_cart || is_by_id) && (!is_purchases || op == Op::AdminAudit),
+                OwnerRule::CartToken | OwnerRule::CartTokenAndCustomer => is_cart && !is_by_id,
+                OwnerRule::Customer => is_purchases,
+                OwnerRule::OrdersCustomer => matches!(command, Some(Command::Cart(_, CartCommand::Order))),
+            };
+            assert!(fits, "{}: {:?} and {call:?}", op.name(), row.owner);
+            let fits = match row.venues {
+                VenueRule::Unlimited | VenueRule::Refused => true,
+                VenueRule::OfEntity => command.is_some() || matches!(call, Call::History { .. } | Call::AuditNode),
+                VenueRule::OfLinesAsked => is_hold,
+                VenueRule::OfCartLines => is_cart && !is_hold,
+            };
+            assert!(fits, "{}: {:?} and {call:?}", op.name(), row.venues);
+        }
+    }
+}
+
+#[test]
+fn every_example_of_a_feed_is_of_the_kind_of_its_entity() {
+    for call in calls(Op::Watch) {
+        match call {
+            Call::Watch { kind, entity, .. } => assert_eq!(FeedKind::of(&entity), Some(kind), "{entity}"),
+            Call::WatchCounts { .. } => {}
+            other => panic!("no watch: {other:?}"),
+        }
+    }
+}
