@@ -119,6 +119,87 @@ pageTest('nodes with unresolvable names: the page uses its own origin, and names
   await reads(page, '#link-text', /connected to n1/);
 }), { nodesGo: true, within: 120_000 });
 
+/** The words above the view, once they are seen. */
+async function said(page, words) {
+  await reads(page, '#why-text', words);
+  assert.equal(await page.isVisible('#why'), true);
+  return page.textContent('#why-hint');
+}
+
+pageTest('a page whose address the node does not know says so, and what the operator must set', (people) => withOwn(people, async (own) => {
+  const files = own.certificate();
+  const [port, other, shop] = [await freePort(), await freePort(), await freePort()];
+  // A name of a node without a public address, in plain text, with TLS in the node, and behind a proxy.
+  const plain = await own.node(1);
+  const sealed = await own.node(2, ['--tls-certificate', files.certificate, '--tls-key', files.key], { port });
+  await own.proxy([plain], files, { port: other, shop, html: 'nothing' });
+  for (const url of [`http://tickets.localhost:${plain.port}`, `https://tickets.test:${sealed.port}`, `https://tickets.test:${other}`]) {
+    const page = await people.window(OVER_TLS);
+    await page.goto(`${url}/`);
+    const hint = await said(page, /not set up for this address/);
+    assert.match(hint, /listen\.public_url/);
+    assert.ok(hint.includes(`address ${url} of`), hint);
+  }
+  // By its IP address the same node takes the page, which then says nothing.
+  const page = await people.window();
+  await page.goto(`http://127.0.0.1:${plain.port}/`);
+  await connected(page);
+  assert.equal(await page.isVisible('#why'), false);
+}), { nodesGo: true, refused: true, within: 120_000 });
+
+pageTest('a page without a connection says why: a full node, one that drains, none, no network', (people) => withOwn(people, async (own) => {
+  const node = await own.node(1);
+  const url = `http://127.0.0.1:${node.port}`;
+  const page = await people.window();
+  await page.goto(`${url}/`);
+  await connected(page);
+  // The node's answers to a page that has none of its sockets.
+  let answer = null;
+  await page.route(/\/(page\.json|readyz)/, (route) => {
+    const found = answer?.[new URL(route.request().url()).pathname];
+    if (found) route.fulfill(found); else route.continue();
+  });
+  await page.routeWebSocket(/\/v1\/ws/, (socket) => socket.close({ code: 1011 }));
+  const lose = () => page.evaluate(() => window.boxoffice.app.link.abandon());
+  answer = { '/page.json': { status: 503, body: 'this node has as many connections as it may have (limits.connections)\n' } };
+  await lose();
+  assert.match(await said(page, /too many people/), /limits\.connections/);
+  answer = { '/page.json': { status: 429, body: 'too many connections from this network.\n' } };
+  await said(page, /your network has too many/);
+  answer = { '/readyz': { status: 503, body: 'draining\n' } };
+  await said(page, /restarts/);
+  answer = { '/readyz': { status: 503, body: 'it reads its log\n' } };
+  assert.match(await said(page, /not ready yet/), /it reads its log/);
+  answer = { '/page.json': { status: 404, body: '' } };
+  assert.match(await said(page, /no box office is at this address/), /at the root of its address/);
+  answer = null;
+  await ended(node.child, 'SIGKILL');
+  assert.match(await said(page, /does not answer/), new RegExp(`127\\.0\\.0\\.1:${node.port} cannot be reached`));
+  await page.context().setOffline(true);
+  await said(page, /no network/);
+  await page.context().setOffline(false);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+}), { nodesGo: true, refused: true, within: 120_000 });
+
+pageTest('the page of a member goes on with those it knows when another one joins, and a script may not reach others', (people) => withOwn(people, async (own) => {
+  const node = await own.node(1);
+  const foreign = createServer((_, response) => response.writeHead(200, { 'access-control-allow-origin': '*' }).end('{}'));
+  await new Promise((resolve) => { foreign.listen(0, '127.0.0.1', resolve); });
+  try {
+    const page = await people.window();
+    await page.goto(`http://127.0.0.1:${node.port}/`);
+    await connected(page);
+    const { port } = foreign.address();
+    const reached = (url) => page.evaluate((to) => fetch(to).then(() => true, () => false), url);
+    assert.equal(await reached(`http://127.0.0.1:${port}/`), false, 'the policy lets a script reach a foreign address');
+    assert.equal(await reached(`http://127.0.0.1:${node.port}/page.json`), true);
+    assert.equal(await page.evaluate(() => document.featurePolicy?.allowsFeature('camera') ?? false), false);
+    people.errors.splice(0);
+  } finally {
+    foreign.close();
+  }
+}));
+
 const SECRET = 'the secret of the shop';
 
 /** A shop's page that shows the box office to a signed-in customer. */

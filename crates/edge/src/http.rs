@@ -21,7 +21,7 @@ use crate::{
     caller::Caller,
     connection::{self, AcceptedSocket},
     denials::Denial,
-    origins, page,
+    isolation, origins, page,
     shared::{ConnectionPermit, Phase, Port, Shared},
     stream::Stream,
 };
@@ -41,7 +41,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Checks the host and the connection's budget. An operators' port without credentials serves only programs of this
+/// Checks the host, the site of the page that asks, and the connection's budget. An operators' port without credentials serves only programs of this
 /// machine. A stranger's page whose name was made to lead here sends that name as the host.
 async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let permit =
@@ -53,6 +53,9 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
             let words = "without an admin token the operators' port answers only as localhost or 127.0.0.1";
             return refuse(StatusCode::MISDIRECTED_REQUEST, words);
         }
+    }
+    if isolation::is_refused(&shared, permit.port, &request) {
+        return refuse(StatusCode::FORBIDDEN, "pages of other sites may not ask here");
     }
     if permit.is_over() {
         // Strangers of a network do not keep the operator's own programs in it from connecting.
