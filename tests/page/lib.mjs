@@ -13,7 +13,7 @@ const WITHIN_MS = 15_000;
 const TEST_WITHIN_MS = 60_000;
 
 /** Chromium's own console message when a node is gone. Only tests that expect it allow it. */
-const NODE_GONE = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: (net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NAME_NOT_RESOLVED|SOCKET_NOT_CONNECTED|INCOMPLETE_CHUNKED_ENCODING)$|the server responded with a status of 502))/;
+const NODE_GONE = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: (net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NAME_NOT_RESOLVED|SOCKET_NOT_CONNECTED|INCOMPLETE_CHUNKED_ENCODING)$|the server responded with a status of 50[23]))/;
 
 /** Chromium's own console message when a node refuses a page. Only tests that expect it allow it. */
 const REFUSED = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: the server responded with a status of (403|404|429|503))/;

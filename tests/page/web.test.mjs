@@ -151,15 +151,17 @@ pageTest('a page without a connection says why: a full node, one that drains, no
   const node = await own.node(1);
   const url = `http://127.0.0.1:${node.port}`;
   const page = await people.window();
-  await page.goto(`${url}/`);
-  await connected(page);
   // The node's answers to a page that has none of its sockets.
   let answer = null;
+  let turnedAway = false;
+  await page.routeWebSocket(/\/v1\/ws/, (socket) => (turnedAway ? socket.close({ code: 1011 }) : socket.connectToServer()));
+  await page.goto(`${url}/`);
+  await connected(page);
+  turnedAway = true;
   await page.route(/\/(page\.json|readyz)/, (route) => {
     const found = answer?.[new URL(route.request().url()).pathname];
     if (found) route.fulfill(found); else route.continue();
   });
-  await page.routeWebSocket(/\/v1\/ws/, (socket) => socket.close({ code: 1011 }));
   const lose = () => page.evaluate(() => window.boxoffice.app.link.abandon());
   answer = { '/page.json': { status: 503, body: 'this node has as many connections as it may have (limits.connections)\n' } };
   await lose();
