@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::{Query, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::Authority},
     response::{IntoResponse, Response},
@@ -16,7 +16,11 @@ use rust_embed::{Embed, EmbeddedFile};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::{etag::is_known, members, origins, shared::Shared};
+use crate::{
+    etag::is_known,
+    members, origins,
+    shared::{ConnectionPermit, Port, Shared},
+};
 
 /// The file at `/`.
 const INDEX: &str = "index.html";
@@ -30,7 +34,7 @@ const TAG_BYTES: usize = 16;
 /// The content security policy. Scripts, styles and fonts are files of the node, except those of the payment provider. The
 /// page connects to the members of this moment, and a page that is open does not connect to those that join later. Without the
 /// list an injected script could send what it finds to anyone. Pages of allowed origins may frame the page, and hand it the customer.
-fn policy(shared: &Shared, headers: &HeaderMap) -> String {
+fn policy(shared: &Shared, port: Port, headers: &HeaderMap) -> String {
     let provider = shared.config.page.payment.as_deref().and_then(origin_of).unwrap_or_default();
     let scripts = if provider.is_empty() {
         String::new()
@@ -38,7 +42,7 @@ fn policy(shared: &Shared, headers: &HeaderMap) -> String {
         format!(" script-src 'self' {provider}; frame-src {provider};")
     };
     let hosts: String = shared.config.origins.iter().map(|host| format!(" {host}")).collect();
-    let connects = connects(shared, headers);
+    let connects = connects(shared, port, headers);
     format!(
         "default-src 'self';{scripts} connect-src 'self'{connects}; img-src 'self' data:; object-src 'none'; \
          base-uri 'none'; form-action 'self'; frame-ancestors 'self'{hosts}"
@@ -46,13 +50,18 @@ fn policy(shared: &Shared, headers: &HeaderMap) -> String {
 }
 
 /// What the page connects to besides its own origin, each with a space before it: the members, for HTTP and WebSocket, the control
-/// of a demonstration, and the payment provider. Old browsers do not take a WebSocket of its own origin for `'self'`.
-fn connects(shared: &Shared, headers: &HeaderMap) -> String {
+/// of a demonstration, and the payment provider. Old browsers do not take a WebSocket of its own origin for `'self'`. At the
+/// operators' port these are all members, also those whose addresses clients are not told.
+fn connects(shared: &Shared, port: Port, headers: &HeaderMap) -> String {
     let own = own_address(shared, headers);
     let (config, node) = (&shared.config, shared.backend.hello().node);
     let members = member_urls(shared, &node, headers).into_iter().map(|member| member.url);
     let public = [&config.web.public_url, &config.web.advertise].into_iter().flatten().cloned();
-    let nodes = members.chain(public).flat_map(|url| {
+    let internal = match port {
+        Port::Clients => Vec::new(),
+        Port::Operators => members::all_urls(shared),
+    };
+    let nodes = members.chain(public).chain(internal).flat_map(|url| {
         let socket = url.replacen("http", "ws", 1);
         [url, socket]
     });
@@ -116,9 +125,14 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new().route("/", get(index)).route("/page.json", get(about)).route("/page/{*path}", get(file))
 }
 
-async fn index(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+async fn index(
+    State(shared): State<Arc<Shared>>,
+    Extension(permit): Extension<Arc<ConnectionPermit>>,
+    headers: HeaderMap,
+) -> Response {
     let mut response = answer(INDEX, &headers);
-    let policy = HeaderValue::from_str(&policy(&shared, &headers)).expect("origins are checked when they are read");
+    let policy =
+        HeaderValue::from_str(&policy(&shared, permit.port, &headers)).expect("origins are checked when they are read");
     let permissions = HeaderValue::from_str(&permissions(&shared)).expect("origins are checked when they are read");
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, policy);

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -98,8 +99,12 @@ async fn the_page_is_at_the_root_and_runs_no_foreign_script() {
 
 /// The sources that the page may connect to, and its permissions policy, asked with this `Host`.
 async fn page_may(server: &TestServer, host: &str) -> (Vec<String>, String) {
+    page_at(server.clients, host).await
+}
+
+async fn page_at(address: SocketAddr, host: &str) -> (Vec<String>, String) {
     let request = format!("GET / HTTP/1.1\r\nhost: {host}\r\n\r\n");
-    let mut http_client = HttpClient::connect(server.clients).await;
+    let mut http_client = HttpClient::connect(address).await;
     http_client.write(request.as_bytes()).await;
     let answer = http_client.read_answer(false).await;
     let policy = answer.header("content-security-policy").expect("a policy");
@@ -146,6 +151,10 @@ async fn the_page_connects_to_the_members_and_to_nobody_else() {
     ];
     assert_eq!(sources, expected);
     assert!(permissions.ends_with("payment=(self \"https://pay.example\")"), "{permissions}");
+    // Clients are not told of an address that only nodes use. The operators' view asks every node.
+    assert!(!sources.contains(&"http://10.0.0.1:7180".to_owned()));
+    let (at_operators, _) = page_at(server.address, "localhost").await;
+    assert!(at_operators.contains(&"http://10.0.0.1:7180".to_owned()), "{at_operators:?}");
     // A member that joins is in the policy of the next page.
     server.node.members.lock().push(member("n4", "https://four.tickets.example"));
     assert!(page_may(&server, "tickets.example").await.0.contains(&"wss://four.tickets.example".to_owned()));
