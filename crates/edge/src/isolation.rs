@@ -22,7 +22,7 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 /// The same headers for answers that are written without a router.
 pub(crate) const LINES: &str = "x-content-type-options: nosniff\r\ncross-origin-resource-policy: same-origin\r\n";
 
-/// Adds the headers to an answer. They follow from it, so that a new route has the right ones.
+/// Adds the headers to an answer. The HTTP library alone answers a head that it cannot read, without a body. They follow from the answer, so that a new route has the right ones.
 pub(crate) fn seal(headers: &mut HeaderMap) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let is_for_others = headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN);
