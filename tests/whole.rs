@@ -26,6 +26,7 @@ mod transcripts;
 mod attacks;
 mod crash;
 mod descriptors;
+mod secrets;
 mod web;
 
 mod load;

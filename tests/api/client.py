@@ -49,6 +49,6 @@ assert isinstance(refused, Refused) and refused.no.name == "no_such_seat" and re
 payment = Payment(recorded=RecordedPayment(method="card", transaction_id="4711"))
 order = cart_checkout.sync(client=client, body=Checkout(token=token, payment=payment), idempotency_key="pay")
 assert isinstance(order, OrderOk) and order.ok.payment.recorded.method == "card", order
-cart = cart_get_by_query.sync(client=client, token=token)
+cart = cart_get_by_query.sync(client=client, boxoffice_cart_token=token)
 assert isinstance(cart, CartOk) and cart.ok.state == CartState.DONE, cart
 print(f"the generated client bought {order.ok.total.amount} {order.ok.total.currency}")

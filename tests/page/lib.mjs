@@ -13,7 +13,10 @@ const WITHIN_MS = 15_000;
 const TEST_WITHIN_MS = 60_000;
 
 /** Chromium's own console message when a node is gone. Only tests that expect it allow it. */
-const NODE_GONE = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: (net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NAME_NOT_RESOLVED|SOCKET_NOT_CONNECTED|INCOMPLETE_CHUNKED_ENCODING)$|the server responded with a status of 502))/;
+const NODE_GONE = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: (net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NAME_NOT_RESOLVED|SOCKET_NOT_CONNECTED|INCOMPLETE_CHUNKED_ENCODING)$|the server responded with a status of 50[23]))/;
+
+/** Chromium's own console message when a node refuses a page. Only tests that expect it allow it. */
+const REFUSED = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: the server responded with a status of (403|404|429|503))/;
 
 let browser = null;
 
@@ -22,7 +25,7 @@ export async function chrome() {
   browser ??= await chromium.launch({
     executablePath: process.env.BOXOFFICE_CHROMIUM || '/usr/bin/chromium',
     // Host names of the tests. Browsers cannot resolve those that end in .internal. Chromium's sandbox does not work for root.
-    args: ['--host-resolver-rules=MAP *.test 127.0.0.1, MAP *.internal ~NOTFOUND', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
+    args: ['--host-resolver-rules=MAP *.test 127.0.0.1, MAP *.localhost 127.0.0.1, MAP *.internal ~NOTFOUND', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
   });
   return browser;
 }
@@ -30,9 +33,9 @@ export async function chrome() {
 export const closeChrome = () => browser?.close();
 
 /** A test with visitors in browsers. Any error on a console fails it. */
-export function pageTest(name, does, { nodesGo = false, within = TEST_WITHIN_MS } = {}) {
+export function pageTest(name, does, { nodesGo = false, refused = false, within = TEST_WITHIN_MS } = {}) {
   test(name, { timeout: within }, async (t) => {
-    const people = new People(nodesGo);
+    const people = new People(nodesGo, refused);
     try {
       await does(people, (figure) => t.diagnostic(figure));
       assert.deepEqual(people.errors, [], 'errors on the console');
@@ -44,8 +47,9 @@ export function pageTest(name, does, { nodesGo = false, within = TEST_WITHIN_MS 
 
 /** Browser windows with separate storage, like those of different people. */
 class People {
-  constructor(nodesGo) {
+  constructor(nodesGo, refused) {
     this.nodesGo = nodesGo;
+    this.refused = refused;
     this.errors = [];
     this.contexts = [];
   }
@@ -59,6 +63,7 @@ class People {
     page.on('pageerror', (error) => this.errors.push(error.stack));
     page.on('console', (message) => {
       if (message.type() !== 'error' || (this.nodesGo && NODE_GONE.test(message.text()))) return;
+      if (this.refused && REFUSED.test(message.text())) return;
       this.errors.push(`${message.text()} (${message.location().url})`);
     });
     return page;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after } from 'node:test';
-import { closeChrome, connected, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
+import { closeChrome, connected, eventually, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
 import { ended, freePort, withOwn } from './own.mjs';
 
 after(closeChrome);
@@ -117,6 +117,114 @@ pageTest('nodes with unresolvable names: the page uses its own origin, and names
   await own.node(1, args, { port });
   await connected(page);
   await reads(page, '#link-text', /connected to n1/);
+}), { nodesGo: true, within: 120_000 });
+
+/** The words above the view, once they are seen. */
+async function said(page, words) {
+  await reads(page, '#why-text', words);
+  assert.equal(await page.isVisible('#why'), true);
+  return page.textContent('#why-hint');
+}
+
+pageTest('a page whose address the node does not know says so, and what the operator must set', (people) => withOwn(people, async (own) => {
+  const files = own.certificate();
+  const [port, other, shop] = [await freePort(), await freePort(), await freePort()];
+  // A name of a node without a public address, in plain text, with TLS in the node, and behind a proxy.
+  const plain = await own.node(1);
+  const sealed = await own.node(2, ['--tls-certificate', files.certificate, '--tls-key', files.key], { port });
+  await own.proxy([plain], files, { port: other, shop, html: 'nothing' });
+  for (const url of [`http://tickets.localhost:${plain.port}`, `https://tickets.test:${sealed.port}`, `https://tickets.test:${other}`]) {
+    const page = await people.window(OVER_TLS);
+    await page.goto(`${url}/`);
+    const hint = await said(page, /not set up for this address/);
+    assert.match(hint, /listen\.public_url/);
+    assert.ok(hint.includes(`address ${url} of`), hint);
+  }
+  // By its IP address the same node takes the page, which then says nothing.
+  const page = await people.window();
+  await page.goto(`http://127.0.0.1:${plain.port}/`);
+  await connected(page);
+  assert.equal(await page.isVisible('#why'), false);
+}), { nodesGo: true, refused: true, within: 120_000 });
+
+pageTest('a page without a connection says why: a full node, one that drains, none, no network', (people) => withOwn(people, async (own) => {
+  const node = await own.node(1);
+  const url = `http://127.0.0.1:${node.port}`;
+  const page = await people.window();
+  // The node's answers to a page that has none of its sockets.
+  let answer = null;
+  let turnedAway = false;
+  await page.routeWebSocket(/\/v1\/ws/, (socket) => (turnedAway ? socket.close({ code: 1011 }) : socket.connectToServer()));
+  await page.goto(`${url}/`);
+  await connected(page);
+  turnedAway = true;
+  await page.route(/\/(page\.json|readyz)/, (route) => {
+    const found = answer?.[new URL(route.request().url()).pathname];
+    if (found) route.fulfill(found); else route.continue();
+  });
+  const lose = () => page.evaluate(() => window.boxoffice.app.link.abandon());
+  answer = { '/page.json': { status: 503, body: 'this node has as many connections as it may have (limits.connections)\n' } };
+  await lose();
+  assert.match(await said(page, /too many people/), /limits\.connections/);
+  answer = { '/page.json': { status: 429, body: 'too many connections from this network.\n' } };
+  await said(page, /your network has too many/);
+  answer = { '/readyz': { status: 503, body: 'draining\n' } };
+  await said(page, /restarts/);
+  answer = { '/readyz': { status: 503, body: 'it reads its log\n' } };
+  assert.match(await said(page, /not ready yet/), /it reads its log/);
+  answer = { '/page.json': { status: 404, body: '' } };
+  assert.match(await said(page, /no box office is at this address/), /at the root of its address/);
+  answer = null;
+  await ended(node.child, 'SIGKILL');
+  assert.match(await said(page, /does not answer/), new RegExp(`127\\.0\\.0\\.1:${node.port} cannot be reached`));
+  await page.context().setOffline(true);
+  await said(page, /no network/);
+  await page.context().setOffline(false);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+}), { nodesGo: true, refused: true, within: 120_000 });
+
+pageTest('a script of the page reaches the members and no other address', (people) => withOwn(people, async (own) => {
+  const node = await own.node(1);
+  const foreign = createServer((_, response) => response.writeHead(200, { 'access-control-allow-origin': '*' }).end('{}'));
+  await new Promise((resolve) => { foreign.listen(0, '127.0.0.1', resolve); });
+  try {
+    const page = await people.window();
+    await page.goto(`http://127.0.0.1:${node.port}/`);
+    await connected(page);
+    const reached = (url) => page.evaluate((to) => fetch(to).then(() => true, () => false), url);
+    assert.equal(await reached(`http://127.0.0.1:${node.port}/page.json`), true);
+    assert.equal(await reached(`http://127.0.0.1:${foreign.address().port}/`), false, 'the policy lets a script reach a foreign address');
+    assert.equal(await page.evaluate(() => document.featurePolicy.allowsFeature('camera')), false);
+    const errors = people.errors.splice(0);
+    assert.ok(errors.length > 0 && errors.every((error) => /Content Security Policy|violates the document/.test(error)), errors.join());
+  } finally {
+    foreign.close();
+  }
+}));
+
+pageTest('a page that is open goes on with the members it knows when another one joins, and a reload adds that one', (people) => withOwn(people, async (own) => {
+  const peers = [await freePort(), await freePort(), await freePort()];
+  const args = (id) => ['--node', String(id), '--peers-listen', `127.0.0.1:${peers[id - 1]}`];
+  const first = await own.node(1, args(1));
+  const second = await own.node(2, [...args(2), '--join', `127.0.0.1:${first.port}`]);
+  const urls = (...nodes) => nodes.map((node) => `http://127.0.0.1:${node.port}`);
+  const known = async (page) => (await endpoint(page)).doors.toSorted();
+  await eventually(async () => (await (await fetch(`${urls(first)}/page.json`)).json()).nodes.length === 2, 'the first node knows the second');
+  const page = await people.window();
+  await page.goto(`${urls(first)}/`);
+  await connected(page);
+  assert.deepEqual(await known(page), urls(first, second).toSorted());
+  const third = await own.node(3, [...args(3), '--join', `127.0.0.1:${first.port}`]);
+  await eventually(async () => (await (await fetch(`${urls(second)}/page.json`)).json()).nodes.length === 3, 'the second node knows the third');
+  await ended(first.child, 'SIGTERM');
+  await page.waitForFunction((url) => window.boxoffice.app.link.state === 'connected' && window.boxoffice.app.link.at.url === url, urls(second)[0]);
+  // It asks the second node for its members now, and may not connect to the third.
+  await page.waitForTimeout(1_000);
+  assert.deepEqual(await known(page), urls(first, second).toSorted());
+  const again = await people.window();
+  await again.goto(`${urls(second)}/`);
+  await connected(again);
+  assert.ok((await known(again)).includes(urls(third)[0]));
 }), { nodesGo: true, within: 120_000 });
 
 const SECRET = 'the secret of the shop';

@@ -170,7 +170,8 @@ pub struct Serve {
     /// A file that holds the customer secret
     #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET_FILE", conflicts_with = "customer_secret")]
     pub customer_secret_file: Option<PathBuf>,
-    /// What to log: error, warn, info, debug, or a filter like `boxoffice_node=debug`.
+    /// What to log: error, warn, info, debug, or a filter like `boxoffice_node=debug`. Libraries are never logged at trace, because
+    /// they would write tokens and keys.
     #[arg(long, env = "BOXOFFICE_LOG", default_value = "warn")]
     pub log: String,
     /// Log as JSON, one object a line

@@ -16,6 +16,7 @@ use boxoffice_node::{
 };
 use rustix::fs::Mode;
 use tokio::{runtime, sync::oneshot};
+use tracing_subscriber::{filter::filter_fn, layer::SubscriberExt, util::SubscriberInitExt};
 
 use self::{
     membership::{become_member, secrets, world},
@@ -179,11 +180,17 @@ fn start_logging(filter: &str, json: bool) -> Outcome {
         .map_err(|error| Failure::Usage(format!("--log {filter}: {error}")))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if json {
-        builder.json().init()
+        builder.json().finish().with(filter_fn(may_be_logged)).init()
     } else {
-        builder.init()
+        builder.finish().with(filter_fn(may_be_logged)).init()
     }
     Ok(())
+}
+
+/// Whether a line may be logged, whatever the filter says. At `trace` libraries log bytes as they come and go, with the tokens and
+/// keys in them. This program's own lines never have any.
+fn may_be_logged(line: &tracing::Metadata<'_>) -> bool {
+    line.target().starts_with("boxoffice") || *line.level() <= tracing::Level::DEBUG
 }
 
 /// Lets a panic end the process, because answers after a broken invariant could be wrong. Tasks would otherwise swallow it.

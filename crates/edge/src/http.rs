@@ -25,7 +25,7 @@ use crate::{
     caller::Caller,
     connection::{self, AcceptedSocket},
     denials::Denial,
-    origins, page,
+    isolation, origins, page,
     shared::{ConnectionPermit, Phase, Port, Shared},
     stream::Stream,
 };
@@ -61,7 +61,7 @@ fn handler(path: Path) -> MethodRouter<Arc<Shared>> {
     }
 }
 
-/// Checks the host and the connection's budget. An operators' port without credentials serves only programs of this
+/// Checks the host, the site of the page that asks, and the connection's budget. An operators' port without credentials serves only programs of this
 /// machine. A stranger's page whose name was made to lead here sends that name as the host.
 async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let permit =
@@ -78,6 +78,9 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
                          127.0.0.1 and not through a proxy";
             return refuse(StatusCode::MISDIRECTED_REQUEST, words);
         }
+    }
+    if isolation::is_refused(&shared, permit.port, &request) {
+        return refuse(StatusCode::FORBIDDEN, "pages of other sites may not ask here");
     }
     if permit.is_over() {
         // Strangers of a network do not keep the operator's own programs in it from connecting.

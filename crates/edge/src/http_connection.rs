@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    WebConfig,
+    WebConfig, isolation,
     shared::{ConnectionPermit, Port, Shared, draining, within},
     stream::Stream,
 };
@@ -29,13 +29,25 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// The first byte of a TLS handshake. No HTTP request begins with it.
 const HANDSHAKE: u8 = 22;
 
+/// An answer that closes the connection, written without a router.
+pub(crate) fn raw_answer(status: &str, retry_after_s: Option<u32>, text: &str) -> String {
+    let retry_after = retry_after_s.map_or_else(String::new, |seconds| format!("retry-after: {seconds}\r\n"));
+    format!(
+        "HTTP/1.1 {status}\r\n{retry_after}connection: close\r\ncontent-type: text/plain\r\n{}content-length: {}\r\n\r\n{text}",
+        isolation::LINES,
+        text.len()
+    )
+}
+
 /// The answer to a client without TLS at a port with TLS.
-const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
-                           content-length: 37\r\n\r\nthis port speaks TLS: use https, wss\r\n";
+fn speak_tls() -> String {
+    raw_answer("400 Bad Request", None, "this port speaks TLS: use https, wss\r\n")
+}
 
 /// The answer to a client whose network has too many connections.
-const TOO_MANY: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\nconnection: close\r\n\
-                          content-type: text/plain\r\ncontent-length: 40\r\n\r\ntoo many connections from this network.\n";
+fn too_many() -> String {
+    raw_answer("429 Too Many Requests", Some(5), "too many connections from this network.\n")
+}
 
 /// How long a rejected client may take to read why.
 pub(crate) const DISMISS_TIMEOUT: Duration = Duration::from_millis(500);
@@ -88,7 +100,7 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
         if web.certificate.is_none()
             && let Ok(_slot) = shared.closing_notices.try_acquire()
         {
-            dismiss(stream, TOO_MANY).await;
+            dismiss(stream, too_many().as_bytes()).await;
         }
         return Err(io::Error::other(over.rejection().to_string()));
     }
@@ -96,7 +108,7 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
     let mut first = [0];
     stream.peek(&mut first).await?;
     if first != [HANDSHAKE] {
-        dismiss(stream, SPEAK_TLS).await;
+        dismiss(stream, speak_tls().as_bytes()).await;
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a client does not speak TLS"));
     }
     Stream::tls(stream, stall, certificate.acceptor()).await
@@ -141,6 +153,7 @@ fn answer(
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         headers.extend(hsts);
+        isolation::seal(headers);
         Ok(response)
     }
 }

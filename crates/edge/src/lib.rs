@@ -18,6 +18,7 @@ pub mod server;
 
 mod heads;
 mod http_connection;
+mod isolation;
 mod proxy;
 mod stream;
 mod tls;

@@ -19,6 +19,11 @@ pub(crate) fn addresses(shared: &Shared, own: &str) -> Vec<(SmolStr, String)> {
     members.filter_map(|member| Some((member.node.clone(), url(&member.client, &member.node)?))).collect()
 }
 
+/// The URLs of all members that have one, whatever clients are told.
+pub(crate) fn all_urls(shared: &Shared) -> Vec<String> {
+    shared.backend.members().into_iter().filter_map(|member| url_of(shared, &member.client)).collect()
+}
+
 /// The answer to `shards`.
 pub(crate) fn shard_map(shared: &Shared) -> ShardMap {
     let own = shared.backend.hello().node;

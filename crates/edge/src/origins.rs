@@ -14,15 +14,20 @@ use crate::{denials::Denial, shared::Shared};
 pub(crate) fn is_allowed(shared: &Shared, headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return true };
     let Ok(origin) = origin.to_str() else { return false };
-    let web = &shared.config.web;
-    let is_allowed = shared.config.origins.iter().any(|welcome| welcome == origin)
-        || [&web.public_url, &web.advertise].into_iter().any(|own| own.as_deref() == Some(origin))
-        || shared.backend.members().iter().any(|member| member.client == origin)
-        || authority_of(origin).is_some_and(|from| is_own(shared, headers, from));
+    let is_allowed = is_known(shared, headers, origin);
     if !is_allowed {
         shared.denials.note(Denial::Origin, None, &format!("a page of {origin:?}"));
     }
     is_allowed
+}
+
+/// Whether pages of this origin may send requests to the host of these headers.
+pub(crate) fn is_known(shared: &Shared, headers: &HeaderMap, origin: &str) -> bool {
+    let web = &shared.config.web;
+    shared.config.origins.iter().any(|welcome| welcome == origin)
+        || [&web.public_url, &web.advertise].into_iter().any(|own| own.as_deref() == Some(origin))
+        || shared.backend.members().iter().any(|member| member.client == origin)
+        || authority_of(origin).is_some_and(|from| is_own(shared, headers, from))
 }
 
 /// Host and port of an HTTP origin.

@@ -6,16 +6,20 @@
 use std::sync::Arc;
 
 use axum::{
-    Json,
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri::Authority},
+    Extension, Json,
+    extract::{Query, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::Authority},
     response::{IntoResponse, Response},
 };
 use rust_embed::{Embed, EmbeddedFile};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::{etag::is_known, members, shared::Shared};
+use crate::{
+    etag::is_known,
+    members, origins,
+    shared::{ConnectionPermit, Port, Shared},
+};
 
 /// The file at `/`.
 const INDEX: &str = "index.html";
@@ -27,9 +31,9 @@ const FOLDER: &str = "/page/";
 const TAG_BYTES: usize = 16;
 
 /// The content security policy. Scripts, styles and fonts are files of the node, except those of the payment provider. The
-/// page connects to every node, and members may join while it is open, so their addresses are not listed. Pages of
-/// allowed origins may frame it, and hand it the customer.
-fn policy(shared: &Shared) -> String {
+/// page connects to the members of this moment, and a page that is open does not connect to those that join later. Without the
+/// list an injected script could send what it finds to anyone. Pages of allowed origins may frame the page, and hand it the customer.
+fn policy(shared: &Shared, port: Port, headers: &HeaderMap) -> String {
     let provider = shared.config.page.payment.as_deref().and_then(origin_of).unwrap_or_default();
     let scripts = if provider.is_empty() {
         String::new()
@@ -37,11 +41,73 @@ fn policy(shared: &Shared) -> String {
         format!(" script-src 'self' {provider}; frame-src {provider};")
     };
     let hosts: String = shared.config.origins.iter().map(|host| format!(" {host}")).collect();
+    let connects = connects(shared, port, headers);
     format!(
-        "default-src 'self';{scripts} connect-src 'self' ws: wss: http: https:; img-src 'self' data:; object-src 'none'; \
+        "default-src 'self';{scripts} connect-src 'self'{connects}; img-src 'self' data:; object-src 'none'; \
          base-uri 'none'; form-action 'self'; frame-ancestors 'self'{hosts}"
     )
 }
+
+/// What the page connects to besides its own origin, each with a space before it: the members, for HTTP and WebSocket, the control
+/// of a demonstration, and the payment provider. Old browsers do not take a WebSocket of its own origin for `'self'`. At the
+/// operators' port these are all members, also those whose addresses clients are not told.
+fn connects(shared: &Shared, port: Port, headers: &HeaderMap) -> String {
+    let own = own_address(shared, headers);
+    let (config, node) = (&shared.config, shared.backend.hello().node);
+    let members = member_urls(shared, &node, headers).into_iter().map(|member| member.url);
+    let public = [&config.web.public_url, &config.web.advertise].into_iter().flatten().cloned();
+    let internal = match port {
+        Port::Clients => Vec::new(),
+        Port::Operators => members::all_urls(shared),
+    };
+    let nodes = members.chain(public).chain(internal).flat_map(|url| {
+        let socket = url.replacen("http", "ws", 1);
+        [url, socket]
+    });
+    // Whether the browser speaks TLS to a proxy in front is not known.
+    let sockets = ["ws", "wss"].map(|scheme| format!("{scheme}://{own}"));
+    let others = [&config.page.demo, &config.page.payment].into_iter().flatten();
+    let others = others.filter_map(|url| origin_of(url).map(str::to_owned));
+    let mut sources: Vec<String> = Vec::new();
+    for source in nodes.chain(sockets).chain(others) {
+        let source = source.trim_end_matches('/');
+        // A `Host` may have other letters, which would end the list.
+        let is_plain = source.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":/.-_[]".contains(&byte));
+        if is_plain && !sources.iter().any(|known| known == source) {
+            sources.push(source.to_owned());
+        }
+    }
+    sources.into_iter().map(|source| format!(" {source}")).collect()
+}
+
+/// What the browser keeps from the page and its frames: what the page does not use. A payment provider may use the browser's payments.
+fn permissions(shared: &Shared) -> String {
+    let provider = shared.config.page.payment.as_deref().and_then(origin_of);
+    let payment = provider.map_or_else(String::new, |provider| format!("self \"{provider}\""));
+    let off: String = NOT_USED.iter().map(|feature| format!("{feature}=(), ")).collect();
+    format!("{off}payment=({payment})")
+}
+
+/// Features of browsers that the page does not use. Browsers warn of names that they do not know, so only common ones are here.
+const NOT_USED: [&str; 17] = [
+    "accelerometer",
+    "autoplay",
+    "camera",
+    "display-capture",
+    "encrypted-media",
+    "fullscreen",
+    "geolocation",
+    "gyroscope",
+    "hid",
+    "magnetometer",
+    "microphone",
+    "midi",
+    "picture-in-picture",
+    "screen-wake-lock",
+    "serial",
+    "usb",
+    "xr-spatial-tracking",
+];
 
 /// Scheme and host of an address, if it has them.
 fn origin_of(url: &str) -> Option<&str> {
@@ -54,11 +120,18 @@ fn origin_of(url: &str) -> Option<&str> {
 struct Files;
 
 /// Answers with the page.
-pub(crate) async fn index(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+pub(crate) async fn index(
+    State(shared): State<Arc<Shared>>,
+    Extension(permit): Extension<Arc<ConnectionPermit>>,
+    headers: HeaderMap,
+) -> Response {
     let mut response = answer(INDEX, &headers);
+    let policy =
+        HeaderValue::from_str(&policy(&shared, permit.port, &headers)).expect("origins are checked when they are read");
+    let permissions = HeaderValue::from_str(&permissions(&shared)).expect("origins are checked when they are read");
     let headers = response.headers_mut();
-    let policy = HeaderValue::from_str(&policy(&shared)).expect("origins are checked when they are read");
     headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    headers.insert(HeaderName::from_static("permissions-policy"), permissions);
     // Orders have their own addresses, which other sites must not learn.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
@@ -89,7 +162,6 @@ fn answer(path: &str, headers: &HeaderMap) -> Response {
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));
     // Cached, but checked each time, because the node may run another version of the program next time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
@@ -131,6 +203,17 @@ struct About<'a> {
     /// Origins whose pages may hand it a customer.
     hosts: &'a [String],
     payment: Option<&'a str>,
+    /// Why pages of the origin that the query names cannot connect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<&'static str>,
+}
+
+/// The query of `/page.json`.
+#[derive(Default, Deserialize)]
+struct AboutQuery {
+    /// The origin of the page that asks. A browser does not send it with a `GET` to its own origin.
+    #[serde(default)]
+    origin: Option<String>,
 }
 
 /// The address of a member's page.
@@ -141,7 +224,9 @@ struct MemberUrl {
 }
 
 /// Answers with the facts about the node.
-pub(crate) async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+pub(crate) async fn about(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap) -> Response {
+    // Another query is none.
+    let origin = Query::<AboutQuery>::try_from_uri(&uri).ok().and_then(|Query(query)| query.origin);
     let page = &shared.config.page;
     let hello = shared.backend.hello();
     let about = About {
@@ -154,12 +239,9 @@ pub(crate) async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap)
         customers: shared.knows_customers(),
         hosts: &shared.config.origins,
         payment: page.payment.as_deref(),
+        refused: origin.filter(|origin| !origins::is_known(&shared, &headers, origin)).map(|_| "origin"),
     };
-    let headers = [
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
-    ];
+    let headers = [(header::CACHE_CONTROL, "no-store"), (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*")];
     (headers, Json(about)).into_response()
 }
 

@@ -325,10 +325,6 @@ async fn reject(mut stream: TcpStream, _room: OwnedSemaphorePermit) {
         true => ("200 OK", ALIVE),
         false => ("503 Service Unavailable", NO_ROOM),
     };
-    let length = text.len();
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: text/plain\r\n\
-         content-length: {length}\r\n\r\n{text}"
-    );
+    let answer = http_connection::raw_answer(status, Some(1), text);
     http_connection::dismiss(stream, answer.as_bytes()).await;
 }

@@ -332,7 +332,13 @@ impl Inner {
         let refused = match failure {
             Failure::Refusal(Refusal::CallerWithoutSecret { .. }) => true,
             Failure::Refusal(_) | Failure::Refused(_) => claimed.is_some(),
-            _ => false,
+            Failure::Io(_)
+            | Failure::Ended
+            | Failure::Slow(_)
+            | Failure::Corrupt(_)
+            | Failure::OutOfTurn(_)
+            | Failure::UnverifiedRemoval(_)
+            | Failure::Removed(_) => false,
         };
         let count = if refused { &self.counts.refused } else { &self.counts.aborted };
         count.fetch_add(1, Relaxed);

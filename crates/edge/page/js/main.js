@@ -6,6 +6,7 @@ import { Catalogue } from './store-catalogue.js';
 import { SignedIn } from './customer.js';
 import { customer, read, write } from './store.js';
 import { countdown, h } from './dom.js';
+import { ORIGIN, aboutUrl, unknownAddress, why } from './why.js';
 
 const ROUTES = [
   { path: /^\/?$/, view: 'home' },
@@ -22,13 +23,15 @@ const ROUTES = [
 ];
 const TOAST_MS = 6_000;
 const ANSWER_WITHIN_MS = 5_000;
+/** How often the page asks why it has no connection. */
+const WHY_EVERY_MS = 5_000;
 
 const byId = (id) => document.getElementById(id);
 
 async function pageJson() {
-  const nothing = { node: '', nodes: [], products: [], resources: [], gateway: false, demo: null, customers: false, hosts: [], payment: null };
+  const nothing = { node: '', nodes: [], products: [], resources: [], gateway: false, demo: null, customers: false, hosts: [], payment: null, refused: null };
   try {
-    const response = await fetch('/page.json', { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+    const response = await fetch(aboutUrl(), { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
     return response.ok ? { ...nothing, ...(await response.json()) } : nothing;
   } catch {
     return nothing;
@@ -127,6 +130,26 @@ function showLink(link) {
   pill.addEventListener('click', () => (link.state === 'connected' ? say(link.text) : link.reconnectNow()));
 }
 
+/** Says why there is no connection, above the view. `refused` is the reason that page.json gave. */
+function showWhy(link, refused) {
+  const place = byId('why');
+  let askedAt = 0;
+  const put = (words) => {
+    place.hidden = words === null || link.state === 'connected';
+    byId('why-text').textContent = words?.text || '';
+    byId('why-hint').textContent = words?.hint || '';
+  };
+  link.on('state', async ({ silent }) => {
+    if (link.state === 'connected') put(null);
+    else if (silent && Date.now() - askedAt > WHY_EVERY_MS) {
+      askedAt = Date.now();
+      put(await why());
+    }
+  });
+  // No connection can succeed, so the page does not wait until it knows.
+  if (refused === ORIGIN) put(unknownAddress());
+}
+
 function showBasket(cart) {
   const basket = byId('basket');
   const time = byId('basket-time');
@@ -172,6 +195,7 @@ async function begin() {
   byId('foot-text').textContent = 'Boxoffice';
   window.boxoffice = { app, mapState: () => null, signIn: (shown) => page.customers && buyer.signIn(shown) };
   showLink(link);
+  showWhy(link, page.refused);
   showBasket(app.cart);
   link.start();
   app.cart.start();
@@ -185,7 +209,8 @@ async function begin() {
     if (link.at.url === location.origin) return;
     try {
       const now = await (await fetch(`${link.at.url}/page.json`)).json();
-      link.setNodes(now.nodes || []);
+      // The browser lets the page connect to the members of its beginning. It gets to those that joined since by a reload.
+      link.setNodes((now.nodes || []).filter(({ url }) => page.nodes.some((member) => member.url === url)));
     } catch {
       // The known list is good enough.
     }

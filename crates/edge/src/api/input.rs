@@ -7,7 +7,11 @@ use axum::{
     extract::{Query, Request as HttpRequest},
     http::{HeaderMap, Uri, header},
 };
-use boxoffice_wire::{FailKind, Op, Rejection, Request, http, limits::FRAME_BYTES_MAX, schema};
+use boxoffice_wire::{
+    FailKind, Op, Rejection, Request, http,
+    limits::FRAME_BYTES_MAX,
+    schema::{self, CART_TOKEN_HEADER, HttpMethods},
+};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use tokio::{sync::SemaphorePermit, time::Instant};
@@ -103,7 +107,10 @@ pub(super) async fn from_body(shared: &Shared, op: Op, headers: &HeaderMap, body
         // A browser asks before it sends this type for a page of another origin. It sends other types without asking.
         return Err(bad_request("a body is of the type application/json"));
     }
-    request(op, headers, &body)
+    match cart_token(op, headers, &body)? {
+        Some(body) => request(op, headers, &body),
+        None => request(op, headers, &body),
+    }
 }
 
 /// The request of a `GET`, with the op's body in the query string.
@@ -112,7 +119,17 @@ pub(super) fn from_query(op: Op, headers: &HeaderMap, uri: &Uri) -> Result<Reque
         .map_err(|_| bad_request("the query string is not made of `field=value`"))?;
     let fields = fields.into_iter().map(|(name, value)| (name.into(), value.into()));
     let body = schema::body_of_query(op, fields).map_err(ApiAnswer::rejected)?;
+    let body = cart_token(op, headers, &body)?.unwrap_or(body);
     request(op, headers, &body)
+}
+
+/// The body of a read with the cart's token of a header, if there is one and the body has none.
+fn cart_token(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Option<Vec<u8>>, ApiAnswer> {
+    if schema::of(op).methods != HttpMethods::PostAndGet {
+        return Ok(None);
+    }
+    let Some(token) = text(headers, CART_TOKEN_HEADER).map_err(ApiAnswer::rejected)? else { return Ok(None) };
+    schema::with_cart_token(op, body, token).map_err(ApiAnswer::rejected)
 }
 
 /// How long the client waits, in milliseconds, if a header says so.

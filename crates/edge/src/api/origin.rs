@@ -11,7 +11,7 @@ use super::answer::ApiAnswer;
 use crate::{origins, shared::Shared};
 
 /// Headers that pages may send.
-const HEADERS_TAKEN: &str = "authorization, boxoffice-customer, boxoffice-customer-token, boxoffice-deadline-ms, \
+const HEADERS_TAKEN: &str = "authorization, boxoffice-cart-token, boxoffice-customer, boxoffice-customer-token, boxoffice-deadline-ms, \
                              content-type, idempotency-key, if-none-match";
 
 /// Headers that pages may read besides the usual ones.

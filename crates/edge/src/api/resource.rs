@@ -28,8 +28,9 @@ use tokio::time::Instant;
 
 use super::{answer::ApiAnswer, input, origin::Origin};
 use crate::{
+    access::{Access, Row},
     etag::is_known,
-    shared::{ConnectionPermit, Shared},
+    shared::{ConnectionPermit, Port, Shared},
     submission::Submission,
 };
 
@@ -40,8 +41,8 @@ const MSGPACK: [&str; 2] = ["application/msgpack", "application/vnd.msgpack"];
 struct Resource {
     op: Op,
     command: SessionCommand,
-    /// The cache control of the answer.
-    cache: &'static str,
+    /// The cache control of an answer that every stranger may have, and of one for the caller alone.
+    cache: [&'static str; 2],
 }
 
 /// Answers with a session's layout. It never changes.
@@ -50,7 +51,7 @@ pub(crate) async fn layout(
     id: Result<Path<String>, PathRejection>,
     request: HttpRequest,
 ) -> Response {
-    let cache = "public, max-age=3600";
+    let cache = ["public, max-age=3600", "private, max-age=3600"];
     answer(shared, id, request, Resource { op: op_of(RoutePath::Layout), command: SessionCommand::Get, cache }).await
 }
 
@@ -60,7 +61,8 @@ pub(crate) async fn map(
     id: Result<Path<String>, PathRejection>,
     request: HttpRequest,
 ) -> Response {
-    let resource = Resource { op: op_of(RoutePath::Map), command: SessionCommand::Map, cache: "no-cache" };
+    let resource =
+        Resource { op: op_of(RoutePath::Map), command: SessionCommand::Map, cache: ["no-cache", "private, no-cache"] };
     answer(shared, id, request, resource).await
 }
 
@@ -98,7 +100,9 @@ async fn answer(
             Err(answer) => return answer.response(),
         };
         let shown = match verdict {
-            Verdict::Ok(Answered { answer, .. }, _) => Ok(show(&answer, &headers, resource.cache)),
+            Verdict::Ok(Answered { answer, .. }, _) => {
+                Ok(show(&answer, &headers, cache_of(&shared, &permit, &headers, &resource)))
+            }
             other => Err(ApiAnswer::verdict(other)),
         };
         let ended = shown.as_ref().map_or_else(ApiAnswer::ended, |_| crate::metrics::Ended::Ok);
@@ -106,6 +110,15 @@ async fn answer(
         shown.unwrap_or_else(ApiAnswer::response)
     };
     origin.answer(method, shown).await
+}
+
+/// The cache control of an answer. A cache between clients and the node may hand on what every stranger may read. It asks no key, so
+/// an answer to credentials is for the caller alone, and so is one of the operators' port.
+fn cache_of(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMap, resource: &Resource) -> &'static str {
+    let is_for_all = permit.port == Port::Clients
+        && !headers.contains_key(header::AUTHORIZATION)
+        && Access::of(shared, Port::Clients, None).is_ok_and(|access| access.may(shared, Row::Op(resource.op)).is_ok());
+    resource.cache[usize::from(!is_for_all)]
 }
 
 /// The session's verdict.
@@ -152,7 +165,7 @@ fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-    headers.append(header::VARY, HeaderValue::from_static("accept"));
+    headers.append(header::VARY, HeaderValue::from_static("accept, authorization"));
     response
 }
 

@@ -185,6 +185,18 @@ impl Socket {
     }
 }
 
+/// Ends an encrypted connection as TLS wants it: after the peer's close, or any other end, with a close of this side, and after a
+/// record that was not valid with the alert that the session has made. Neither waits.
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(encryption) = &mut self.encryption {
+            // The session sends none after an alert, nor a second one.
+            encryption.send_close_notify();
+            let _ = self.write_encrypted();
+        }
+    }
+}
+
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.rest.is_empty() {

@@ -8,6 +8,7 @@ mod customers;
 mod envelope;
 mod fan_out;
 mod http;
+mod isolation;
 mod page;
 mod permissions;
 mod requests;

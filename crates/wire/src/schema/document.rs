@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{HttpMethods, OpSchema, REFUSALS, RESOURCES, component, components, of, ok_name, query::is_nested, status};
+use super::{
+    HttpMethods, OpSchema, REFUSALS, RESOURCES, component, components, of, ok_name,
+    query::{is_nested, is_secret},
+    status,
+};
 use crate::{
     FailKind, Op,
     customer::TOKEN_DIGITS,
@@ -119,7 +123,11 @@ fn by_get(op: Op, schema: &OpSchema, statuses: &[u16]) -> Value {
     let required = schema.request.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut parameters = vec![deadline()];
     for (name, field) in schema.request["properties"].as_object().into_iter().flatten() {
-        let mut parameter = json!({"name": name, "in": "query", "required": required.contains(&json!(name))});
+        let is_required = required.contains(&json!(name));
+        let mut parameter = match is_secret(field) {
+            true => json!({"name": "Boxoffice-Cart-Token", "in": "header", "required": is_required}),
+            false => json!({"name": name, "in": "query", "required": is_required}),
+        };
         let example = schema.examples.iter().find_map(|body| body.get(name));
         if is_nested(field) {
             // Written as JSON, because query strings have no lists and maps.

@@ -19,7 +19,7 @@ use boxoffice_core::answer::At;
 use serde_json::{Value, json};
 
 pub use document::document;
-pub use query::body_of_query;
+pub use query::{CART_TOKEN_HEADER, body_of_query, with_cart_token};
 pub use refusals::{REFUSALS, RefusalRow};
 
 use crate::{

@@ -14,6 +14,17 @@ const CAUGHT_UP = 2;
 /** Latencies are those of this many of the last readings. */
 const LATENCY_READINGS = 10;
 
+/** Origins that the page may not connect to. Its policy has the members of the moment in which it was loaded. */
+const beyond = new Set();
+document.addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI }) => {
+  if (effectiveDirective === 'connect-src' && URL.canParse(blockedURI)) beyond.add(new URL(blockedURI).origin);
+});
+
+/** Whether a member joined after the page was loaded, so that only a reload reaches it. */
+export function isBeyond(url) {
+  return URL.canParse(url) && beyond.has(new URL(url).origin);
+}
+
 /** The number in the name of a replica: "2.14" is one of node 2. */
 export function nodeOf(replica) {
   return Number(replica.split('.')[0]);
@@ -155,7 +166,7 @@ export class Cluster {
   async askMember(member) {
     const { running } = this.processOf(member) || {};
     const isTime = member.up !== false || running || Date.now() - member.triedAt > AGAIN_MS;
-    if (running === false) {
+    if (running === false || isBeyond(member.url)) {
       member.up = false;
     } else if (isTime) {
       member.triedAt = Date.now();

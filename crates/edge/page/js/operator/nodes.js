@@ -1,6 +1,7 @@
 // The cards of the nodes.
 
 import { fill, h } from '../dom.js';
+import { isBeyond } from './cluster.js';
 import { quantile } from './metrics.js';
 import { spark } from './spark.js';
 import { latency, lasting, perSecond, whole } from './words.js';
@@ -68,6 +69,7 @@ function nodeCard({ node, url }, onDemo) {
 
 function stateOf(member) {
   if (member.up === null) return ['plain', 'asking …', ''];
+  if (!member.up && isBeyond(member.url)) return ['plain', 'not asked', 'this page may not connect to it; if it has just joined, reload the page'];
   if (!member.up) return ['bad', 'no answer', ''];
   const { state } = member.status;
   if (state !== 'ready') return ['warn', 'not ready', state];

@@ -1,6 +1,7 @@
 //! Layout and map: loaded over HTTP, cached, and watched from there on.
 
-use boxoffice_core::answer::MapView;
+use boxoffice_core::{access::Role, answer::MapView};
+use boxoffice_edge::EdgeConfig;
 use boxoffice_wire::{
     Encoding,
     feed::Snapshot,
@@ -58,6 +59,34 @@ async fn a_layout_is_cached_and_a_map_is_revalidated() {
     test_node.close().await;
 }
 
+/// A cache between clients and the node hands on what is public, and asks nobody for a key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_what_every_stranger_may_read_is_kept_by_shared_caches() {
+    let key = ("authorization", "Bearer the token of operators");
+    for (anonymous, stranger) in [(None, 401), (Some(Role::Watch), 200), (Some(Role::Sell), 200)] {
+        let admin_token = Some("the token of operators".to_owned());
+        let test_node = TestNode::behind(EdgeConfig { anonymous, admin_token, ..EdgeConfig::default() }, None).await;
+        test_node.create_sample_entities_as(&[key]).await;
+        let mut http_client = HttpClient::connect(test_node.address).await;
+        for (path, public, private) in
+            [(LAYOUT, "public, max-age=3600", "private, max-age=3600"), (MAP, "no-cache", "private, no-cache")]
+        {
+            let shown = http_client.get(path, &[key]).await;
+            assert_eq!((shown.status, shown.header("cache-control")), (200, Some(private)), "{anonymous:?} {path}");
+            let tag = shown.header("etag").expect("a tag");
+            let kept = http_client.get(path, &[key, ("if-none-match", tag)]).await;
+            assert_eq!((kept.status, kept.header("cache-control")), (304, Some(private)), "{anonymous:?} {path}");
+            let vary: Vec<&str> =
+                shown.headers.iter().filter(|(name, _)| name == "vary").map(|(_, names)| names.as_str()).collect();
+            assert_eq!(vary.join(", "), "accept, authorization, origin", "{path}");
+            let open = http_client.get(path, &[]).await;
+            let expected = if stranger == 200 { public } else { "no-store" };
+            assert_eq!((open.status, open.header("cache-control")), (stranger, Some(expected)), "{anonymous:?} {path}");
+        }
+        test_node.close().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_encodings_have_the_same_content_and_different_tags() {
     let test_node = TestNode::with_sample_entities().await;
@@ -68,7 +97,7 @@ async fn both_encodings_have_the_same_content_and_different_tags() {
         let packed = http_client.get(MAP, &[("accept", &format!("application/json;q=0.5, {kind}"))]).await;
         assert_eq!((packed.status, packed.header("content-type")), (200, Some(kind)));
         assert_ne!(packed.header("etag"), plain.header("etag"));
-        assert_eq!(packed.header("vary"), Some("accept"));
+        assert_eq!(packed.header("vary"), Some("accept, authorization"));
         let read = |encoding, bytes| match ServerFrame::read(encoding, bytes).expect("a frame") {
             ServerFrame::Answer(None, RawVerdict::Ok(body, _), _) => MapView::from_body(encoding, body).expect("a map"),
             other => panic!("{other:?}"),

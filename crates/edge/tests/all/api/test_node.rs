@@ -84,10 +84,17 @@ impl TestNode {
 
     /// Creates all entities that the examples of the schemas need.
     pub(crate) async fn create_sample_entities(&self) {
+        self.create_sample_entities_as(&[]).await;
+    }
+
+    /// The same, as the caller with these headers.
+    pub(crate) async fn create_sample_entities_as(&self, headers: &[(&str, &str)]) {
         let mut http_client = HttpClient::connect(self.address).await;
         for op in [Op::VenuePut, Op::HallPut, Op::TitlePut, Op::SessionCreate] {
             for (number, example) in schema::of(op).examples.iter().enumerate() {
-                let answer = http_client.command(op.name(), &format!("{number}"), example).await;
+                let number = number.to_string();
+                let headers = [&[("idempotency-key", number.as_str())], headers].concat();
+                let answer = http_client.post(&format!("/v1/{}", op.name()), &headers, &example.to_string()).await;
                 assert_eq!(answer.status, 200, "{answer:?}");
             }
         }

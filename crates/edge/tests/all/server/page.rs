@@ -2,10 +2,11 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
-use boxoffice_edge::{EdgeConfig, Limits, PageConfig, backend::Member};
+use boxoffice_edge::{EdgeConfig, Limits, PageConfig, WebConfig, backend::Member};
 use serde_json::{Value, json};
 
 use crate::{
@@ -81,9 +82,7 @@ async fn the_page_is_at_the_root_and_runs_no_foreign_script() {
     assert_revalidated(&answer);
     let policy = answer.header("content-security-policy").expect("a policy");
     let parts: Vec<&str> = policy.split(';').map(str::trim).collect();
-    for part in
-        ["default-src 'self'", "connect-src 'self' ws: wss: http: https:", "object-src 'none'", "base-uri 'none'"]
-    {
+    for part in ["default-src 'self'", "object-src 'none'", "base-uri 'none'"] {
         assert!(parts.contains(&part), "{part} in {policy}");
     }
     assert!(!policy.contains("unsafe"), "{policy}");
@@ -96,6 +95,98 @@ async fn the_page_is_at_the_root_and_runs_no_foreign_script() {
     assert_eq!(http_client.ask("HEAD", "/", &[], b"").await.status, 200);
     let wrong = http_client.ask("POST", "/", &[], b"").await;
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET,HEAD")));
+}
+
+/// The sources that the page may connect to, and its permissions policy, asked with this `Host`.
+async fn page_may(server: &TestServer, host: &str) -> (Vec<String>, String) {
+    page_at(server.clients, host).await
+}
+
+async fn page_at(address: SocketAddr, host: &str) -> (Vec<String>, String) {
+    let request = format!("GET / HTTP/1.1\r\nhost: {host}\r\n\r\n");
+    let mut http_client = HttpClient::connect(address).await;
+    http_client.write(request.as_bytes()).await;
+    let answer = http_client.read_answer(false).await;
+    let policy = answer.header("content-security-policy").expect("a policy");
+    let mut parts = policy.split(';').map(str::trim);
+    let sources = parts.find_map(|part| part.strip_prefix("connect-src ")).expect("sources");
+    let permissions = answer.header("permissions-policy").expect("permissions").to_owned();
+    (sources.split(' ').map(str::to_owned).collect(), permissions)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_connects_to_the_members_and_to_nobody_else() {
+    let alone = TestServer::open(Limits::default());
+    let (sources, permissions) = page_may(&alone, "127.0.0.1:7180").await;
+    let own = ["'self'", "http://127.0.0.1:7180", "ws://127.0.0.1:7180", "wss://127.0.0.1:7180"];
+    assert_eq!(sources, own);
+    for feature in ["camera=()", "microphone=()", "geolocation=()", "payment=()"] {
+        assert!(permissions.split(", ").any(|part| part == feature), "{feature} in {permissions}");
+    }
+    // A name that would end the list is left out.
+    for host in ["a;script-src*", "a,b", "a'unsafe-inline'", "*"] {
+        let (sources, _) = page_may(&alone, host).await;
+        assert!(sources.iter().all(|source| !source.contains('*') && !source.contains("unsafe")), "{sources:?}");
+    }
+
+    let page = PageConfig {
+        demo: Some("http://127.0.0.1:7190/".into()),
+        payment: Some("https://pay.example/element.js".into()),
+        ..PageConfig::default()
+    };
+    let web = WebConfig { public_url: Some("https://tickets.example".into()), ..WebConfig::default() };
+    let server = TestServer::with(EdgeConfig { page, web, ..EdgeConfig::default() });
+    let member = |node: &str, client: &str| Member { node: node.into(), client: client.into() };
+    *server.node.members.lock() = vec![member("n1", "10.0.0.1:7180"), member("n3", "https://three.tickets.example")];
+    let (sources, permissions) = page_may(&server, "tickets.example").await;
+    let expected = [
+        "'self'",
+        "https://three.tickets.example",
+        "wss://three.tickets.example",
+        "https://tickets.example",
+        "wss://tickets.example",
+        "ws://tickets.example",
+        "http://127.0.0.1:7190",
+        "https://pay.example",
+    ];
+    assert_eq!(sources, expected);
+    assert!(permissions.ends_with("payment=(self \"https://pay.example\")"), "{permissions}");
+    // Clients are not told of an address that only nodes use. The operators' view asks every node.
+    assert!(!sources.contains(&"http://10.0.0.1:7180".to_owned()));
+    let (at_operators, _) = page_at(server.address, "localhost").await;
+    assert!(at_operators.contains(&"http://10.0.0.1:7180".to_owned()), "{at_operators:?}");
+    // A member that joins is in the policy of the next page.
+    server.node.members.lock().push(member("n4", "https://four.tickets.example"));
+    assert!(page_may(&server, "tickets.example").await.0.contains(&"wss://four.tickets.example".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_json_says_whether_a_page_of_this_address_may_connect() {
+    let web = WebConfig { public_url: Some("https://tickets.example".into()), ..WebConfig::default() };
+    let server = TestServer::with(EdgeConfig { web, ..EdgeConfig::default() });
+    let mut http_client = HttpClient::connect(server.clients).await;
+    for (origin, refused) in [
+        ("https%3A%2F%2Ftickets.example", Value::Null),
+        ("https://tickets.example", Value::Null),
+        ("http://localhost", Value::Null),
+        ("https%3A%2F%2Fother.example", json!("origin")),
+        ("http%3A%2F%2Ftickets.example", json!("origin")),
+        ("null", json!("origin")),
+    ] {
+        let answer = http_client.get(&format!("/page.json?origin={origin}"), &[]).await;
+        assert_eq!((answer.status, &answer.json()["refused"]), (200, &refused), "{origin}");
+        // It says what the upgrade does.
+        let origin = origin.replace("%3A", ":").replace("%2F", "/");
+        let upgrade = [("upgrade", "websocket"), ("connection", "upgrade"), ("sec-websocket-version", "13")];
+        let key = [("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="), ("origin", origin.as_str())];
+        let status =
+            HttpClient::connect(server.clients).await.get("/v1/ws", &[&upgrade[..], &key].concat()).await.status;
+        // Without a subprotocol an allowed page gets no further.
+        assert_eq!(status, if refused.is_null() { 400 } else { 403 }, "{origin}");
+    }
+    for query in ["", "?", "?origin", "?origin=a&origin=b", "?%ff"] {
+        assert_eq!(http_client.get(&format!("/page.json{query}"), &[]).await.status, 200, "{query}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -152,6 +152,62 @@ async fn an_encrypted_connection_announces_its_end() {
     server.closed().await;
 }
 
+/// An encrypted WebSocket connection, after its upgrade: the client's session and its TCP stream.
+async fn upgraded(pem: &Pem, server: &TestServer) -> (rustls::ClientConnection, TcpStream) {
+    let stream = TcpStream::connect(server.clients).await.expect("a connection");
+    let mut sealed = pem.connect(stream).await.expect("a handshake");
+    let request = "GET /v1/ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+                   sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
+                   sec-websocket-protocol: boxoffice.v1.json\r\n\r\n";
+    sealed.write_all(request.as_bytes()).await.expect("sent");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(sealed.read_u8().await.expect("an answer"));
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&head));
+    let (stream, session) = sealed.into_inner();
+    (session, stream)
+}
+
+/// Reads until the server closes, and returns what the session makes of it: whether the server said that it closes, or its alert.
+async fn end_of(mut session: rustls::ClientConnection, mut stream: TcpStream) -> Result<bool, rustls::Error> {
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("it is closed");
+    assert!(read.is_ok() || !bytes.is_empty(), "{read:?}");
+    let mut rest = &bytes[..];
+    let mut is_closed = false;
+    while !rest.is_empty() && session.read_tls(&mut rest).expect("memory is read") > 0 {
+        is_closed |= session.process_new_packets()?.peer_has_closed();
+    }
+    Ok(is_closed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_encrypted_websocket_ends_as_tls_wants_it() {
+    let pem = Arc::new(Pem::new());
+    let (server, _) = pem.server(WebConfig::default(), Limits::default());
+    // The client closes, and the server answers with its own close.
+    let (mut session, mut stream) = upgraded(&pem, &server).await;
+    session.send_close_notify();
+    let mut sent = Vec::new();
+    session.write_tls(&mut sent).expect("memory is written");
+    stream.write_all(&sent).await.expect("sent");
+    assert_eq!(end_of(session, stream).await, Ok(true), "no close_notify came");
+    // A record is changed on its way, and the server says so.
+    let (mut session, mut stream) = upgraded(&pem, &server).await;
+    std::io::Write::write_all(&mut session.writer(), b"a frame").expect("memory is written");
+    let mut sent = Vec::new();
+    session.write_tls(&mut sent).expect("memory is written");
+    *sent.last_mut().expect("a record") ^= 1;
+    stream.write_all(&sent).await.expect("sent");
+    let alert = rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac);
+    assert_eq!(end_of(session, stream).await, Err(alert));
+    // The TCP connection ends without a word, and the server closes properly all the same.
+    let (session, mut stream) = upgraded(&pem, &server).await;
+    stream.shutdown().await.expect("it is open");
+    assert_eq!(end_of(session, stream).await, Ok(true), "no close_notify came");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_without_tls_gets_an_explanation() {
     let pem = Pem::new();
