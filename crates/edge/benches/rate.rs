@@ -133,7 +133,7 @@ impl Backend for Node {
     }
 
     fn key_ring(&self) -> KeyRing {
-        KeyRing { version: 0, has_admin: false, silent_ms: 0 }
+        KeyRing { version: 0, copy_version: 0, has_admin: false, silent_ms: 0 }
     }
 
     fn is_peer_token(&self, _: &str) -> bool {

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version, header, uri::Authority},
     response::IntoResponse,
 };
+use futures_util::FutureExt as _;
 use hyper::{body::Incoming, server::conn::http1, service::Service as _};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -40,6 +41,9 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\nco
 /// How long a rejected client may take to read why.
 pub(crate) const DISMISS_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// How long the last answer to a caller may take whose credentials are no longer valid.
+pub(crate) const ACCESS_END_TIMEOUT: Duration = Duration::from_millis(50);
+
 pub(crate) type Router = TowerToHyperService<axum::Router>;
 
 /// Speaks HTTP until the connection ends or becomes a WebSocket.
@@ -50,9 +54,8 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<Connect
         Some(Err(error)) => return tracing::debug!(%error, "a connection ended before it spoke HTTP"),
         None => return tracing::debug!("a connection did not begin in time"),
     };
-    let asked = Arc::clone(&shared);
-    let peer = permit.address();
-    let service = hyper::service::service_fn(move |request| answer(request, &router, (&permit, peer), &asked));
+    let (asked, asker, peer) = (Arc::clone(&shared), Arc::clone(&permit), permit.address());
+    let service = hyper::service::service_fn(move |request| answer(request, &router, (&asker, peer), &asked));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(shared.config.limits.header_timeout)
@@ -61,10 +64,30 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<Connect
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = connection.as_mut() => Ok(ended),
         () = draining(shared.phase.clone()) => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                ended = connection.as_mut() => Ok(ended),
+                why = permit.access_ended() => Err(why),
+            }
+        }
+        why = permit.access_ended() => Err(why),
+    };
+    let ended = match ended {
+        Ok(ended) => ended,
+        // An idle connection is closed at once. The answer to a request under way has a moment, and is then cut off.
+        Err(why) => {
+            tracing::debug!(reason = why.words(), "an HTTP connection is closed");
+            connection.as_mut().graceful_shutdown();
+            match within(ACCESS_END_TIMEOUT, connection.as_mut()).await {
+                Some(ended) => ended,
+                None => {
+                    permit.cut();
+                    // A write that waits notices it now.
+                    return drop(connection.now_or_never());
+                }
+            }
         }
     };
     if let Err(error) = ended {
@@ -77,7 +100,7 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
     let stall = shared.config.limits.stall_timeout;
     let web = match permit.port {
         Port::Clients => &shared.config.web,
-        Port::Operators => return Ok(Stream::plain(stream, stall)),
+        Port::Operators => return Ok(Stream::plain(stream, stall, permit.cut_flag())),
     };
     permit.set_address(web.proxies.client_of(&mut stream, permit.address()).await?);
     // A proxy that tells the client with each request has connections of its own.
@@ -92,14 +115,14 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
         }
         return Err(io::Error::other(over.rejection().to_string()));
     }
-    let Some(certificate) = &web.certificate else { return Ok(Stream::plain(stream, stall)) };
+    let Some(certificate) = &web.certificate else { return Ok(Stream::plain(stream, stall, permit.cut_flag())) };
     let mut first = [0];
     stream.peek(&mut first).await?;
     if first != [HANDSHAKE] {
         dismiss(stream, SPEAK_TLS).await;
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a client does not speak TLS"));
     }
-    Stream::tls(stream, stall, certificate.acceptor()).await
+    Stream::tls(stream, stall, permit.cut_flag(), certificate.acceptor()).await
 }
 
 /// Sends an answer and closes the connection.

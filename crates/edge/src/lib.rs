@@ -25,10 +25,12 @@ mod tls;
 mod etag;
 mod failures;
 mod http;
+mod key_questions;
 mod key_ring;
 mod shared;
 
 mod access;
+mod admission;
 mod auth_failures;
 pub mod budgets;
 mod caller;
@@ -53,7 +55,7 @@ mod api;
 mod page;
 
 pub use backend::Backend;
-pub use config::{EdgeConfig, EdgeError, Limits, PageConfig, WEBHOOK_SECRET_BYTES_MIN, WebConfig};
+pub use config::{ADMIN_TOKEN_CHARS_MIN, EdgeConfig, EdgeError, Limits, PageConfig, WEBHOOK_SECRET_BYTES_MIN, WebConfig};
 pub use proxy::{Network, Proxies, ProxyWay};
 pub use server::{Edge, Notice, Runtimes};
 pub use tls::{Certificate, TlsError, TlsFiles};

@@ -17,16 +17,19 @@ use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::Instant,
 };
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     Backend, EdgeConfig, EdgeError, Limits,
+    config::ADMIN_TOKEN_CHARS_MIN,
     auth_failures::AuthFailures,
     budgets::Budgets,
     denials::Denials,
     http::{self, ALIVE},
     http_connection::{self, DISMISS_TIMEOUT},
+    key_questions::KeyQuestions,
     key_ring::KeyRingState,
     metrics::Metrics,
     pseudonyms::BookingPseudonyms,
@@ -54,9 +57,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often the counters are read.
 const READING_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the state of the keys is updated. A key may still be used for this long after this node has learned that it
-/// was revoked.
-const KEYS_EVERY: Duration = Duration::from_millis(200);
+/// How often the state of the keys is updated. Connections are promised to end 200 ms after this node has learned that what
+/// let them in is gone, and the other half is for a busy machine.
+const KEYS_EVERY: Duration = Duration::from_millis(100);
 
 /// The runtimes of connections.
 #[derive(Clone, Debug)]
@@ -103,8 +106,8 @@ impl Edge {
     /// # Errors
     /// [`EdgeError`] if an address cannot be bound, or would let anyone administer.
     pub fn bind(mut config: EdgeConfig, backend: Arc<dyn Backend>, runtimes: Runtimes) -> Result<Edge, EdgeError> {
-        if config.admin_token.as_deref().is_some_and(str::is_empty) {
-            return Err(EdgeError::EmptyToken);
+        if config.admin_token.as_ref().is_some_and(|token| token.chars().count() < ADMIN_TOKEN_CHARS_MIN) {
+            return Err(EdgeError::ShortAdminToken);
         }
         if config.customer_secret.as_ref().is_some_and(|Secret(secret)| secret.len() < SECRET_BYTES_MIN) {
             return Err(EdgeError::ShortCustomerSecret);
@@ -138,6 +141,7 @@ impl Edge {
             readings: Readings::default(),
             pseudonyms: BookingPseudonyms::new(),
             key_ring,
+            key_questions: KeyQuestions::default(),
             denials: Denials::default(),
             auth_failures: AuthFailures::default(),
             budgets,
@@ -246,6 +250,7 @@ async fn follow_keys(shared: Arc<Shared>) {
     loop {
         every.tick().await;
         shared.key_ring.update(shared.backend.key_ring());
+        shared.key_ring.check_clock(Instant::now(), shared.backend.now());
     }
 }
 

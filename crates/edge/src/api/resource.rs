@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{Path, Request as HttpRequest, State, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use boxoffice_core::{
@@ -71,8 +71,8 @@ async fn answer(
 ) -> Response {
     let permit = input::permit(&mut request);
     let (parts, body) = request.into_parts();
-    let (method, headers) = (parts.method, parts.headers);
-    let origin = Origin::of(&shared, &headers);
+    let (method, headers) = (parts.method.clone(), &parts.headers);
+    let origin = Origin::of(&shared, headers);
     let given = method.clone();
     let shown = async {
         input::skip_body(&shared, body).await;
@@ -84,12 +84,12 @@ async fn answer(
         let Some(id) = id else {
             return ApiAnswer::rejected(Rejection::bad_request("this is no session's id")).response();
         };
-        let verdict = match read(&shared, &permit, id, &headers, &resource).await {
+        let verdict = match read(&shared, &permit, id, &parts, &resource).await {
             Ok(verdict) => verdict,
             Err(answer) => return answer.response(),
         };
         let shown = match verdict {
-            Verdict::Ok(Answered { answer, .. }, _) => Ok(show(&answer, &headers, resource.cache)),
+            Verdict::Ok(Answered { answer, .. }, _) => Ok(show(&answer, headers, resource.cache)),
             other => Err(ApiAnswer::verdict(other)),
         };
         let ended = shown.as_ref().map_or_else(ApiAnswer::ended, |_| crate::metrics::Ended::Ok);
@@ -104,11 +104,11 @@ async fn read(
     shared: &Arc<Shared>,
     permit: &ConnectionPermit,
     id: Id,
-    headers: &HeaderMap,
+    parts: &Parts,
     resource: &Resource,
 ) -> Result<Verdict, ApiAnswer> {
-    let deadline_ms = input::deadline_ms(headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
-    let caller = input::caller(shared, permit, headers, resource.op).await?;
+    let deadline_ms = input::deadline_ms(&parts.headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
+    let caller = input::caller(shared, permit, parts, resource.op).await?;
     let _slot = input::enter(shared)?;
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     let submission = Submission::begin(shared, permit, caller, deadline).map_err(ApiAnswer::failed)?;

@@ -1,6 +1,16 @@
 //! A client port in front of a node that answers as the test requires.
 
-use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use boxoffice_core::{
     access::{AccessKey, Role},
@@ -53,6 +63,13 @@ pub(crate) const PEER_SECRET: &[u8] = b"the secret of the nodes";
 /// Seat, limit and the version before which a history was asked for.
 pub(crate) type HistoryAsked = (Option<Seat>, usize, Option<u64>);
 
+/// The keys as the directory's leader has them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Directory {
+    pub(crate) version: u64,
+    pub(crate) keys: BTreeMap<Id, Arc<AccessKey>>,
+}
+
 /// A node of one session, `hamlet`, whose carts answer at once, later or never.
 pub(crate) struct Node {
     feeds: Feeds,
@@ -83,6 +100,12 @@ pub(crate) struct Node {
     pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, SmolStr)>>>,
     pub(crate) access_keys: Mutex<BTreeMap<Id, Arc<AccessKey>>>,
     pub(crate) key_ring: Mutex<KeyRing>,
+    /// What the directory's leader knows, if this node's copy lags. `None` if it does not answer.
+    pub(crate) directory: Mutex<Option<Directory>>,
+    /// The names of the keys that the directory's leader was asked about.
+    pub(crate) keys_asked: Mutex<Vec<Id>>,
+    /// The wall clock, in milliseconds.
+    pub(crate) wall_ms: AtomicU64,
     runtime: Handle,
 }
 
@@ -202,6 +225,19 @@ impl Backend for Node {
                 let venues = self.city.lock().iter().map(|venue| id(venue)).collect();
                 reply.answer(Ok(Ok(Answered { answer: Answer::VenueIds(venues), at: Vec::new() })));
             }
+            Command::Directory(DirectoryCommand::Key { name }) => {
+                self.keys.lock().pop();
+                self.keys_asked.lock().push(name.clone());
+                let Some(Directory { version, keys }) = self.directory.lock().clone() else {
+                    return self.waiting.lock().push(reply);
+                };
+                let found = keys.get(&name).map(|key| (name, AccessKey::clone(key))).into_iter().collect();
+                let at = vec![At { entity: Entity::Directory, version, position: 7 }];
+                self.runtime.spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                    reply.answer(Ok(Ok(Answered { answer: Answer::Keys(found), at })));
+                });
+            }
             // The session's name says how many seats are free. No two of them are adjacent.
             Command::Cart(_, CartCommand::Hold { lines, .. }) => match (&lines[0].entity, &lines[0].want) {
                 (Entity::Session(session), Want::Places { area, .. }) => {
@@ -290,7 +326,7 @@ impl Backend for Node {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp(1_000)
+        Timestamp(self.wall_ms.load(Ordering::Relaxed))
     }
 
     fn key(&self, name: &Id) -> Option<Arc<AccessKey>> {
@@ -461,7 +497,10 @@ impl TestServer {
             orders: Mutex::default(),
             bookings_after: Mutex::default(),
             access_keys: Mutex::default(),
-            key_ring: Mutex::new(KeyRing { version: 1, has_admin: false, silent_ms: 0 }),
+            directory: Mutex::new(Some(Directory::default())),
+            keys_asked: Mutex::default(),
+            wall_ms: AtomicU64::new(1_000),
+            key_ring: Mutex::new(KeyRing { version: 1, copy_version: 1, has_admin: false, silent_ms: 0 }),
             runtime: Handle::current(),
         });
         let runtimes = Runtimes { selling: Handle::current(), watching: watching.handle().clone() };

@@ -14,7 +14,7 @@ use crate::{
     server::common::{Client, TestServer, cart, id, in_both, refused, request, token},
 };
 
-const ADMIN: &str = "open sesame, please";
+const ADMIN: &str = "open sesame, please, and quickly!";
 const SECRET: &str = "the secret of the shop";
 
 fn guarded() -> TestServer {
