@@ -432,6 +432,11 @@ pub enum AdminCommand {
         #[arg(long, env = "BOXOFFICE_CONFIG")]
         config: Option<PathBuf>,
     },
+    /// Make an admin token, without a node
+    ///
+    /// Put it into the configuration of every node (listen.admin_token_file, or BOXOFFICE_ADMIN_TOKEN), and into
+    /// BOXOFFICE_ADMIN_TOKEN or --admin-token-file where `boxoffice admin` is used.
+    Token,
     /// Make, list and revoke keys of operators, sellers and watchers
     Key {
         /// What to do.

@@ -1,6 +1,6 @@
 //! A caller's rights: the roles of the key or token that it has shown, and whether that is still valid.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
     access::{AccessKey, KEY_HASH_BYTES, NewKey, Role, Roles},
@@ -12,14 +12,13 @@ use boxoffice_wire::{FailKind, Op, Rejection, access::ShownKey, joining};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
+    access_end::{AccessEnd, Ended, EndsWith},
     budgets::Terms,
     denials::Denial,
+    planted,
     shared::{Port, Shared, same_secret},
     token::{InvalidToken, TokenKeys},
 };
-
-/// A future that is done when credentials are no longer valid.
-pub(crate) type AccessEnd = Pin<Box<dyn Future<Output = Ended> + Send>>;
 
 /// Names in the record of changes for callers without a key. Names of keys have no spaces.
 const BY_ADMIN_TOKEN: &str = "admin token";
@@ -70,27 +69,6 @@ pub(crate) enum Denied {
     Refused(Denial, Rejection),
     /// This node cannot know whether the caller has the right.
     Failed(FailKind),
-}
-
-/// Why a caller's credentials are no longer valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Its key was revoked.
-    Revoked,
-    /// Its token has expired.
-    Expired,
-    /// The operators' port needs credentials now.
-    Guarded,
-}
-
-impl Ended {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Ended::Revoked => "this key was revoked",
-            Ended::Expired => "this token has expired",
-            Ended::Guarded => "the operators' port needs a key since there is one with the role admin",
-        }
-    }
 }
 
 /// What this node can say at once about a key or token.
@@ -200,7 +178,7 @@ impl Access {
 
     /// A caller that has shown a customer's token is no stranger. It may buy, whatever strangers may.
     pub(crate) fn show_customer(&mut self) {
-        if matches!(self.shown, Shown::Nothing) {
+        if matches!(self.shown, Shown::Nothing) && !planted::is("a customer is a stranger") {
             self.roles = self.roles.with(Role::Sell);
             self.shown = Shown::Customer;
         }
@@ -213,10 +191,11 @@ impl Access {
     pub(crate) fn check(&mut self, shared: &Shared) -> Result<(), Ended> {
         match &mut self.shown {
             Shown::Nothing | Shown::AdminToken | Shown::Customer | Shown::Peer => Ok(()),
-            Shown::OpenPort if shared.is_operators_port_open() => Ok(()),
+            Shown::OpenPort if shared.is_operators_port_open() || planted::is("an open port for ever") => Ok(()),
             Shown::OpenPort => Err(Ended::Guarded),
             Shown::Token { expires_at } if *expires_at <= shared.backend.now() => Err(Ended::Expired),
             Shown::Token { .. } => Ok(()),
+            Shown::Key { .. } if planted::is("key cached after revocation") => Ok(()),
             Shown::Key { name, key, version, told_at } => {
                 let now = shared.key_ring.version();
                 if *version == now {
@@ -226,7 +205,9 @@ impl Access {
                 // A new key under the name of a revoked one does not count.
                 if shared.backend.key(name).is_some_and(|kept| kept == *key) {
                     *told_at = None;
-                } else if told_at.is_none_or(|told_at| told_at <= copy) {
+                } else if told_at.is_none_or(|told_at| told_at <= copy)
+                    || planted::is("a told key ends with an older copy")
+                {
                     return Err(Ended::Revoked);
                 }
                 *version = now;
@@ -267,13 +248,13 @@ impl Access {
         }
     }
 
-    /// Whether both end at the same time.
-    pub(crate) fn ends_with(&self, other: &Access) -> bool {
-        match (&self.shown, &other.shown) {
-            (Shown::Key { key, .. }, Shown::Key { key: other, .. }) => Arc::ptr_eq(key, other),
-            (Shown::Token { expires_at }, Shown::Token { expires_at: other }) => expires_at == other,
-            (Shown::OpenPort, Shown::OpenPort) => true,
-            (shown, other) => shown.lasts() && other.lasts(),
+    /// What ends the credentials.
+    pub(crate) fn ends_with(&self) -> EndsWith {
+        match &self.shown {
+            Shown::Nothing | Shown::AdminToken | Shown::Customer | Shown::Peer => EndsWith::Node,
+            Shown::OpenPort => EndsWith::OpenPort,
+            Shown::Key { key, .. } => EndsWith::Key(Arc::clone(key)),
+            Shown::Token { expires_at } => EndsWith::Time(*expires_at),
         }
     }
 
@@ -344,16 +325,6 @@ impl Access {
     /// Whether the caller sees the cluster's id and the program's version.
     pub(crate) fn sees_the_cluster(&self) -> bool {
         self.sees_all() || matches!(self.shown, Shown::Peer)
-    }
-}
-
-impl Shown {
-    /// Whether nothing ends it before the node does.
-    fn lasts(&self) -> bool {
-        match self {
-            Shown::Nothing | Shown::AdminToken | Shown::Customer | Shown::Peer => true,
-            Shown::OpenPort | Shown::Key { .. } | Shown::Token { .. } => false,
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 use tokio::time::Instant;
 use tracing_mutex::parkinglot::Mutex;
 
-use crate::network::ClientNetwork;
+use crate::{network::ClientNetwork, planted};
 
 /// Turns without a delay, since people mistype.
 const FREE: u32 = 3;
@@ -75,7 +75,8 @@ impl AuthFailures {
         let is_recent = now.saturating_duration_since(turns.last) < FORGET_AFTER;
         let count = if is_recent { turns.count.saturating_add(1) } else { 1 };
         let delay = step * count.saturating_sub(FREE).min(STEPS_MAX);
-        let at = turns.last.max(now) + delay;
+        let before = if planted::is("guesses side by side") { now } else { turns.last.max(now) };
+        let at = before + delay;
         let longest = step * STEPS_MAX;
         if at - now > longest {
             return Err(at - now - longest);
@@ -170,7 +171,9 @@ mod tests {
             let (mut now, mut answered, mut in_burst) = (begun, 0, 0);
             while now < begun + HOUR {
                 match failures.take_turn(address("192.0.2.1"), now, STEP) {
-                    Ok(turn) if turn.at <= begun + HOUR => (now, answered, in_burst) = (turn.at, answered + 1, in_burst + 1),
+                    Ok(turn) if turn.at <= begun + HOUR => {
+                        (now, answered, in_burst) = (turn.at, answered + 1, in_burst + 1)
+                    }
                     Ok(_) => break,
                     Err(after) => now += after,
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, request::Parts};
 use boxoffice_core::{
     access::Role,
     answer::{Answer, Answered},
@@ -29,6 +29,27 @@ pub(crate) struct Caller {
     pub(crate) access: Access,
     /// The customer whose token was shown.
     customer: Option<Id>,
+}
+
+/// The caller of a request whose credentials were looked at before its route was.
+#[derive(Clone, Debug)]
+pub(crate) struct Admitted(pub(crate) Result<Caller, NotAdmitted>);
+
+impl Admitted {
+    /// The caller of a request.
+    ///
+    /// # Errors
+    /// The caller is not admitted.
+    pub(crate) async fn of(
+        shared: &Arc<Shared>,
+        permit: &ConnectionPermit,
+        parts: &Parts,
+    ) -> Result<Caller, NotAdmitted> {
+        match parts.extensions.get::<Admitted>() {
+            Some(Admitted(admitted)) => admitted.clone(),
+            None => Caller::of_headers(shared, permit, &parts.headers).await,
+        }
+    }
 }
 
 impl Caller {
@@ -242,17 +263,4 @@ fn named(command: &CartCommand) -> Option<&Id> {
 
 fn forbidden(words: &'static str) -> Rejection {
     Refusal::Forbidden(SmolStr::new_static(words)).into()
-}
-
-/// The value of a header. `None` if it is missing.
-///
-/// # Errors
-/// It is there more than once, or is not ASCII.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Rejection> {
-    let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    match (value.to_str(), values.next()) {
-        (Ok(value), None) => Ok(Some(value)),
-        (Ok(_) | Err(_), _) => Err(Rejection::bad_request(format!("the header {name} is there once and is ASCII"))),
-    }
 }

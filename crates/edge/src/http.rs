@@ -17,9 +17,9 @@ use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::{
-    admission::{Admitted, NotAdmitted},
+    admission::NotAdmitted,
     api::{self, Origin},
-    caller::Caller,
+    caller::{Admitted, Caller},
     connection::{self, AcceptedSocket},
     denials::Denial,
     origins, page,
@@ -105,7 +105,7 @@ async fn counters(shared: &Arc<Shared>, permit: &ConnectionPermit, parts: &Parts
         Ok(caller) => caller,
         Err(why) => return refuse_caller(why),
     };
-    permit.serves(&caller.access);
+    permit.serves(caller.access.ends_with(), || caller.access.end(shared));
     if permit.port == Port::Clients && caller.access.may(shared, Op::AdminStatus).is_err() {
         return StatusCode::NOT_FOUND.into_response();
     }

@@ -20,6 +20,7 @@ use tokio::{
 
 use crate::{
     WebConfig,
+    access_end::ACCESS_END_TIMEOUT,
     shared::{ConnectionPermit, Port, Shared, draining, within},
     stream::Stream,
 };
@@ -41,9 +42,6 @@ const TOO_MANY: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\nco
 /// How long a rejected client may take to read why.
 pub(crate) const DISMISS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long the last answer to a caller may take whose credentials are no longer valid.
-pub(crate) const ACCESS_END_TIMEOUT: Duration = Duration::from_millis(50);
-
 pub(crate) type Router = TowerToHyperService<axum::Router>;
 
 /// Speaks HTTP until the connection ends or becomes a WebSocket.
@@ -63,16 +61,17 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<Connect
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
+    let mut access_ended = std::pin::pin!(permit.access_ended());
     let ended = tokio::select! {
         ended = connection.as_mut() => Ok(ended),
         () = draining(shared.phase.clone()) => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => Ok(ended),
-                why = permit.access_ended() => Err(why),
+                why = access_ended.as_mut() => Err(why),
             }
         }
-        why = permit.access_ended() => Err(why),
+        why = access_ended.as_mut() => Err(why),
     };
     let ended = match ended {
         Ok(ended) => ended,

@@ -1,12 +1,7 @@
 //! Questions about keys that this node's copy of the directory does not have. The directory's leader answers them, so a key
 //! works at every node as soon as it was made.
 
-use std::{
-    collections::BTreeMap,
-    net::IpAddr,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use boxoffice_core::{
     access::AccessKey,
@@ -17,14 +12,11 @@ use boxoffice_core::{
 use boxoffice_node::api::{self, ReplySink, ReplyTo};
 use tokio::{
     sync::{oneshot, watch},
-    time::Instant,
+    time::{Instant, timeout, timeout_at},
 };
 use tracing_mutex::parkinglot::Mutex;
 
-use crate::{
-    network::ClientNetwork,
-    shared::{Shared, within},
-};
+use crate::{Backend, network::ClientNetwork, planted};
 
 /// Questions that one network may cause in [`WINDOW`]. Further keys that this node does not know are refused.
 const ASKED_MAX: u32 = 10;
@@ -71,26 +63,18 @@ enum Begun {
     Not(KeyAnswer),
 }
 
-/// Asks the directory's leader about a key for a caller of this network.
-pub(crate) async fn ask(shared: &Arc<Shared>, address: IpAddr, name: &Id) -> KeyAnswer {
-    let until = Instant::now() + ANSWER_TIMEOUT;
-    let mut may_be_older = true;
-    loop {
-        let (is_own, answer) = match shared.key_questions.begin(address, name, Instant::now()) {
-            Begun::Not(answer) => return answer,
-            Begun::Shared(answer) => (false, answer),
-            Begun::Own(told, answer) => {
-                // A task of its own, because others may wait for the answer when this caller is gone.
-                tokio::spawn(put_question(Arc::downgrade(shared), shared.backend_question(name), name.clone(), told));
-                (true, answer)
-            }
-        };
-        match tokio::time::timeout_at(until, told(answer)).await {
-            // That question may be older than the key, so it says nothing for this caller.
-            Ok(KeyAnswer::None) if !is_own && may_be_older => may_be_older = false,
-            Ok(answer) => return answer,
-            Err(_) => return KeyAnswer::Unknown,
-        }
+/// Asks the directory's leader. The answer is as new as the question.
+fn put_question(backend: &Arc<dyn Backend>, name: &Id) -> impl Future<Output = KeyAnswer> + Send + use<> {
+    let (told, tell) = oneshot::channel();
+    let timeout_ms = u64::try_from(ANSWER_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
+    let reply = ReplyTo::new(Arc::new(Once(Mutex::new(Some(told)))), 0).with_timeout(timeout_ms);
+    backend.submit(Command::Directory(DirectoryCommand::Key { name: name.clone() }), None, reply);
+    async move {
+        let told = timeout(ANSWER_TIMEOUT, tell).await;
+        let Ok(Ok(Ok(Ok(Answered { answer: Answer::Keys(keys), at })))) = told else { return KeyAnswer::Unknown };
+        let directory = at.first().map_or(0, |at| at.version);
+        let key = keys.into_iter().next();
+        key.map_or(KeyAnswer::None, |(_, key)| KeyAnswer::Key { key: Arc::new(key), directory })
     }
 }
 
@@ -100,38 +84,44 @@ async fn told(mut answer: watch::Receiver<Option<KeyAnswer>>) -> KeyAnswer {
         Err(_) => KeyAnswer::Unknown,
     }
 }
-
-async fn put_question(
-    shared: Weak<Shared>,
-    answer: impl Future<Output = KeyAnswer>,
-    name: Id,
-    told: watch::Sender<Option<KeyAnswer>>,
-) {
-    let answer = within(ANSWER_TIMEOUT, answer).await.unwrap_or(KeyAnswer::Unknown);
-    if let Some(shared) = shared.upgrade() {
-        shared.key_questions.0.lock().under_way.remove(&name);
-    }
-    // The callers may be gone.
-    let _ = told.send(Some(answer));
-}
-
-impl Shared {
-    /// Asks the directory's leader. The answer is as new as the question.
-    fn backend_question(&self, name: &Id) -> impl Future<Output = KeyAnswer> + Send + 'static {
-        let (told, tell) = oneshot::channel();
-        let timeout_ms = u64::try_from(ANSWER_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
-        let reply = ReplyTo::new(Arc::new(Once(Mutex::new(Some(told)))), 0).with_timeout(timeout_ms);
-        self.backend.submit(Command::Directory(DirectoryCommand::Key { name: name.clone() }), None, reply);
-        async move {
-            let Ok(Ok(Ok(Answered { answer: Answer::Keys(keys), at }))) = tell.await else { return KeyAnswer::Unknown };
-            let directory = at.first().map_or(0, |at| at.version);
-            let key = keys.into_iter().next();
-            key.map_or(KeyAnswer::None, |(_, key)| KeyAnswer::Key { key: Arc::new(key), directory })
+impl KeyQuestions {
+    /// Asks the directory's leader about a key for a caller of this network.
+    pub(crate) async fn ask(
+        self: &Arc<KeyQuestions>,
+        backend: &Arc<dyn Backend>,
+        address: IpAddr,
+        name: &Id,
+    ) -> KeyAnswer {
+        if planted::is("nobody is asked about a key") {
+            return KeyAnswer::None;
+        }
+        let until = Instant::now() + ANSWER_TIMEOUT;
+        let mut may_be_older = true;
+        loop {
+            let (is_own, answer) = match self.begin(address, name, Instant::now()) {
+                Begun::Not(answer) => return answer,
+                Begun::Shared(answer) => (false, answer),
+                Begun::Own(told, answer) => {
+                    let (questions, name, asked) = (Arc::clone(self), name.clone(), put_question(backend, name));
+                    // A task of its own, because others may wait for the answer when this caller is gone.
+                    tokio::spawn(async move {
+                        let answer = asked.await;
+                        questions.0.lock().under_way.remove(&name);
+                        // The callers may be gone.
+                        let _ = told.send(Some(answer));
+                    });
+                    (true, answer)
+                }
+            };
+            match timeout_at(until, told(answer)).await {
+                // That question may be older than the key, or out of time already, so it says nothing for this caller.
+                Ok(KeyAnswer::None | KeyAnswer::Unknown) if !is_own && may_be_older => may_be_older = false,
+                Ok(answer) => return answer,
+                Err(_) => return KeyAnswer::Unknown,
+            }
         }
     }
-}
 
-impl KeyQuestions {
     fn begin(&self, address: IpAddr, name: &Id, now: Instant) -> Begun {
         let mut asked = self.0.lock();
         if let Some(answer) = asked.under_way.get(name) {

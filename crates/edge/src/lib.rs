@@ -27,9 +27,11 @@ mod failures;
 mod http;
 mod key_questions;
 mod key_ring;
+mod planted;
 mod shared;
 
 mod access;
+mod access_end;
 mod admission;
 mod auth_failures;
 pub mod budgets;
@@ -55,7 +57,9 @@ mod api;
 mod page;
 
 pub use backend::Backend;
-pub use config::{ADMIN_TOKEN_CHARS_MIN, EdgeConfig, EdgeError, Limits, PageConfig, WEBHOOK_SECRET_BYTES_MIN, WebConfig};
+pub use config::{
+    ADMIN_TOKEN_CHARS_MIN, EdgeConfig, EdgeError, Limits, PageConfig, WEBHOOK_SECRET_BYTES_MIN, WebConfig,
+};
 pub use proxy::{Network, Proxies, ProxyWay};
 pub use server::{Edge, Notice, Runtimes};
 pub use tls::{Certificate, TlsError, TlsFiles};

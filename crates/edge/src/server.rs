@@ -23,13 +23,12 @@ use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     Backend, EdgeConfig, EdgeError, Limits,
-    config::ADMIN_TOKEN_CHARS_MIN,
     auth_failures::AuthFailures,
     budgets::Budgets,
+    config::ADMIN_TOKEN_CHARS_MIN,
     denials::Denials,
     http::{self, ALIVE},
     http_connection::{self, DISMISS_TIMEOUT},
-    key_questions::KeyQuestions,
     key_ring::KeyRingState,
     metrics::Metrics,
     pseudonyms::BookingPseudonyms,
@@ -141,7 +140,7 @@ impl Edge {
             readings: Readings::default(),
             pseudonyms: BookingPseudonyms::new(),
             key_ring,
-            key_questions: KeyQuestions::default(),
+            key_questions: Arc::default(),
             denials: Denials::default(),
             auth_failures: AuthFailures::default(),
             budgets,

@@ -18,13 +18,14 @@ use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     Backend, EdgeConfig, Runtimes,
-    access::{Access, Ended},
+    access_end::{AccessEnd, Ended, EndsWith, ended},
     auth_failures::AuthFailures,
     budgets::{Budgets, OverBudget},
     denials::Denials,
     key_questions::KeyQuestions,
     key_ring::KeyRingState,
     metrics::Metrics,
+    planted,
     pseudonyms::BookingPseudonyms,
     rates::Readings,
 };
@@ -50,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) readings: Readings,
     pub(crate) pseudonyms: BookingPseudonyms,
     pub(crate) key_ring: KeyRingState,
-    pub(crate) key_questions: KeyQuestions,
+    pub(crate) key_questions: Arc<KeyQuestions>,
     pub(crate) denials: Denials,
     pub(crate) auth_failures: AuthFailures,
     pub(crate) budgets: Budgets,
@@ -149,9 +150,11 @@ pub(crate) struct ConnectionPermit {
     is_over: AtomicBool,
     /// The connection was taken out of that budget, because its last caller was no stranger.
     is_exempt: AtomicBool,
-    /// The credentials of the last request over HTTP.
-    shown: Mutex<Option<Access>>,
-    shown_changed: Notify,
+    /// What ends the credentials of the last request over HTTP.
+    ends_with: Mutex<EndsWith>,
+    /// Their end, until somebody waits for it.
+    access_end: Mutex<Option<AccessEnd>>,
+    access_changed: Notify,
     /// Nothing more is written.
     is_cut: Arc<AtomicBool>,
     _slot: OwnedSemaphorePermit,
@@ -169,8 +172,9 @@ impl ConnectionPermit {
             counted: Mutex::default(),
             is_over: AtomicBool::new(false),
             is_exempt: AtomicBool::new(false),
-            shown: Mutex::default(),
-            shown_changed: Notify::new(),
+            ends_with: Mutex::default(),
+            access_end: Mutex::default(),
+            access_changed: Notify::new(),
             is_cut: Arc::default(),
             _slot: slot,
         }
@@ -226,29 +230,24 @@ impl ConnectionPermit {
         }
     }
 
-    /// The connection serves a caller with these credentials now, over HTTP.
-    pub(crate) fn serves(&self, access: &Access) {
-        let mut shown = self.shown.lock();
-        if shown.as_ref().unwrap_or(&Access::default()).ends_with(access) {
-            return;
+    /// The connection serves a caller with other credentials now, over HTTP.
+    pub(crate) fn serves(&self, ends_with: EndsWith, end: impl FnOnce() -> Option<AccessEnd>) {
+        let mut known = self.ends_with.lock();
+        if *known != ends_with {
+            *known = ends_with;
+            *self.access_end.lock() = end();
+            self.access_changed.notify_one();
         }
-        *shown = Some(access.clone());
-        drop(shown);
-        self.shown_changed.notify_one();
     }
 
-    /// Waits until the credentials of the last request are no longer valid. Costs nothing while they cannot end.
+    /// Waits until the credentials of the last request are no longer valid. Costs nothing while they cannot end. Called once.
     pub(crate) async fn access_ended(&self) -> Ended {
+        let mut end = None;
         loop {
-            let end = self.shown.lock().as_ref().and_then(|access| access.end(&self.shared));
-            let changed = self.shown_changed.notified();
-            match end {
-                None => changed.await,
-                Some(end) => tokio::select! {
-                    biased;
-                    () = changed => {}
-                    ended = end => return ended,
-                },
+            tokio::select! {
+                biased;
+                () = self.access_changed.notified() => end = self.access_end.lock().take(),
+                ended = ended(&mut end), if !planted::is("an HTTP connection is not looked at") => return ended,
             }
         }
     }

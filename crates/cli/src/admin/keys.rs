@@ -1,4 +1,4 @@
-//! `boxoffice admin key`: makes, lists and revokes keys.
+//! `boxoffice admin key`: makes, lists and revokes keys. `boxoffice admin token` makes an admin token.
 
 use std::{fs::OpenOptions, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -67,15 +67,26 @@ pub fn make(node_args: &NodeArgs, name: &str, roles: &[RoleWord]) -> Result<Stri
     draw(node_args, name, &Terms { roles, venues: &[], requests_per_second: None, held_max: None })
 }
 
+/// Prints a new admin token.
+pub(super) fn make_admin_token() -> Outcome {
+    print(&[draw_secret()?]);
+    Ok(())
+}
+
+/// Random bytes as a text that fits a header and a file.
+fn draw_secret() -> Result<String, Failure> {
+    let mut bytes = [0; SECRET_BYTES];
+    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Node(format!("no randomness: {error}")))?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
 /// Draws a secret, and registers its hash. Returns the text of the key.
 fn draw(node_args: &NodeArgs, name: &str, terms: &Terms<'_>) -> Result<String, Failure> {
     let id = key_id(name)?;
     let venue =
         |venue: &String| Id::new(venue).ok_or_else(|| Failure::Usage(format!("{venue}: this is no venue's id")));
     let venues = terms.venues.iter().map(venue).collect::<Result<Vec<_>, _>>()?;
-    let mut bytes = [0; SECRET_BYTES];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Node(format!("no randomness: {error}")))?;
-    let secret = URL_SAFE_NO_PAD.encode(bytes);
+    let secret = draw_secret()?;
     let key = ShownKey { name: id.as_str(), secret: &secret };
     let hash: String = key.hash().iter().map(|byte| format!("{byte:02x}")).collect();
     let asked = KeyCreate {

@@ -9,7 +9,7 @@ use boxoffice_storage::fsync::Fsync;
 
 use crate::{
     args::{FsyncWord, Serve},
-    config::{Config, check_url, parse_operators},
+    config::{Config, admin_token_rule, check_url, is_admin_token, parse_operators},
     failure::Failure,
     node_client,
 };
@@ -52,6 +52,9 @@ pub(super) fn settings(args: &Serve) -> Result<Config, Failure> {
         config.node.replication.fsync = word.fsync();
     }
     if let Some(token) = node_client::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())? {
+        if !is_admin_token(&token) {
+            return Err(Failure::Usage(format!("the admin token is too short: it has {}", admin_token_rule())));
+        }
         config.edge.admin_token = Some(token);
     }
     if let Some(secret) = node_client::token(args.customer_secret.as_ref(), args.customer_secret_file.as_deref())? {
@@ -87,7 +90,8 @@ fn with_web(args: &Serve, mut config: Config) -> Result<Config, Failure> {
 fn check_reachable(config: &Config) -> Result<(), Failure> {
     let address = config.edge.listen;
     let lacks = if config.edge.admin_token.is_none() {
-        "no admin token: set listen.admin_token_file or BOXOFFICE_ADMIN_TOKEN (16 or more characters)"
+        "no admin token: make one with `boxoffice admin token`, and set listen.admin_token_file or \
+         BOXOFFICE_ADMIN_TOKEN"
     } else if config.edge.customer_secret.is_none() && config.edge.token_keys.is_empty() {
         "neither a customer secret nor a token key, so every caller could name any customer: set \
          listen.customer_secret_file, BOXOFFICE_CUSTOMER_SECRET or listen.token_keys"

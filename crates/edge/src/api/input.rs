@@ -15,9 +15,9 @@ use tokio::{sync::SemaphorePermit, time::Instant};
 use super::answer::ApiAnswer;
 use crate::{
     access::Denied,
-    admission::{Admitted, NotAdmitted},
+    admission::{NotAdmitted, text},
     budgets::weight_of,
-    caller::{Caller, text},
+    caller::{Admitted, Caller},
     shared::{ConnectionPermit, Phase, Shared, within},
 };
 
@@ -75,7 +75,7 @@ pub(super) async fn caller(
         Err(NotAdmitted::Rejected(why)) => return Err(ApiAnswer::rejected(why)),
         Err(NotAdmitted::Failed(kind)) => return Err(ApiAnswer::failed(kind)),
     };
-    permit.serves(&caller.access);
+    permit.serves(caller.access.ends_with(), || caller.access.end(shared));
     // Denied requests count as well.
     let charged = shared.budgets.request(&caller.owners(permit), weight_of(op), Instant::now());
     charged.map_err(|over| ApiAnswer::rejected(over.rejection()))?;

@@ -29,9 +29,8 @@ use tokio::net::TcpStream;
 
 use self::{frames::End, state::Connection, task::MoveToWatching};
 use crate::{
-    access::Ended,
+    access_end::{ACCESS_END_TIMEOUT, Ended},
     caller::Caller,
-    http_connection::ACCESS_END_TIMEOUT,
     shared::{ConnectionPermit, Shared},
 };
 

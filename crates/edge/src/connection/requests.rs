@@ -228,7 +228,12 @@ impl Connection {
     }
 
     /// The credentials of a hello were looked at. Wrong ones end the connection.
-    pub(super) fn on_admitted(&mut self, id: u64, admitted: Result<Caller, NotAdmitted>, at: Instant) -> Result<(), End> {
+    pub(super) fn on_admitted(
+        &mut self,
+        id: u64,
+        admitted: Result<Caller, NotAdmitted>,
+        at: Instant,
+    ) -> Result<(), End> {
         let now = Instant::now();
         match admitted {
             Ok(caller) => {

@@ -13,7 +13,7 @@ use super::{
     under_way::UnderWay,
 };
 use crate::{
-    access::AccessEnd,
+    access_end::AccessEnd,
     admission::NotAdmitted,
     answer_queue::AnswerQueue,
     batch::Batch,

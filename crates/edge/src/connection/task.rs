@@ -13,10 +13,11 @@ use smol_str::SmolStr;
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    frames::{End, Received, ended},
+    frames::{End, Received},
     state::{Connection, PendingHello},
 };
 use crate::{
+    access_end::ended,
     admission::NotAdmitted,
     caller::Caller,
     shared::{Phase, phase_after},

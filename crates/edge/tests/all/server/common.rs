@@ -13,7 +13,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    access::{AccessKey, Role},
+    access::{AccessKey, NewKey, Role, Roles},
     answer::{
         Answer, Answered, At, BookingState, BookingView, CartState, CartView, MapView, Order, SeatCounts, SessionEntry,
     },
@@ -38,6 +38,7 @@ use boxoffice_node::{
     history::{HistoryError, HistoryPart},
 };
 use boxoffice_wire::{
+    access::ShownKey,
     hello::{Durability, Hello},
     status::{NodeAudit, NodeStatus, Rates},
 };
@@ -104,8 +105,10 @@ pub(crate) struct Node {
     pub(crate) directory: Mutex<Option<Directory>>,
     /// The names of the keys that the directory's leader was asked about.
     pub(crate) keys_asked: Mutex<Vec<Id>>,
-    /// The wall clock, in milliseconds.
-    pub(crate) wall_ms: AtomicU64,
+    /// How often a key was looked up.
+    pub(crate) keys_looked_up: AtomicU64,
+    /// The wall clock in milliseconds, and since when it runs. It stands still otherwise.
+    pub(crate) wall: Mutex<(u64, Option<tokio::time::Instant>)>,
     runtime: Handle,
 }
 
@@ -326,10 +329,12 @@ impl Backend for Node {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp(self.wall_ms.load(Ordering::Relaxed))
+        let (ms, since) = *self.wall.lock();
+        Timestamp(ms + since.map_or(0, |since| since.elapsed().as_millis() as u64))
     }
 
     fn key(&self, name: &Id) -> Option<Arc<AccessKey>> {
+        self.keys_looked_up.fetch_add(1, Ordering::Relaxed);
         self.access_keys.lock().get(name).cloned()
     }
 
@@ -405,6 +410,22 @@ fn hold() -> String {
 
 pub(crate) fn id(name: &str) -> Id {
     Id::new(name).expect("a good id")
+}
+
+/// The secret of every key here.
+pub(crate) const SECRET: &str = "0123456789abcdefghijABCDEFGHIJ-_0123456789x";
+
+/// A key of the cluster with these roles.
+pub(crate) fn key_with(name: &str, roles: Roles) -> Arc<AccessKey> {
+    let hash = ShownKey { name, secret: SECRET }.hash();
+    let terms = NewKey { hash, roles, venues: Vec::new(), requests_per_second: None, held_max: None };
+    Arc::new(AccessKey { terms, created_at: Timestamp(1) })
+}
+
+/// Gives the cluster a key with these roles. Returns it as its owner shows it.
+pub(crate) fn add_key(server: &TestServer, name: &str, roles: Roles) -> String {
+    server.node.access_keys.lock().insert(id(name), key_with(name, roles));
+    ShownKey { name, secret: SECRET }.written()
 }
 
 pub(crate) fn token(number: u128) -> String {
@@ -499,7 +520,8 @@ impl TestServer {
             access_keys: Mutex::default(),
             directory: Mutex::new(Some(Directory::default())),
             keys_asked: Mutex::default(),
-            wall_ms: AtomicU64::new(1_000),
+            keys_looked_up: AtomicU64::default(),
+            wall: Mutex::new((1_000, None)),
             key_ring: Mutex::new(KeyRing { version: 1, copy_version: 1, has_admin: false, silent_ms: 0 }),
             runtime: Handle::current(),
         });

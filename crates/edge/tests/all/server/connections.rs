@@ -90,7 +90,12 @@ async fn operators_have_a_token() {
     client.send(1, Op::AdminStatus, json!({})).await;
     assert_eq!(client.code().await, (Some(1), 0));
     // With another token.
-    for wrong in ["Bearer open sesame", "Bearer ", "Basic open sesame, please, and quickly!", "open sesame, please, and quickly!"] {
+    for wrong in [
+        "Bearer open sesame",
+        "Bearer ",
+        "Basic open sesame, please, and quickly!",
+        "open sesame, please, and quickly!",
+    ] {
         assert_eq!(refused(request(address, MSGPACK, &[("authorization", wrong)])).await, 401, "{wrong}");
     }
     let mut client = Client::connect(address, Encoding::MsgPack).await;

@@ -206,7 +206,8 @@ async fn a_batch_is_answered_item_by_item() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_show_their_token() {
-    let config = EdgeConfig { admin_token: Some("a-token-that-is-long-enough-to-be-one".into()), ..EdgeConfig::default() };
+    let config =
+        EdgeConfig { admin_token: Some("a-token-that-is-long-enough-to-be-one".into()), ..EdgeConfig::default() };
     let server = TestServer::with(config);
     let mut http_client = HttpClient::connect(server.address).await;
     for op in Op::ALL {

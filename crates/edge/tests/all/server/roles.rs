@@ -1,13 +1,7 @@
 //! The roles of every op, with a key and without, over WebSocket and HTTP.
 
-use std::{sync::Arc, time::Duration};
-
-use boxoffice_core::{
-    access::{AccessKey, NewKey, Role, Roles},
-    id::Id,
-    time::Timestamp,
-};
-use boxoffice_edge::{EdgeConfig, Limits, budgets::BudgetConfig};
+use boxoffice_core::access::{Role, Roles};
+use boxoffice_edge::{EdgeConfig, budgets::BudgetConfig};
 use boxoffice_node::access::KeyRing;
 use boxoffice_wire::{Encoding, Op, access::ShownKey, schema};
 use serde_json::{Value, json};
@@ -15,28 +9,12 @@ use serde_json::{Value, json};
 use crate::{
     http_client::HttpClient,
     server::{
-        common::{Client, TestServer, request},
+        common::{Client, SECRET, TestServer, add_key, request},
         permissions::is_allowed,
     },
 };
 
 const TOKEN: &str = "open sesame, please, and quickly!";
-
-/// The secret of every key here.
-const SECRET: &str = "0123456789abcdefghijABCDEFGHIJ-_0123456789x";
-
-fn id(text: &str) -> Id {
-    Id::new(text).expect("a good id")
-}
-
-/// Gives the cluster a key with these roles, named after the first.
-fn add_key(server: &TestServer, name: &str, roles: Roles) -> String {
-    let shown = ShownKey { name, secret: SECRET };
-    let terms = NewKey { hash: shown.hash(), roles, venues: Vec::new(), requests_per_second: None, held_max: None };
-    let key = AccessKey { terms, created_at: Timestamp(1) };
-    server.node.access_keys.lock().insert(id(name), Arc::new(key));
-    shown.written()
-}
 
 /// The answer to `POST /v1/{op}` with an invalid body: 400 if the caller has the right to the op.
 async fn posted(server: &TestServer, op: Op, token: Option<&str>) -> (u16, u16) {
