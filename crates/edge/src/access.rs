@@ -98,6 +98,13 @@ impl KeyGuess {
         let KeyGuess { name, hash, version } = self;
         same_secret(&key.terms.hash, &hash).then(|| Access::key(name, key, version, Some(told_at)))
     }
+
+    /// The access with the key that this node's copy of the directory has got meanwhile, if that is the one that was shown.
+    pub(crate) fn look_again(self, shared: &Shared) -> Option<Access> {
+        let version = shared.key_ring.version();
+        let key = shared.backend.key(&self.name)?;
+        same_secret(&key.terms.hash, &self.hash).then(|| Access::key(self.name, key, version, None))
+    }
 }
 
 /// The refusal of a key that the cluster does not have.

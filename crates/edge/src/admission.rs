@@ -2,7 +2,7 @@
 //!
 //! The cost of a guess is taken when the credential is looked at. What cannot be judged here is asked of the directory.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use boxoffice_core::id::Id;
@@ -12,7 +12,7 @@ use boxoffice_wire::{
     customer::{CUSTOMER_HEADER, TOKEN_HEADER},
 };
 use smol_str::SmolStr;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
     access::{Access, KeyGuess, Look, no_such_key},
@@ -24,6 +24,10 @@ use crate::{
     planted,
     shared::{ConnectionPermit, Shared},
 };
+
+/// How long an unknown key about which the directory is not asked waits for this node's copy of the directory, which is rarely
+/// older.
+const COPY_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Why a caller is not admitted.
 #[derive(Clone, Debug)]
@@ -173,7 +177,11 @@ async fn wrong(
 async fn ask(shared: &Arc<Shared>, permit: &ConnectionPermit, guess: KeyGuess) -> Result<Option<Access>, NotAdmitted> {
     match shared.key_questions.ask(&shared.backend, permit.address(), &guess.name).await {
         KeyAnswer::Key { key, directory } => Ok(guess.access(key, directory)),
-        KeyAnswer::None | KeyAnswer::Limited => Ok(None),
+        KeyAnswer::None => Ok(None),
+        KeyAnswer::Limited => {
+            sleep(COPY_TIMEOUT).await;
+            Ok(guess.look_again(shared))
+        }
         KeyAnswer::Unknown => Err(NotAdmitted::Failed(FailKind::NotReady)),
     }
 }
@@ -182,7 +190,7 @@ fn note(shared: &Shared, permit: &ConnectionPermit, why: &Rejection) {
     shared.denials.note(Denial::Token, Some(&permit.address().to_string()), &why.to_string());
 }
 
-fn too_many(retry_after: std::time::Duration) -> Rejection {
+fn too_many(retry_after: Duration) -> Rejection {
     let retry_after_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
     let why = SmolStr::new_static("too many wrong keys or tokens from this network");
     Rejection::RateLimited { why, retry_after_ms: Some(retry_after_ms) }
