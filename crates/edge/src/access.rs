@@ -144,7 +144,12 @@ impl Access {
         // Nodes without a secret of their own use a token that is public, so only loopback may use that one.
         let is_secret = || !joining::is_token(joining::ON_LOOPBACK.as_bytes(), token);
         if shared.backend.is_peer_token(token) && (shared.config.listen.ip().is_loopback() || is_secret()) {
-            return Look::Right(Access { shown: Shown::Peer, ..Access::of_nothing(shared, port) });
+            let access = Access::of_nothing(shared, port);
+            // What the open operators' port gives ends with the first admin key, whatever was shown there.
+            return Look::Right(match access.shown {
+                Shown::OpenPort => access,
+                _ => Access { shown: Shown::Peer, ..access },
+            });
         }
         Look::Wrong(refusal("this is neither a key nor a token that this node knows"))
     }
