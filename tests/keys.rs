@@ -81,7 +81,7 @@ async fn a_key_is_made_used_recorded_and_revoked() {
         (asked(address, &key, "venue.put", "v-3", venue("His Globe")).await == 107).then_some(())
     })
     .await;
-    till.send(Encoding::Json.message(&json!({"id": 1, "op": "venue.get", "body": {"id": "globe"}})));
+    // It sends nothing meanwhile.
     assert_eq!(till.closed().await, 4001);
     let history = admin(address, &["history", "directory"]).expect("a history");
     assert!(

@@ -1,6 +1,7 @@
 //! Payments through a faulty gateway: no charge without a sale and no sale without a charge, whatever crashes in between (P11).
 //! Each test compares the gateway's ledger with the node's orders.
 
+mod customers;
 mod deaths;
 mod ledger;
 mod meanwhile;

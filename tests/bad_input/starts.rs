@@ -24,6 +24,7 @@ fn invalid_configurations_are_refused_by_name() {
         ("[carts]\nhold_ttl_ms = \"long\"\n", 2, "hold_ttl_ms"),
         ("[listen]\naddress = \"somewhere\"\n", 2, "listen.address"),
         ("[listen]\nadmin_token = \"short\"\n", 2, "listen.admin_token"),
+        ("[listen]\nadmin_token = \"thirty-one characters and a dot\"\n", 2, "`boxoffice admin token`"),
         ("[listen]\ncustomer_secret = \"short\"\n", 2, "listen.customer_secret"),
         ("[node\n", 1, ""),
     ];
@@ -72,7 +73,19 @@ fn a_public_listener_needs_a_token() {
     };
     let (code, words) = start(&[], &[]);
     assert!(code == Some(USAGE) && words.contains("admin token"), "{words}");
-    let token = ("BOXOFFICE_ADMIN_TOKEN", "sixteen letters!");
+    let short = ("BOXOFFICE_ADMIN_TOKEN", "thirty-one characters and a dot");
+    let (code, words) = start(&[short], &[]);
+    assert!(code == Some(USAGE) && words.contains("32") && words.contains("`boxoffice admin token`"), "{words}");
+    // What the command makes is taken, so only the customer secret is missing.
+    let made = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
+        let made = command.args(["admin", "token"]).env_remove("BOXOFFICE_ADMIN_TOKEN").output().expect("it runs");
+        assert!(made.status.success(), "{made:?}");
+        String::from_utf8(made.stdout).expect("text").trim_end().to_owned()
+    };
+    let token = made();
+    assert!(token.len() == 43 && token != made(), "{token}");
+    let token = ("BOXOFFICE_ADMIN_TOKEN", token.as_str());
     let (code, words) = start(&[token], &[]);
     assert!(code == Some(USAGE) && words.contains("customer secret"), "{words}");
     // An operators' port that other machines can reach, without any credential.

@@ -31,7 +31,7 @@ const OPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/open.toml"
 const CALM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/common/calm.toml");
 
 /// Token of operators in tests. Guests send no token.
-pub(crate) const ADMIN: &str = "the admin token of tests";
+pub(crate) const ADMIN: &str = "the admin token of all tests here";
 
 /// Small log segments, so that no test waits for 64 MiB of zeros.
 const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n";

@@ -450,6 +450,11 @@ pub enum AdminCommand {
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = crate::admin::invite::parse_time)]
         for_ms: u64,
     },
+    /// Make an admin token, without a node
+    ///
+    /// Put it into the configuration of every node (listen.admin_token_file, or BOXOFFICE_ADMIN_TOKEN), and into
+    /// BOXOFFICE_ADMIN_TOKEN or --admin-token-file where `boxoffice admin` is used.
+    Token,
     /// Make, list and revoke keys of operators, sellers and watchers
     Key {
         /// What to do.

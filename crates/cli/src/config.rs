@@ -45,7 +45,7 @@ mod source;
 mod web;
 
 pub use peers::{PeerSettings, PeersConfig};
-pub(crate) use secrets::read_secret_file;
+pub(crate) use secrets::{admin_token_rule, is_admin_token, read_secret_file};
 pub use web::check_url;
 
 use source::Settings;

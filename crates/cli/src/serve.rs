@@ -200,10 +200,6 @@ fn stop_on_panic() {
     if let Ok(planted) = std::env::var("BOXOFFICE_PLANTED_PANICS") {
         contain::planted::plant(&planted);
     }
-    #[cfg(debug_assertions)]
-    if std::env::var_os("BOXOFFICE_PLANTED_FEEDS").is_some() {
-        boxoffice_edge::planted::drop_the_rows_of_feeds();
-    }
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if contain::notes(panic) {

@@ -57,6 +57,11 @@ impl<T: Copy, const MAX: usize> Changes<T, MAX> {
         self.all().iter().any(|known| known.request.id == id)
     }
 
+    /// The entity's version with the newest change. 0 if there was none.
+    pub(crate) fn newest_version(&self) -> u64 {
+        self.all().last().map_or(0, |newest| newest.version)
+    }
+
     /// Adds a change.
     pub(crate) fn remember(&mut self, request: Request, version: u64, detail: T) {
         let before = self.all();

@@ -134,7 +134,7 @@ impl Backend for Node {
     }
 
     fn key_ring(&self) -> KeyRing {
-        KeyRing { version: 0, has_admin: false, silent_ms: 0 }
+        KeyRing { version: 0, copy_version: 0, has_admin: false, silent_ms: 0 }
     }
 
     fn peer_secret(&self) -> Option<&Secret> {

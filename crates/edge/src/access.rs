@@ -1,9 +1,9 @@
 //! A caller's rights: the roles of the key or token that it has shown, and whether that is still valid.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    access::{AccessKey, NewKey, Role, Roles},
+    access::{AccessKey, KEY_HASH_BYTES, NewKey, Role, Roles},
     id::Id,
     refusal::Refusal,
     time::Timestamp,
@@ -17,10 +17,12 @@ use boxoffice_wire::{
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
+    access_end::{AccessEnd, Ended, EndsWith},
     budgets::Terms,
     denials::Denial,
+    planted,
     shared::{Port, Shared, same_secret},
-    token::TokenKeys,
+    token::{InvalidToken, TokenKeys},
 };
 
 /// Names in the record of changes for callers without a key. Names of keys have no spaces.
@@ -45,12 +47,22 @@ pub(crate) struct Access {
 enum Shown {
     #[default]
     Nothing,
-    /// The admin token of the configuration, or nothing at an operators' port that needs no credentials.
-    Operator,
+    /// The admin token of the configuration.
+    AdminToken,
+    /// Nothing, at an operators' port that needs no credentials.
+    OpenPort,
     /// A key, as it was at this version of the key ring.
-    Key { name: Id, key: Arc<AccessKey>, version: u64 },
+    Key {
+        name: Id,
+        key: Arc<AccessKey>,
+        version: u64,
+        /// The directory's version with which its leader told the key, while this node's own copy is older.
+        told_at: Option<u64>,
+    },
     /// A short-lived token.
     Token { expires_at: Timestamp },
+    /// A customer's token, which is as good as the secret behind it.
+    Customer,
     /// The secret that the cluster's nodes share.
     Peer,
 }
@@ -89,86 +101,128 @@ impl fmt::Display for Row {
     }
 }
 
-/// Why a caller's credentials are no longer valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Its key was revoked.
-    Revoked,
-    /// Its token has expired.
-    Expired,
+/// What this node can say at once about a key or token.
+pub(crate) enum Look {
+    /// It is right.
+    Right(Access),
+    /// It is the admin token, which a person may have chosen.
+    AdminToken(Access),
+    /// It has the form of a key, and this node's copy of the directory has no such key.
+    UnknownKey(KeyGuess),
+    /// It was right at another time, so it is no guess.
+    OutOfTime(Rejection),
+    /// It is wrong.
+    Wrong(Rejection),
 }
 
-impl Ended {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Ended::Revoked => "this key was revoked",
-            Ended::Expired => "this token has expired",
-        }
+/// A key that this node does not know.
+pub(crate) struct KeyGuess {
+    pub(crate) name: Id,
+    hash: [u8; KEY_HASH_BYTES],
+    version: u64,
+}
+
+impl KeyGuess {
+    /// The access with the key that the directory's leader has told, if that is the one that was shown.
+    pub(crate) fn access(self, key: Arc<AccessKey>, told_at: u64) -> Option<Access> {
+        let KeyGuess { name, hash, version } = self;
+        same_secret(&key.terms.hash, &hash).then(|| Access::key(name, key, version, Some(told_at)))
+    }
+
+    /// The access with the key that this node's copy of the directory has got meanwhile, if that is the one that was shown.
+    pub(crate) fn look_again(self, shared: &Shared) -> Option<Access> {
+        let version = shared.key_ring.version();
+        let key = shared.backend.key(&self.name)?;
+        same_secret(&key.terms.hash, &self.hash).then(|| Access::key(self.name, key, version, None))
     }
 }
 
+/// The refusal of a key that the cluster does not have.
+pub(crate) fn no_such_key() -> Rejection {
+    Rejection::Unauthenticated(SmolStr::new_static("this is no key of this cluster"))
+}
+
 impl Access {
-    /// The access of a caller at this port with this key or token, if any.
-    ///
-    /// # Errors
-    /// A key or token that is not valid is refused, whatever the request is.
-    pub(crate) fn of(shared: &Shared, port: Port, token: Option<&str>) -> Result<Access, Rejection> {
-        let Some(token) = token else { return Ok(Access::of_nothing(shared, port)) };
-        let refused = |words: &'static str| Err(Rejection::Unauthenticated(SmolStr::new_static(words)));
+    /// What this node can say about this key or token, if one was shown at this port.
+    pub(crate) fn look(shared: &Shared, port: Port, token: Option<&str>) -> Look {
+        let Some(token) = token else { return Look::Right(Access::of_nothing(shared, port)) };
+        let refusal = |words: &'static str| Rejection::Unauthenticated(SmolStr::new_static(words));
         if let Some(expected) = &shared.config.admin_token
             && same_secret(expected.as_bytes(), token.as_bytes())
         {
-            return Ok(Access::operator(BY_ADMIN_TOKEN));
+            return Look::AdminToken(Access::operator(BY_ADMIN_TOKEN, Shown::AdminToken));
         }
         if let Some(shown) = ShownKey::read(token) {
-            return match Access::of_key(shared, shown) {
-                Some(access) => Ok(access),
-                None => refused("this is no key of this cluster"),
-            };
+            return Access::look_at_key(shared, shown);
         }
         if TokenKeys::is_token(token) && !shared.config.token_keys.is_empty() {
-            let now = shared.backend.now();
-            let claims = shared.config.token_keys.read(token, now);
-            let claims = claims.map_err(|words| Rejection::Unauthenticated(SmolStr::new_static(words)))?;
+            let claims = match shared.config.token_keys.read(token, shared.backend.now()) {
+                Ok(claims) => claims,
+                Err(InvalidToken { is_signed: true, words }) => return Look::OutOfTime(refusal(words)),
+                Err(InvalidToken { is_signed: false, words }) => return Look::Wrong(refusal(words)),
+            };
             let is_staff = claims.roles.has(Role::Desk) || claims.roles.has(Role::Report);
-            return Ok(Access {
+            let expires_at = claims.ends_at();
+            return Look::Right(Access {
                 roles: claims.roles,
                 name: is_staff.then(|| format_smolstr!("token {}", claims.subject)),
                 venues: claims.venues.into(),
                 customer: (!is_staff).then_some(claims.subject),
-                shown: Shown::Token { expires_at: claims.expires_at },
+                shown: Shown::Token { expires_at },
             });
         }
         if shared.backend.is_peer_token(token) {
-            return Ok(Access { shown: Shown::Peer, ..Access::of_nothing(shared, port) });
+            let access = Access::of_nothing(shared, port);
+            // What the open operators' port gives ends with the first admin key, whatever was shown there.
+            return Look::Right(match access.shown {
+                Shown::OpenPort => access,
+                _ => Access { shown: Shown::Peer, ..access },
+            });
         }
-        refused("this is neither a key nor a token that this node knows")
+        Look::Wrong(refusal("this is neither a key nor a token that this node knows"))
     }
 
-    fn of_nothing(shared: &Shared, port: Port) -> Access {
+    /// The access of a caller that shows nothing.
+    pub(crate) fn of_nothing(shared: &Shared, port: Port) -> Access {
         if port == Port::Operators && shared.has_no_operators() {
-            return Access::operator(BY_OPERATORS_PORT);
+            return Access::operator(BY_OPERATORS_PORT, Shown::OpenPort);
         }
         Access { roles: shared.config.anonymous.map_or(Roles::NONE, Roles::of), ..Access::default() }
     }
 
-    fn operator(name: &'static str) -> Access {
+    fn operator(name: &'static str, shown: Shown) -> Access {
         let name = Some(SmolStr::new_static(name));
-        Access { roles: Roles::ALL, name, shown: Shown::Operator, ..Access::default() }
+        Access { roles: Roles::ALL, name, shown, ..Access::default() }
     }
 
-    fn of_key(shared: &Shared, shown: ShownKey<'_>) -> Option<Access> {
+    fn look_at_key(shared: &Shared, shown: ShownKey<'_>) -> Look {
         // The version is read before the key, so a key that changes meanwhile is looked up again.
         let version = shared.key_ring.version();
-        let name = Id::new(shown.name)?;
-        let key = shared.backend.key(&name)?;
-        same_secret(&key.terms.hash, &shown.hash()).then(|| Access {
+        let Some(name) = Id::new(shown.name) else { return Look::Wrong(no_such_key()) };
+        let hash = shown.hash();
+        match shared.backend.key(&name) {
+            Some(key) if same_secret(&key.terms.hash, &hash) => Look::Right(Access::key(name, key, version, None)),
+            // Perhaps the key was made a moment ago, or made again under the name of a revoked one.
+            Some(_) | None => Look::UnknownKey(KeyGuess { name, hash, version }),
+        }
+    }
+
+    fn key(name: Id, key: Arc<AccessKey>, version: u64, told_at: Option<u64>) -> Access {
+        Access {
             roles: key.terms.roles,
             name: Some(name.as_str().into()),
             venues: key.terms.venues.as_slice().into(),
             customer: None,
-            shown: Shown::Key { name, key, version },
-        })
+            shown: Shown::Key { name, key, version, told_at },
+        }
+    }
+
+    /// A caller that has shown a customer's token is no stranger. It may buy, whatever strangers may.
+    pub(crate) fn show_customer(&mut self) {
+        if matches!(self.shown, Shown::Nothing) && !planted::is("a customer is a stranger") {
+            self.roles = self.roles.with(Role::Sell);
+            self.shown = Shown::Customer;
+        }
     }
 
     /// Checks that the credentials are still valid.
@@ -177,21 +231,71 @@ impl Access {
     /// The reason why they are not valid.
     pub(crate) fn check(&mut self, shared: &Shared) -> Result<(), Ended> {
         match &mut self.shown {
-            Shown::Nothing | Shown::Operator | Shown::Peer => Ok(()),
+            Shown::Nothing | Shown::AdminToken | Shown::Customer | Shown::Peer => Ok(()),
+            Shown::OpenPort if shared.has_no_operators() || planted::is("an open port for ever") => Ok(()),
+            Shown::OpenPort => Err(Ended::Guarded),
             Shown::Token { expires_at } if *expires_at <= shared.backend.now() => Err(Ended::Expired),
             Shown::Token { .. } => Ok(()),
-            Shown::Key { name, key, version } => {
+            Shown::Key { .. } if planted::is("key cached after revocation") => Ok(()),
+            Shown::Key { name, key, version, told_at } => {
                 let now = shared.key_ring.version();
                 if *version == now {
                     return Ok(());
                 }
+                let copy = shared.key_ring.copy_version();
                 // A new key under the name of a revoked one does not count.
-                if shared.backend.key(name).is_none_or(|kept| kept != *key) {
+                if shared.backend.key(name).is_some_and(|kept| kept == *key) {
+                    *told_at = None;
+                } else if told_at.is_none_or(|told_at| told_at <= copy)
+                    || planted::is("a told key ends with an older copy")
+                {
                     return Err(Ended::Revoked);
                 }
                 *version = now;
                 Ok(())
             }
+        }
+    }
+
+    /// A future that is done when the credentials are no longer valid. `None` if they last as long as the node. It is woken by
+    /// what can end them only, so that a connection costs nothing while it waits.
+    pub(crate) fn end(&self, shared: &Arc<Shared>) -> Option<AccessEnd> {
+        let (mut access, shared) = (self.clone(), Arc::clone(shared));
+        match self.shown {
+            Shown::Nothing | Shown::AdminToken | Shown::Customer | Shown::Peer => None,
+            Shown::OpenPort | Shown::Key { .. } => Some(Box::pin(async move {
+                let mut changes = shared.key_ring.changes();
+                loop {
+                    if let Err(ended) = access.check(&shared) {
+                        return ended;
+                    }
+                    // Never an error, because the sender is in `shared`.
+                    let _ = changes.changed().await;
+                }
+            })),
+            Shown::Token { expires_at } => Some(Box::pin(async move {
+                let mut clock_sets = shared.key_ring.clock_sets();
+                loop {
+                    if let Err(ended) = access.check(&shared) {
+                        return ended;
+                    }
+                    let left = Duration::from_millis(expires_at.0.saturating_sub(shared.backend.now().0));
+                    tokio::select! {
+                        () = tokio::time::sleep(left) => {}
+                        _ = clock_sets.changed() => {}
+                    }
+                }
+            })),
+        }
+    }
+
+    /// What ends the credentials.
+    pub(crate) fn ends_with(&self) -> EndsWith {
+        match &self.shown {
+            Shown::Nothing | Shown::AdminToken | Shown::Customer | Shown::Peer => EndsWith::Node,
+            Shown::OpenPort => EndsWith::OpenPort,
+            Shown::Key { key, .. } => EndsWith::Key(Arc::clone(key)),
+            Shown::Token { expires_at } => EndsWith::Time(*expires_at),
         }
     }
 
@@ -248,7 +352,7 @@ impl Access {
                 let words = format_smolstr!("{row} needs a key with the role {needed}");
                 Denied::Refused(Denial::Nothing, Rejection::Unauthenticated(words))
             }
-            Shown::Operator | Shown::Key { .. } | Shown::Token { .. } => {
+            Shown::AdminToken | Shown::OpenPort | Shown::Key { .. } | Shown::Token { .. } | Shown::Customer => {
                 let words = format_smolstr!("{row} needs the role {needed}, which this key does not have");
                 Denied::Refused(Denial::Role, Refusal::Forbidden(words).into())
             }
@@ -263,9 +367,9 @@ impl Access {
     /// Whether the caller is the operator's staff or program, and not a customer or a stranger.
     pub(crate) fn is_staff(&self) -> bool {
         match self.shown {
-            Shown::Operator | Shown::Key { .. } => true,
+            Shown::AdminToken | Shown::OpenPort | Shown::Key { .. } => true,
             Shown::Token { .. } => self.roles.has(Role::Desk) || self.roles.has(Role::Report),
-            Shown::Nothing | Shown::Peer => false,
+            Shown::Nothing | Shown::Customer | Shown::Peer => false,
         }
     }
 
@@ -273,10 +377,10 @@ impl Access {
     /// role watch does not.
     pub(crate) fn acts_for_all(&self) -> bool {
         match self.shown {
-            Shown::Operator => true,
+            Shown::AdminToken | Shown::OpenPort => true,
             Shown::Key { .. } => self.roles.has(Role::Sell) || self.roles.has(Role::Report),
             Shown::Token { .. } => self.roles.has(Role::Desk) || self.roles.has(Role::Report),
-            Shown::Nothing | Shown::Peer => false,
+            Shown::Nothing | Shown::Customer | Shown::Peer => false,
         }
     }
 

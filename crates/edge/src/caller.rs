@@ -1,6 +1,8 @@
 //! Callers: their credentials, the customer that they act for, and what they may see of others.
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, request::Parts};
 use boxoffice_core::{
     access::Role,
     answer::{Answer, Answered},
@@ -13,21 +15,20 @@ use boxoffice_wire::{
     Call, Op, Rejection,
     body::ClientHello,
     call::Item,
-    customer::{CUSTOMER_HEADER, TOKEN_HEADER},
     feed_kind::FeedKind,
     joining,
     permission::{OwnerRule, VenueRule},
 };
 use smol_str::SmolStr;
 
-#[cfg(debug_assertions)]
-use crate::planted;
 use crate::{
     access::{Access, Denied, Row},
+    admission::{self, Credentials, NotAdmitted},
     budgets::{Owner, Owners, Terms},
     denials::Denial,
     network::ClientNetwork,
-    shared::{ConnectionPermit, Port, Shared},
+    planted,
+    shared::{ConnectionPermit, Shared},
 };
 
 /// A caller's credentials and the customer that it acts for. A stranger by default.
@@ -38,41 +39,66 @@ pub(crate) struct Caller {
     customer: Option<Id>,
 }
 
+/// The caller of a request whose credentials were looked at before its route was.
+#[derive(Clone, Debug)]
+pub(crate) struct Admitted(pub(crate) Result<Caller, NotAdmitted>);
+
+impl Admitted {
+    /// The caller of a request.
+    ///
+    /// # Errors
+    /// The caller is not admitted.
+    pub(crate) async fn of(
+        shared: &Arc<Shared>,
+        permit: &ConnectionPermit,
+        parts: &Parts,
+    ) -> Result<Caller, NotAdmitted> {
+        match parts.extensions.get::<Admitted>() {
+            Some(Admitted(admitted)) => admitted.clone(),
+            None => Caller::of_headers(shared, permit, &parts.headers).await,
+        }
+    }
+}
+
 impl Caller {
-    /// The caller with these headers, at this port.
+    /// The caller with these headers, over the connection with this permit.
     ///
     /// # Errors
     /// A key or token that is not valid is refused, whatever the request is.
-    pub(crate) fn of_headers(shared: &Shared, port: Port, headers: &HeaderMap) -> Result<Caller, Rejection> {
-        let token = match headers.get(header::AUTHORIZATION).map(bearer) {
-            None => None,
-            Some(Some(token)) => Some(token),
-            Some(None) => return Err(no_token()),
-        };
-        let access = Access::of(shared, port, token)?;
-        let customer = match text(headers, CUSTOMER_HEADER)? {
-            Some(name) if shared.has_customer_secret() => Some(customer_of(name)?),
-            Some(_) | None => None,
-        };
-        let shown = shown_customer(shared, customer.as_ref(), text(headers, TOKEN_HEADER)?)?;
-        Caller { access, customer: None }.acting_for(shown)
+    pub(crate) async fn of_headers(
+        shared: &Arc<Shared>,
+        permit: &ConnectionPermit,
+        headers: &HeaderMap,
+    ) -> Result<Caller, NotAdmitted> {
+        let shown = Credentials::of_headers(shared, headers)?;
+        let (access, customer) = admission::admit(shared, permit, shown).await?;
+        Ok(Caller { access, customer: None }.acting_for(customer)?)
     }
 
     /// The same caller after its hello.
     ///
     /// # Errors
     /// A token is not valid, or the customer is another one than before. A connection acts for one customer.
-    pub(crate) fn after_hello(&self, shared: &Shared, port: Port, hello: &ClientHello) -> Result<Caller, Rejection> {
-        let mut caller = self.clone();
-        if let Some(token) = hello.token.as_deref() {
-            caller.access = Access::of(shared, port, Some(token))?;
+    pub(crate) async fn after_hello(
+        mut self,
+        shared: Arc<Shared>,
+        permit: Arc<ConnectionPermit>,
+        hello: ClientHello,
+    ) -> Result<Caller, NotAdmitted> {
+        let shows_token = hello.token.is_some();
+        let shown = Credentials::of_hello(&shared, hello)?;
+        let (access, customer) = admission::admit(&shared, &permit, shown).await?;
+        if shows_token {
+            self.access = access;
         }
-        let shown = shown_customer(shared, hello.customer.as_ref(), hello.customer_token.as_deref())?;
-        caller.acting_for(shown)
+        Ok(self.acting_for(customer)?)
     }
 
     /// The same caller for the customer whose token it has shown in either way.
-    fn acting_for(self, shown: Option<Id>) -> Result<Caller, Rejection> {
+    fn acting_for(mut self, shown: Option<Id>) -> Result<Caller, Rejection> {
+        if shown.is_some() {
+            self.access.show_customer();
+        }
         let mut customer = self.customer;
         for other in [self.access.customer.clone(), shown].into_iter().flatten() {
             if customer.as_ref().is_some_and(|before| *before != other) {
@@ -154,8 +180,7 @@ impl Caller {
     /// # Errors
     /// The reason why it may not.
     pub(crate) fn may_follow(&self, shared: &Shared, kind: FeedKind, entity: &Entity) -> Result<(), Denied> {
-        #[cfg(debug_assertions)]
-        if planted::feeds_have_no_rows() {
+        if planted::is("feed row missing") {
             return Ok(());
         }
         self.access.may(shared, Row::Feed(kind))?;
@@ -329,47 +354,6 @@ fn named(command: &Command) -> Option<&Id> {
     }
 }
 
-fn shown_customer(shared: &Shared, customer: Option<&Id>, token: Option<&str>) -> Result<Option<Id>, Rejection> {
-    if !shared.has_customer_secret() {
-        return Ok(None);
-    }
-    match (customer, token) {
-        (None, None) => Ok(None),
-        (None, Some(_)) => Err(Rejection::bad_request("a customer's token is shown, and no customer")),
-        (Some(customer), Some(token)) if shared.is_customer_token(customer, token) => Ok(Some(customer.clone())),
-        (Some(_), _) => {
-            let words = SmolStr::new_static("this is not the token of this customer");
-            Err(Rejection::Unauthenticated(words))
-        }
-    }
-}
-
-fn customer_of(name: &str) -> Result<Id, Rejection> {
-    Id::new(name).ok_or_else(|| Rejection::bad_request("this is no customer's id"))
-}
-
-fn no_token() -> Rejection {
-    Rejection::Unauthenticated(SmolStr::new_static("`Authorization` is `Bearer`, a space and a key or token"))
-}
-
 fn forbidden(words: &'static str) -> Rejection {
     Refusal::Forbidden(SmolStr::new_static(words)).into()
-}
-
-/// The value of a header. `None` if it is missing.
-///
-/// # Errors
-/// It is there more than once, or is not ASCII.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Rejection> {
-    let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    match (value.to_str(), values.next()) {
-        (Ok(value), None) => Ok(Some(value)),
-        (Ok(_) | Err(_), _) => Err(Rejection::bad_request(format!("the header {name} is there once and is ASCII"))),
-    }
-}
-
-fn bearer(authorization: &HeaderValue) -> Option<&str> {
-    let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

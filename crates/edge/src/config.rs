@@ -20,7 +20,7 @@ pub struct EdgeConfig {
     pub listen: SocketAddr,
     /// The operators' port. Without it there are no metrics. Port 0 lets the system choose one.
     pub operators: Option<SocketAddr>,
-    /// A token that gives operators all rights. Without it, and without a key with the role admin, the operators' port
+    /// A token that gives operators all rights, of at least [`ADMIN_TOKEN_CHARS_MIN`] characters. Without it, and without a key with the role admin, the operators' port
     /// needs no credentials, so it must be a loopback address.
     pub admin_token: Option<String>,
     /// The role of callers without credentials, if they have one.
@@ -43,6 +43,9 @@ pub struct EdgeConfig {
     pub page: PageConfig,
     pub web: WebConfig,
 }
+
+/// The shortest admin token, in characters. A shorter one could be guessed.
+pub const ADMIN_TOKEN_CHARS_MIN: usize = 32;
 
 /// The shortest secret of webhooks, in bytes. A shorter one could be guessed.
 pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
@@ -129,7 +132,7 @@ pub struct Limits {
     pub http_requests_max: usize,
     /// A node that has not heard the directory's leader for longer refuses the ops of desks and operators to keys.
     pub directory_silence_max: Duration,
-    /// How much later each further invalid key or token of a network is answered.
+    /// How much later each further key or token of a network is answered that may be wrong.
     pub auth_failure_step: Duration,
     /// How long the head of an HTTP request may take to arrive.
     pub header_timeout: Duration,
@@ -193,9 +196,12 @@ pub enum EdgeError {
          administer: set `listen.admin_token`, or let `ops.listen` be on 127.0.0.1"
     )]
     Unguarded { address: SocketAddr },
-    /// The admin token is empty.
-    #[error("the admin token is empty: set one of at least 16 characters, or none and listen on 127.0.0.1")]
-    EmptyToken,
+    /// The admin token could be guessed.
+    #[error(
+        "the admin token is too short: set one of at least {ADMIN_TOKEN_CHARS_MIN} characters (`boxoffice admin token` \
+         makes one), or none and listen on 127.0.0.1"
+    )]
+    ShortAdminToken,
     /// The customer secret could be guessed.
     #[error("the customer secret is too short: set one of at least {SECRET_BYTES_MIN} characters, or none")]
     ShortCustomerSecret,

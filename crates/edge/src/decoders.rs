@@ -41,5 +41,6 @@ pub fn client_of_request(proxies: &Proxies, peer: IpAddr, values: &[&[u8]]) -> O
 /// # Errors
 /// The reason why the token is not valid.
 pub fn token(keys: &TokenKeys, token: &str, now: Timestamp) -> Result<(Id, Roles, Vec<Id>, Timestamp), &'static str> {
-    keys.read(token, now).map(|claims| (claims.subject, claims.roles, claims.venues, claims.expires_at))
+    let claims = keys.read(token, now).map_err(|invalid| invalid.words)?;
+    Ok((claims.subject, claims.roles, claims.venues, claims.expires_at))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Extension, Router,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{MethodRouter, any, get},
@@ -21,8 +21,9 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::{
     access::Row,
+    admission::NotAdmitted,
     api::{self, Origin},
-    caller::Caller,
+    caller::{Admitted, Caller},
     connection::{self, AcceptedSocket},
     denials::Denial,
     isolation, origins, page,
@@ -63,9 +64,9 @@ fn handler(path: Path) -> MethodRouter<Arc<Shared>> {
 
 /// Checks the host, the site of the page that asks, and the connection's budget. An operators' port without credentials serves only programs of this
 /// machine. A stranger's page whose name was made to lead here sends that name as the host.
-async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let permit =
-        request.extensions().get::<Arc<ConnectionPermit>>().expect("every request carries its connection's permit");
+async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+    let permit = request.extensions().get::<Arc<ConnectionPermit>>();
+    let permit = Arc::clone(permit.expect("every request carries its connection's permit"));
     if permit.port == Port::Operators && shared.has_no_operators() {
         let headers = request.headers();
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -82,15 +83,24 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     if isolation::is_refused(&shared, permit.port, &request) {
         return refuse(StatusCode::FORBIDDEN, "pages of other sites may not ask here");
     }
-    if permit.is_over() {
-        // Strangers of a network do not keep the operator's own programs in it from connecting.
-        match Caller::of_headers(&shared, permit.port, request.headers()) {
+    if permit.is_over() || permit.is_exempt() {
+        let admitted = Caller::of_headers(&shared, &permit, request.headers()).await;
+        match &admitted {
+            // Strangers of a network do not keep the operator's own programs in it from connecting.
             Ok(caller) if caller.access.is_staff() => permit.exempt(),
+            // A key let the connection be, and this request shows none.
+            Ok(_) | Err(_) if permit.is_exempt() => {
+                if let Err(over) = permit.count_again() {
+                    return refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection());
+                }
+            }
             Ok(_) | Err(_) => {
                 let over = shared.budgets.too_many_connections();
                 return refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection());
             }
         }
+        // The credentials of a request are looked at once.
+        request.extensions_mut().insert(Admitted(admitted));
     }
     next.run(request).await
 }
@@ -110,22 +120,20 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 async fn metrics(
     State(shared): State<Arc<Shared>>,
     Extension(permit): Extension<Arc<ConnectionPermit>>,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Response {
+    let (parts, _) = request.into_parts();
     // The page of one node shows the counters of all nodes.
-    let origin = Origin::of(&shared, &headers);
-    origin.answer(method, async { counters(&shared, &permit, &headers).await }).await
+    let origin = Origin::of(&shared, &parts.headers);
+    origin.answer(parts.method.clone(), async { counters(&shared, &permit, &parts).await }).await
 }
 
-async fn counters(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMap) -> Response {
-    let caller = match Caller::of_headers(shared, permit.port, headers) {
+async fn counters(shared: &Arc<Shared>, permit: &ConnectionPermit, parts: &Parts) -> Response {
+    let caller = match Admitted::of(shared, permit, parts).await {
         Ok(caller) => caller,
-        Err(why) => {
-            shared.delay_auth_failure(permit, &why).await;
-            return refuse(StatusCode::UNAUTHORIZED, why);
-        }
+        Err(why) => return refuse_caller(why),
     };
+    permit.serves(caller.access.ends_with(), || caller.access.end(shared));
     let opening = match permit.port {
         Port::Clients => Path::Metrics.at_clients_port(),
         Port::Operators => Path::Metrics.at_operators_port(),
@@ -172,13 +180,10 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         let words = "offer the subprotocol boxoffice.v1.msgpack or boxoffice.v1.json";
         return refuse(StatusCode::BAD_REQUEST, words);
     };
-    let caller = match Caller::of_headers(&shared, permit.port, headers) {
+    let (parts, _) = request.into_parts();
+    let caller = match Admitted::of(&shared, &permit, &parts).await {
         Ok(caller) => caller,
-        Err(why @ Rejection::Unauthenticated(_)) => {
-            shared.delay_auth_failure(&permit, &why).await;
-            return refuse(StatusCode::UNAUTHORIZED, why.to_string());
-        }
-        Err(why) => return refuse(StatusCode::BAD_REQUEST, why.to_string()),
+        Err(why) => return refuse_caller(why),
     };
     tracing::debug!(client = %permit.address(), "a connection becomes a WebSocket");
     if caller.access.is_staff() {
@@ -207,6 +212,16 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         (header::SEC_WEBSOCKET_ACCEPT, HeaderValue::from_str(&accept).expect("base64 is fit for a header")),
     ];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+/// The answer to a caller that is not admitted.
+fn refuse_caller(why: NotAdmitted) -> Response {
+    match why {
+        NotAdmitted::Rejected(why @ Rejection::Unauthenticated(_)) => refuse(StatusCode::UNAUTHORIZED, why),
+        NotAdmitted::Rejected(why @ Rejection::RateLimited { .. }) => refuse(StatusCode::TOO_MANY_REQUESTS, why),
+        NotAdmitted::Rejected(why) => refuse(StatusCode::BAD_REQUEST, why),
+        NotAdmitted::Failed(kind) => refuse(StatusCode::SERVICE_UNAVAILABLE, kind.name()),
+    }
 }
 
 fn refuse(status: StatusCode, reason: impl std::fmt::Display) -> Response {

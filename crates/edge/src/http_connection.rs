@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version, header, uri::Authority},
     response::IntoResponse,
 };
+use futures_util::FutureExt as _;
 use hyper::{body::Incoming, server::conn::http1, service::Service as _};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -18,7 +19,9 @@ use tokio::{
 };
 
 use crate::{
-    WebConfig, isolation,
+    WebConfig,
+    access_end::ACCESS_END_TIMEOUT,
+    isolation,
     shared::{ConnectionPermit, Port, Shared, draining, within},
     stream::Stream,
 };
@@ -62,9 +65,8 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<Connect
         Some(Err(error)) => return tracing::debug!(%error, "a connection ended before it spoke HTTP"),
         None => return tracing::debug!("a connection did not begin in time"),
     };
-    let asked = Arc::clone(&shared);
-    let peer = permit.address();
-    let service = hyper::service::service_fn(move |request| answer(request, &router, (&permit, peer), &asked));
+    let (asked, asker, peer) = (Arc::clone(&shared), Arc::clone(&permit), permit.address());
+    let service = hyper::service::service_fn(move |request| answer(request, &router, (&asker, peer), &asked));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(shared.config.limits.header_timeout)
@@ -72,11 +74,32 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<Connect
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
+    let mut access_ended = std::pin::pin!(permit.access_ended());
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = connection.as_mut() => Ok(ended),
         () = draining(shared.phase.clone()) => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                ended = connection.as_mut() => Ok(ended),
+                why = access_ended.as_mut() => Err(why),
+            }
+        }
+        why = access_ended.as_mut() => Err(why),
+    };
+    let ended = match ended {
+        Ok(ended) => ended,
+        // An idle connection is closed at once. The answer to a request under way has a moment, and is then cut off.
+        Err(why) => {
+            tracing::debug!(reason = why.words(), "an HTTP connection is closed");
+            connection.as_mut().graceful_shutdown();
+            match within(ACCESS_END_TIMEOUT, connection.as_mut()).await {
+                Some(ended) => ended,
+                None => {
+                    permit.cut();
+                    // A write that waits notices it now.
+                    return drop(connection.now_or_never());
+                }
+            }
         }
     };
     if let Err(error) = ended {
@@ -89,7 +112,7 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
     let stall = shared.config.limits.stall_timeout;
     let web = match permit.port {
         Port::Clients => &shared.config.web,
-        Port::Operators => return Ok(Stream::plain(stream, stall)),
+        Port::Operators => return Ok(Stream::plain(stream, stall, permit.cut_flag())),
     };
     permit.set_address(web.proxies.client_of(&mut stream, permit.address()).await?);
     // A proxy that tells the client with each request has connections of its own.
@@ -104,14 +127,14 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
         }
         return Err(io::Error::other(over.rejection().to_string()));
     }
-    let Some(certificate) = &web.certificate else { return Ok(Stream::plain(stream, stall)) };
+    let Some(certificate) = &web.certificate else { return Ok(Stream::plain(stream, stall, permit.cut_flag())) };
     let mut first = [0];
     stream.peek(&mut first).await?;
     if first != [HANDSHAKE] {
         dismiss(stream, speak_tls().as_bytes()).await;
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a client does not speak TLS"));
     }
-    Stream::tls(stream, stall, certificate.acceptor()).await
+    Stream::tls(stream, stall, permit.cut_flag(), certificate.acceptor()).await
 }
 
 /// Sends an answer and closes the connection.

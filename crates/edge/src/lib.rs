@@ -26,10 +26,14 @@ mod tls;
 mod etag;
 mod failures;
 mod http;
+mod key_questions;
 mod key_ring;
+mod planted;
 mod shared;
 
 mod access;
+mod access_end;
+mod admission;
 mod auth_failures;
 pub mod budgets;
 mod caller;
@@ -37,8 +41,6 @@ mod denials;
 mod members;
 mod network;
 mod origins;
-#[cfg(debug_assertions)]
-pub mod planted;
 mod pseudonyms;
 pub mod token;
 mod venues;
@@ -56,7 +58,9 @@ mod api;
 mod page;
 
 pub use backend::Backend;
-pub use config::{EdgeConfig, EdgeError, Limits, PageConfig, WEBHOOK_SECRET_BYTES_MIN, WebConfig};
+pub use config::{
+    ADMIN_TOKEN_CHARS_MIN, EdgeConfig, EdgeError, Limits, PageConfig, WEBHOOK_SECRET_BYTES_MIN, WebConfig,
+};
 pub use proxy::{Network, Proxies, ProxyWay};
 pub use server::{Edge, Notice, Runtimes};
 pub use tls::{Certificate, TlsError, TlsFiles};

@@ -1,14 +1,16 @@
-//! Faults that tests plant to see that other tests find them. Only in debug builds.
+//! Faults that `BOXOFFICE_PLANTED_EDGE` plants in a debug build by name, to show that the tests find them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
-static FEEDS_HAVE_NO_ROWS: AtomicBool = AtomicBool::new(false);
-
-/// From now on a feed needs the role of `watch` only, whatever the read of the same data needs.
-pub fn drop_the_rows_of_feeds() {
-    FEEDS_HAVE_NO_ROWS.store(true, Ordering::Relaxed);
+/// Whether the fault with this name is planted. Never in a release build.
+#[cfg(debug_assertions)]
+pub(crate) fn is(name: &str) -> bool {
+    static PLANTED: OnceLock<Option<String>> = OnceLock::new();
+    PLANTED.get_or_init(|| std::env::var("BOXOFFICE_PLANTED_EDGE").ok()).as_deref() == Some(name)
 }
 
-pub(crate) fn feeds_have_no_rows() -> bool {
-    FEEDS_HAVE_NO_ROWS.load(Ordering::Relaxed)
+/// Whether the fault with this name is planted. Never in a release build.
+#[cfg(not(debug_assertions))]
+pub(crate) const fn is(_name: &str) -> bool {
+    false
 }

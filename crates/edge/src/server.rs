@@ -17,6 +17,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::Instant,
 };
 use tracing_mutex::parkinglot::Mutex;
 
@@ -24,6 +25,7 @@ use crate::{
     Backend, EdgeConfig, EdgeError, Limits,
     auth_failures::AuthFailures,
     budgets::Budgets,
+    config::ADMIN_TOKEN_CHARS_MIN,
     denials::Denials,
     http::{self, ALIVE},
     http_connection::{self, DISMISS_TIMEOUT},
@@ -54,9 +56,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often the counters are read.
 const READING_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the state of the keys is updated. A key may still be used for this long after this node has learned that it
-/// was revoked.
-const KEYS_EVERY: Duration = Duration::from_millis(200);
+/// How often the state of the keys is updated. Connections are promised to end 200 ms after this node has learned that what
+/// let them in is gone, and the other half is for a busy machine.
+const KEYS_EVERY: Duration = Duration::from_millis(100);
 
 /// The runtimes of connections.
 #[derive(Clone, Debug)]
@@ -103,8 +105,8 @@ impl Edge {
     /// # Errors
     /// [`EdgeError`] if an address cannot be bound, or would let anyone administer.
     pub fn bind(mut config: EdgeConfig, backend: Arc<dyn Backend>, runtimes: Runtimes) -> Result<Edge, EdgeError> {
-        if config.admin_token.as_deref().is_some_and(str::is_empty) {
-            return Err(EdgeError::EmptyToken);
+        if config.admin_token.as_ref().is_some_and(|token| token.chars().count() < ADMIN_TOKEN_CHARS_MIN) {
+            return Err(EdgeError::ShortAdminToken);
         }
         if config.customer_secret.as_ref().is_some_and(|Secret(secret)| secret.len() < SECRET_BYTES_MIN) {
             return Err(EdgeError::ShortCustomerSecret);
@@ -138,6 +140,7 @@ impl Edge {
             readings: Readings::default(),
             pseudonyms: BookingPseudonyms::new(),
             key_ring,
+            key_questions: Arc::default(),
             denials: Denials::default(),
             auth_failures: AuthFailures::default(),
             budgets,
@@ -247,6 +250,7 @@ async fn follow_keys(shared: Arc<Shared>) {
     loop {
         every.tick().await;
         shared.key_ring.update(shared.backend.key_ring());
+        shared.key_ring.check_clock(Instant::now(), shared.backend.now());
     }
 }
 

@@ -12,17 +12,20 @@ use std::{
 
 use boxoffice_core::id::Id;
 use boxoffice_env::secret::Secret;
-use boxoffice_wire::{Rejection, customer, status::NodeStatus};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use boxoffice_wire::{customer, status::NodeStatus};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     Backend, EdgeConfig, Runtimes,
+    access_end::{AccessEnd, Ended, EndsWith, ended},
     auth_failures::AuthFailures,
     budgets::{Budgets, OverBudget},
-    denials::{Denial, Denials},
+    denials::Denials,
+    key_questions::KeyQuestions,
     key_ring::KeyRingState,
     metrics::Metrics,
+    planted,
     pseudonyms::BookingPseudonyms,
     rates::Readings,
 };
@@ -48,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) readings: Readings,
     pub(crate) pseudonyms: BookingPseudonyms,
     pub(crate) key_ring: KeyRingState,
+    pub(crate) key_questions: Arc<KeyQuestions>,
     pub(crate) denials: Denials,
     pub(crate) auth_failures: AuthFailures,
     pub(crate) budgets: Budgets,
@@ -112,27 +116,6 @@ impl Shared {
         status
     }
 
-    /// Counts an invalid key or token. Waits if many came from the same network.
-    pub(crate) async fn delay_auth_failure(&self, permit: &ConnectionPermit, why: &Rejection) {
-        if let Some(wait) = self.note_auth_failure(permit, why) {
-            tokio::time::sleep(wait).await;
-        }
-    }
-
-    /// Counts an invalid key or token. Returns how long to delay the answer, if at all.
-    pub(crate) fn note_auth_failure(&self, permit: &ConnectionPermit, why: &Rejection) -> Option<Duration> {
-        if !matches!(why, Rejection::Unauthenticated(_)) {
-            return None;
-        }
-        self.denials.note(Denial::Token, Some(&permit.address().to_string()), &why.to_string());
-        let wait = self.auth_failures.note(
-            permit.address(),
-            tokio::time::Instant::now(),
-            self.config.limits.auth_failure_step,
-        );
-        (!wait.is_zero()).then_some(wait)
-    }
-
     /// Whether there are no credentials of operators yet. As long as that is so, the operators' port needs none, and machines
     /// that know the secret of the nodes need no invitation.
     pub(crate) fn has_no_operators(&self) -> bool {
@@ -179,6 +162,15 @@ pub(crate) struct ConnectionPermit {
     counted: Mutex<Option<IpAddr>>,
     /// The connection exceeds that budget and must show a key.
     is_over: AtomicBool,
+    /// The connection was taken out of that budget, because its last caller was no stranger.
+    is_exempt: AtomicBool,
+    /// What ends the credentials of the last request over HTTP.
+    ends_with: Mutex<EndsWith>,
+    /// Their end, until somebody waits for it.
+    access_end: Mutex<Option<AccessEnd>>,
+    access_changed: Notify,
+    /// Nothing more is written.
+    is_cut: Arc<AtomicBool>,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -193,6 +185,11 @@ impl ConnectionPermit {
             under_way: Arc::default(),
             counted: Mutex::default(),
             is_over: AtomicBool::new(false),
+            is_exempt: AtomicBool::new(false),
+            ends_with: Mutex::default(),
+            access_end: Mutex::default(),
+            access_changed: Notify::new(),
+            is_cut: Arc::default(),
             _slot: slot,
         }
     }
@@ -219,12 +216,64 @@ impl ConnectionPermit {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Takes the connection out of the network's budget, because it is not a stranger's, or has ended.
+    /// Whether the connection was taken out of the network's budget. The next caller over it may be a stranger.
+    pub(crate) fn is_exempt(&self) -> bool {
+        self.is_exempt.load(Ordering::Relaxed)
+    }
+
+    /// Takes the connection out of the network's budget, because it is not a stranger's.
     pub(crate) fn exempt(&self) {
+        self.is_exempt.store(true, Ordering::Relaxed);
+        self.discount();
+    }
+
+    /// Counts a connection again that was exempt, because its caller is a stranger now.
+    ///
+    /// # Errors
+    /// The network has too many connections.
+    pub(crate) fn count_again(&self) -> Result<(), OverBudget> {
+        self.is_exempt.store(false, Ordering::Relaxed);
+        self.count()?;
+        if self.is_over() { Err(self.shared.budgets.too_many_connections()) } else { Ok(()) }
+    }
+
+    fn discount(&self) {
         self.is_over.store(false, Ordering::Relaxed);
         if let Some(address) = self.counted.lock().take() {
             self.shared.budgets.disconnect(address);
         }
+    }
+
+    /// The connection serves a caller with other credentials now, over HTTP.
+    pub(crate) fn serves(&self, ends_with: EndsWith, end: impl FnOnce() -> Option<AccessEnd>) {
+        let mut known = self.ends_with.lock();
+        if *known != ends_with {
+            *known = ends_with;
+            *self.access_end.lock() = end();
+            self.access_changed.notify_one();
+        }
+    }
+
+    /// Waits until the credentials of the last request are no longer valid. Costs nothing while they cannot end. Called once.
+    pub(crate) async fn access_ended(&self) -> Ended {
+        let mut end = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.access_changed.notified() => end = self.access_end.lock().take(),
+                ended = ended(&mut end), if !planted::is("an HTTP connection is not looked at") => return ended,
+            }
+        }
+    }
+
+    /// Nothing more is written, not even what is in the buffers of the kernel.
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Relaxed);
+    }
+
+    /// Set when nothing more may be written.
+    pub(crate) fn cut_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_cut)
     }
 
     /// Sets the client's address of the connection, or of its next request, that a proxy has reported.
@@ -235,7 +284,7 @@ impl ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.exempt();
+        self.discount();
         self.shared.metrics.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -3,11 +3,16 @@
 use std::{
     io,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use rustls::ServerConnection;
+use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -29,14 +34,20 @@ enum Link {
 }
 
 impl Stream {
-    /// A stream that is not encrypted. A write that makes no progress for `stall` fails.
-    pub(crate) fn plain(stream: TcpStream, stall: Duration) -> Stream {
-        Stream { link: Link::Plain(Timed::new(stream, stall)), heads: Heads::default() }
+    /// A stream that is not encrypted. A write that makes no progress for `stall` fails, and so does each one once `is_cut` is
+    /// set.
+    pub(crate) fn plain(stream: TcpStream, stall: Duration, is_cut: Arc<AtomicBool>) -> Stream {
+        Stream { link: Link::Plain(Timed::new(stream, stall, is_cut)), heads: Heads::default() }
     }
 
     /// A stream after a TLS handshake.
-    pub(crate) async fn tls(stream: TcpStream, stall: Duration, acceptor: TlsAcceptor) -> io::Result<Stream> {
-        let stream = acceptor.accept(Timed::new(stream, stall)).await?;
+    pub(crate) async fn tls(
+        stream: TcpStream,
+        stall: Duration,
+        is_cut: Arc<AtomicBool>,
+        acceptor: TlsAcceptor,
+    ) -> io::Result<Stream> {
+        let stream = acceptor.accept(Timed::new(stream, stall, is_cut)).await?;
         Ok(Stream { link: Link::Tls(Box::new(stream)), heads: Heads::default() })
     }
 
@@ -109,11 +120,21 @@ struct Timed {
     stall: Duration,
     /// When the waiting write fails.
     until: Option<Pin<Box<Sleep>>>,
+    is_cut: Arc<AtomicBool>,
 }
 
 impl Timed {
-    fn new(stream: TcpStream, stall: Duration) -> Timed {
-        Timed { stream, stall, until: None }
+    fn new(stream: TcpStream, stall: Duration, is_cut: Arc<AtomicBool>) -> Timed {
+        Timed { stream, stall, until: None, is_cut }
+    }
+
+    /// Fails once the stream was cut. The kernel then drops what it has not sent, and resets the connection.
+    fn check_cut(&self) -> io::Result<()> {
+        if !self.is_cut.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))?;
+        Err(io::ErrorKind::ConnectionAborted.into())
     }
 
     /// The result of a write, or an error once it has waited for too long.
@@ -138,6 +159,7 @@ impl AsyncRead for Timed {
 impl AsyncWrite for Timed {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let timed = self.get_mut();
+        timed.check_cut()?;
         let wrote = Pin::new(&mut timed.stream).poll_write(context, bytes);
         timed.timed(context, wrote)
     }
@@ -148,6 +170,7 @@ impl AsyncWrite for Timed {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let timed = self.get_mut();
+        timed.check_cut()?;
         let wrote = Pin::new(&mut timed.stream).poll_write_vectored(context, parts);
         timed.timed(context, wrote)
     }

@@ -90,6 +90,15 @@ pub(crate) struct Claims {
     pub(crate) expires_at: Timestamp,
 }
 
+/// Why a token is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidToken {
+    /// Whether one of the shop's keys has signed it, so that nobody guesses with it.
+    pub(crate) is_signed: bool,
+    /// The reason, for the caller.
+    pub(crate) words: &'static str,
+}
+
 /// The claims as they are written. Others are ignored (RFC 7519, 4).
 #[derive(Deserialize)]
 struct RawClaims {
@@ -118,6 +127,13 @@ impl OneOrMore {
     }
 }
 
+impl Claims {
+    /// When this node stops taking the token.
+    pub(crate) fn ends_at(&self) -> Timestamp {
+        self.expires_at.after(LEEWAY_S * 1_000)
+    }
+}
+
 impl TokenKeys {
     /// With an audience, a token must name it in `aud`.
     pub fn new(keys: Vec<TokenKey>, audience: Option<String>) -> TokenKeys {
@@ -142,16 +158,19 @@ impl TokenKeys {
     /// The claims of a token that is valid at `now`.
     ///
     /// # Errors
-    /// The reason why the token is not valid, in words for the caller.
-    pub(crate) fn read(&self, token: &str, now: Timestamp) -> Result<Claims, &'static str> {
-        let header = jsonwebtoken::decode_header(token).map_err(|_| "this is no token")?;
+    /// The reason why the token is not valid.
+    pub(crate) fn read(&self, token: &str, now: Timestamp) -> Result<Claims, InvalidToken> {
+        let wrong = |words: &'static str| InvalidToken { is_signed: false, words };
+        let header = jsonwebtoken::decode_header(token).map_err(|_| wrong("this is no token"))?;
         let kid = header.kid.as_deref();
         let mut candidates = self.keys.iter().filter(|key| key.id.as_deref() == kid && key.algorithm == header.alg);
         let known = candidates.clone().next().is_some();
         let raw = candidates.find_map(|key| self.verified(token, key));
-        let raw =
-            raw.ok_or(if known { "this token's signature does not fit" } else { "this token's key is not known" })?;
-        raw.claims(now)
+        let raw = raw.ok_or(wrong(match known {
+            true => "this token's signature does not fit",
+            false => "this token's key is not known",
+        }))?;
+        raw.claims(now).map_err(|words| InvalidToken { is_signed: true, words })
     }
 
     fn verified(&self, token: &str, key: &TokenKey) -> Option<RawClaims> {
@@ -284,7 +303,11 @@ mod tests {
     }
 
     fn read(claims: Value) -> Result<Claims, &'static str> {
-        keys().read(&hs256(SECRET, json!({"alg": "HS256", "typ": "JWT"}), claims), NOW)
+        words(keys().read(&hs256(SECRET, json!({"alg": "HS256", "typ": "JWT"}), claims), NOW))
+    }
+
+    fn words(read: Result<Claims, InvalidToken>) -> Result<Claims, &'static str> {
+        read.map_err(|invalid| invalid.words)
     }
 
     #[test]
@@ -300,8 +323,9 @@ mod tests {
 
     #[test]
     fn a_token_is_valid_for_its_time_by_the_clock_of_the_node() {
-        let at = |now: u64| keys().read(&hs256(SECRET, json!({"alg": "HS256"}), good()), Timestamp(now));
-        assert!(at(1_800_000_064_999).is_ok(), "clocks differ a little");
+        let at = |now: u64| words(keys().read(&hs256(SECRET, json!({"alg": "HS256"}), good()), Timestamp(now)));
+        let last = at(1_800_000_064_999).expect("clocks differ a little");
+        assert_eq!(last.ends_at(), Timestamp(1_800_000_065_000), "a connection ends when it could not begin");
         assert_eq!(at(1_800_000_065_000), Err("this token has expired"));
         let later = json!({"sub": "ada", "exp": 1_800_000_060, "nbf": 1_800_000_006});
         assert_eq!(read(later), Err("this token is not good yet"));
@@ -316,7 +340,10 @@ mod tests {
         let good_token = hs256(SECRET, header(), good());
         assert!(keys().read(&good_token, NOW).is_ok());
         let other = hs256(b"another secret of thirty-two bytes or more", header(), good());
-        assert_eq!(keys().read(&other, NOW), Err("this token's signature does not fit"));
+        let wrong = InvalidToken { is_signed: false, words: "this token's signature does not fit" };
+        assert_eq!(keys().read(&other, NOW), Err(wrong));
+        let stale = keys().read(&good_token, Timestamp(NOW.0 + 100_000));
+        assert_eq!(stale, Err(InvalidToken { is_signed: true, words: "this token has expired" }), "it is no guess");
         let unsigned = format!("{}.{}.", part(&json!({"alg": "none"})), part(&good()));
         assert!(keys().read(&unsigned, NOW).is_err(), "no signature at all");
         for place in 0..good_token.len() {
@@ -332,7 +359,7 @@ mod tests {
         let pair = Ed25519KeyPair::from_pkcs8(pair.as_ref()).expect("just made");
         let public = pair.public_key().as_ref();
         let shop = TokenKeys::new(vec![TokenKey::ed25519(None, public).expect("a key")], None);
-        assert_eq!(shop.read(&hs256(public, header(), good()), NOW), Err("this token's key is not known"));
+        assert_eq!(words(shop.read(&hs256(public, header(), good()), NOW)), Err("this token's key is not known"));
     }
 
     #[test]
@@ -349,7 +376,7 @@ mod tests {
             assert_eq!(keys.read(&token, NOW).map(|claims| claims.subject.to_string()), Ok("ada".into()));
         }
         let keys = TokenKeys::new(vec![named("k1", public)], None);
-        assert_eq!(keys.read(&token, NOW), Err("this token's key is not known"));
+        assert_eq!(words(keys.read(&token, NOW)), Err("this token's key is not known"));
         assert!(TokenKey::ed25519(None, &[7; 31]).is_err());
     }
 

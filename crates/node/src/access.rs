@@ -15,8 +15,11 @@ use crate::node::NodeHandle;
 /// The keys as one copy of the directory has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRing {
-    /// The version of the directory. A key that was looked up at another version must be looked up again.
+    /// The version of the directory with its last change of a key. A key that was looked up at another version must be looked up
+    /// again.
     pub version: u64,
+    /// The version of this copy of the directory. A key that the directory's leader has told at a later version may be missing here.
+    pub copy_version: u64,
     /// Whether some key has the role admin.
     pub has_admin: bool,
     /// Milliseconds since the last message of the directory's leader. 0 on the leader itself.
@@ -31,14 +34,15 @@ impl NodeHandle {
 
     /// The state of the keys.
     pub fn key_ring(&self) -> KeyRing {
-        let (version, has_admin) = self.with_directory(|directory| match directory {
+        let silent_ms = self.directory_silent_ms();
+        self.with_directory(|directory| match directory {
             Some(directory) => {
                 let is_admin = |(_, key): (&Id, &Arc<AccessKey>)| key.terms.roles.has(Role::Admin);
-                (directory.version(), directory.keys().any(is_admin))
+                let (version, copy_version) = (directory.keys_version(), directory.version());
+                KeyRing { version, copy_version, has_admin: directory.keys().any(is_admin), silent_ms }
             }
-            None => (0, false),
-        });
-        KeyRing { version, has_admin, silent_ms: self.directory_silent_ms() }
+            None => KeyRing { version: 0, copy_version: 0, has_admin: false, silent_ms },
+        })
     }
 
     fn directory_silent_ms(&self) -> u64 {

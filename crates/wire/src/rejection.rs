@@ -30,7 +30,7 @@ pub enum Rejection {
     TooLarge(SmolStr),
     /// 107: The op needs a key or token and none was shown, or what was shown is wrong.
     ///
-    /// Show another key or token. Repeated guesses are answered later and later.
+    /// Show another key or token. Guesses of one network are answered one after the other, each later than the one before.
     #[error("unauthenticated: {0}")]
     Unauthenticated(SmolStr),
     /// 109: The caller has taken enough for now.

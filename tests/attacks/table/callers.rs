@@ -14,9 +14,6 @@ use super::{
 };
 use crate::common::{ADMIN, http};
 
-/// Whether a customer that shows a customer's token may sell where callers without credentials may only watch.
-const CUSTOMERS_WITH_TOKENS_SELL: bool = false;
-
 /// The part of a configuration that decides who may what.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
@@ -32,7 +29,7 @@ impl Rules {
     /// The role of a customer that shows a customer's token and no other credentials.
     fn role_of_customers(self) -> &'static str {
         match self.anonymous {
-            "watch" if CUSTOMERS_WITH_TOKENS_SELL => "sell",
+            "watch" | "none" => "sell",
             other => other,
         }
     }
@@ -62,6 +59,10 @@ pub(super) struct Caller {
 impl Caller {
     fn new(name: &str, role: &'static str, token: Option<String>, acts_for: ActsFor) -> Caller {
         Caller { name: name.into(), role, token, shown_customer: None, acts_for, venue: None }
+    }
+
+    pub(super) fn shows_nothing(&self) -> bool {
+        self.token.is_none() && self.shown_customer.is_none()
     }
 
     /// The header lines with the credentials.

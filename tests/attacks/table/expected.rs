@@ -31,7 +31,7 @@ pub(super) fn lacks_role(caller: &Caller, row: Permission) -> Option<u64> {
         }
     }
     let is_open = row.roles.is_empty() || row.roles.iter().any(|role| caller.has(role.name()));
-    let code = if caller.token.is_none() { UNAUTHENTICATED } else { FORBIDDEN };
+    let code = if caller.shows_nothing() { UNAUTHENTICATED } else { FORBIDDEN };
     (!is_open).then_some(code)
 }
 

@@ -373,7 +373,7 @@ async fn the_table_holds_without_credentials() {
 async fn a_missing_row_of_feeds_is_found() {
     let home = Home::with_config(LOG);
     let mut command = home.shipped_command();
-    command.env("BOXOFFICE_PLANTED_FEEDS", "1");
+    command.env("BOXOFFICE_PLANTED_EDGE", "feed row missing");
     let mut judge = Judge::start("a_missing_row_of_feeds_is_found", command, AS_SHIPPED).await;
     let callers = callers::all(judge.server.operators(), AS_SHIPPED).await;
     judge.judge_feeds(&callers).await;

@@ -1,4 +1,4 @@
-//! `boxoffice admin key`: makes, lists and revokes keys.
+//! `boxoffice admin key`: makes, lists and revokes keys. `boxoffice admin token` makes an admin token.
 
 use std::{fs::OpenOptions, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -62,6 +62,12 @@ fn create(node_args: &NodeArgs, name: &str, terms: &Terms<'_>, to: Option<&Path>
 /// Why the key was not made.
 pub fn make(node_args: &NodeArgs, name: &str, roles: &[RoleWord]) -> Result<String, Failure> {
     draw(node_args, name, &Terms { roles, venues: &[], requests_per_second: None, held_max: None })
+}
+
+/// Prints a new admin token.
+pub(super) fn make_admin_token() -> Outcome {
+    print(&[URL_SAFE_NO_PAD.encode(random::bytes()?)]);
+    Ok(())
 }
 
 /// Draws a secret, and registers its hash. Returns the text of the key.

@@ -49,6 +49,7 @@ pub fn run(args: &Admin) -> Outcome {
             let secret = node_client::token(customer_secret.as_ref(), customer_secret_file.as_deref())?;
             customer::show_token(customer, secret, config.as_deref())
         }
+        AdminCommand::Token => keys::make_admin_token(),
         AdminCommand::Key { what } => keys::run(&args.node_args, what),
         AdminCommand::Release { cart, line, reason } => release(&args.node_args, cart, *line, reason),
         AdminCommand::Refund { order, lines, reason } => refund(&args.node_args, order, lines, reason),

@@ -7,7 +7,10 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use boxoffice_core::access::Role;
-use boxoffice_edge::token::{TokenKey, TokenKeys};
+use boxoffice_edge::{
+    ADMIN_TOKEN_CHARS_MIN,
+    token::{TokenKey, TokenKeys},
+};
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
@@ -16,9 +19,6 @@ use smol_str::SmolStr;
 use toml::Spanned;
 
 use super::{ConfigError, Settings, is_fit_for_a_header, source::Setting};
-
-/// The shortest admin token, in characters.
-const ADMIN_TOKEN_MIN: usize = 16;
 
 /// A key of short-lived tokens.
 #[derive(Deserialize)]
@@ -37,6 +37,16 @@ pub(crate) fn read_secret_file(path: &Path) -> Result<String, String> {
         return Err(format!("{}: a secret is visible ASCII characters, on one line", path.display()));
     }
     Ok(secret)
+}
+
+/// Whether an admin token is long enough.
+pub(crate) fn is_admin_token(token: &str) -> bool {
+    token.chars().count() >= ADMIN_TOKEN_CHARS_MIN
+}
+
+/// What an admin token must be.
+pub(crate) fn admin_token_rule() -> String {
+    format!("at least {ADMIN_TOKEN_CHARS_MIN} characters (`boxoffice admin token` makes one), or empty for none")
 }
 
 /// The text in a file, without the blanks around it.
@@ -87,8 +97,7 @@ impl Settings<'_> {
     }
 
     pub(super) fn admin_token(&self) -> Result<Option<String>, ConfigError> {
-        let rule = format!("at least {ADMIN_TOKEN_MIN} characters, or empty for none");
-        self.checked_secret("listen.admin_token", |token| token.len() >= ADMIN_TOKEN_MIN, &rule)
+        self.checked_secret("listen.admin_token", is_admin_token, &admin_token_rule())
     }
 
     pub(super) fn customer_secret(&self) -> Result<Option<Secret>, ConfigError> {

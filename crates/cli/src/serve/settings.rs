@@ -9,7 +9,7 @@ use boxoffice_storage::fsync::Fsync;
 
 use crate::{
     args::{FsyncWord, Serve},
-    config::{Config, check_url, parse_operators},
+    config::{Config, admin_token_rule, check_url, is_admin_token, parse_operators},
     failure::Failure,
     node_client,
 };
@@ -54,6 +54,9 @@ pub(super) fn settings(args: &Serve) -> Result<Config, Failure> {
         config.node.replication.fsync = word.fsync();
     }
     if let Some(token) = node_client::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())? {
+        if !is_admin_token(&token) {
+            return Err(Failure::Usage(format!("the admin token is too short: it has {}", admin_token_rule())));
+        }
         config.edge.admin_token = Some(token);
     }
     if let Some(secret) = node_client::token(args.customer_secret.as_ref(), args.customer_secret_file.as_deref())? {

@@ -48,6 +48,9 @@ pub enum DirectoryCommand {
     RevokeKey { name: Id },
     /// `admin.keys` lists every key.
     Keys,
+    /// The key with this name, if there is one. A node asks it about a key that its own copy of the directory does not have. No op
+    /// sends it.
+    Key { name: Id },
 }
 
 /// A film, a play or a match.

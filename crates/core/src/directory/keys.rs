@@ -24,6 +24,11 @@ impl Directory {
         self.entries.keys.iter()
     }
 
+    /// The version of the directory with the last change of a key. 0 if there was none.
+    pub fn keys_version(&self) -> u64 {
+        self.entries.key_changes.newest_version()
+    }
+
     /// The version with a change of a key that was granted before, if it is remembered. Refused if its request id was used for
     /// something else.
     pub(crate) fn key_answered(&self, request: Request) -> Option<Result<u64, Refusal>> {

@@ -82,6 +82,9 @@ fn outcome<R>(
         DirectoryCommand::Keys => {
             Answer::Keys(directory.keys().map(|(name, key)| (name.clone(), AccessKey::clone(key))).collect())
         }
+        DirectoryCommand::Key { name } => {
+            Answer::Keys(directory.key(&name).map(|key| (name, AccessKey::clone(key))).into_iter().collect())
+        }
     };
     entity.ok(answer)
 }

@@ -87,6 +87,8 @@ export class Connection {
     [this.at] = this.nodes;
     /** The customer's credentials: {customer, customer_token} or {token}. */
     this.identity = null;
+    /** Whether the connection has shown them and has no answer yet. */
+    this.shown = false;
     /** Since when there is no connection, and the hosts that were tried since then. */
     this.silentSince = Date.now();
     this.tried = new Set();
@@ -303,7 +305,10 @@ export class Connection {
     }
     this.socket = socket;
     this.greeting = setTimeout(() => this.socket === socket && this.abandon(), HELLO_WITHIN_MS);
-    socket.onopen = () => socket.send(JSON.stringify({ id: 0, op: 'hello', body: { client: this.client, ...this.identity } }));
+    socket.onopen = () => {
+      this.shown = this.identity !== null;
+      socket.send(JSON.stringify({ id: 0, op: 'hello', body: { client: this.client, ...this.identity } }));
+    };
     socket.onmessage = (event) => this.socket === socket && this.heard(JSON.parse(event.data));
     socket.onclose = (event) => this.socket === socket && this.lost(event);
   }
@@ -332,7 +337,14 @@ export class Connection {
     if (frame.feed !== undefined) this.feeds.heard(frame);
     else if (frame.hello) this.greeted(frame.hello);
     else if (frame.notice === 'draining') this.moveOn('draining', frame.reconnect_ms || 0);
+    else if (frame.id === 0 && this.shown) this.identified(frame);
     else if (frame.id !== undefined) this.answered(frame);
+  }
+
+  /** The node has looked at the credentials. If it could not, another one may. Wrong ones end the connection. */
+  identified(frame) {
+    this.shown = false;
+    if (frame.fail || frame.no?.name === 'rate_limited') this.abandon();
   }
 
   greeted(hello) {

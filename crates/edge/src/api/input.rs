@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     body::Body,
     extract::{Query, Request as HttpRequest},
-    http::{HeaderMap, Uri, header},
+    http::{HeaderMap, Uri, header, request::Parts},
 };
 use boxoffice_wire::{
     FailKind, Op, Rejection, Request, http,
@@ -19,8 +19,9 @@ use tokio::{sync::SemaphorePermit, time::Instant};
 use super::answer::ApiAnswer;
 use crate::{
     access::{Denied, Row},
+    admission::{NotAdmitted, text},
     budgets::weight_of,
-    caller::{Caller, text},
+    caller::{Admitted, Caller},
     shared::{ConnectionPermit, Phase, Shared, within},
 };
 
@@ -68,18 +69,17 @@ pub(super) async fn skip_body(shared: &Shared, body: Body) {
 /// # Errors
 /// The answer to a key or token that is not valid, to a caller beyond its budget, or to one without the right.
 pub(super) async fn caller(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     permit: &ConnectionPermit,
-    headers: &HeaderMap,
+    parts: &Parts,
     op: Op,
 ) -> Result<Caller, ApiAnswer> {
-    let caller = match Caller::of_headers(shared, permit.port, headers) {
+    let caller = match Admitted::of(shared, permit, parts).await {
         Ok(caller) => caller,
-        Err(why) => {
-            shared.delay_auth_failure(permit, &why).await;
-            return Err(ApiAnswer::rejected(why));
-        }
+        Err(NotAdmitted::Rejected(why)) => return Err(ApiAnswer::rejected(why)),
+        Err(NotAdmitted::Failed(kind)) => return Err(ApiAnswer::failed(kind)),
     };
+    permit.serves(caller.access.ends_with(), || caller.access.end(shared));
     // Denied requests count as well.
     let charged = shared.budgets.request(&caller.owners(permit), weight_of(op), Instant::now());
     charged.map_err(|over| ApiAnswer::rejected(over.rejection()))?;

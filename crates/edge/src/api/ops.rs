@@ -81,7 +81,11 @@ pub(super) fn unknown_op(name: &str) -> ApiAnswer {
 
 /// The op of a request, whether its body is the query string, and the caller. Checks that there is such an op and that the
 /// caller may use it, before the body is read.
-async fn permitted(shared: &Shared, permit: &ConnectionPermit, parts: &Parts) -> Result<(Op, bool, Caller), ApiAnswer> {
+async fn permitted(
+    shared: &Arc<Shared>,
+    permit: &ConnectionPermit,
+    parts: &Parts,
+) -> Result<(Op, bool, Caller), ApiAnswer> {
     let name = parts.uri.path().trim_start_matches("/v1/");
     let Some(op) = Op::from_name(name) else { return Err(unknown_op(name)) };
     let is_query = match (schema::of(op).methods, &parts.method) {
@@ -94,7 +98,7 @@ async fn permitted(shared: &Shared, permit: &ConnectionPermit, parts: &Parts) ->
         (HttpMethods::Post, _) => return Err(ApiAnswer::wrong_method("POST")),
         (HttpMethods::PostAndGet, _) => return Err(ApiAnswer::wrong_method("GET, HEAD, POST")),
     };
-    let caller = input::caller(shared, permit, &parts.headers, op).await?;
+    let caller = input::caller(shared, permit, parts, op).await?;
     Ok((op, is_query, caller))
 }
 

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{Path, Request as HttpRequest, State, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use boxoffice_core::{
@@ -82,8 +82,8 @@ async fn answer(
 ) -> Response {
     let permit = input::permit(&mut request);
     let (parts, body) = request.into_parts();
-    let (method, headers) = (parts.method, parts.headers);
-    let origin = Origin::of(&shared, &headers);
+    let (method, headers) = (parts.method.clone(), &parts.headers);
+    let origin = Origin::of(&shared, headers);
     let given = method.clone();
     let shown = async {
         input::skip_body(&shared, body).await;
@@ -95,13 +95,13 @@ async fn answer(
         let Some(id) = id else {
             return ApiAnswer::rejected(Rejection::bad_request("this is no session's id")).response();
         };
-        let verdict = match read(&shared, &permit, id, &headers, &resource).await {
+        let verdict = match read(&shared, &permit, id, &parts, &resource).await {
             Ok(verdict) => verdict,
             Err(answer) => return answer.response(),
         };
         let shown = match verdict {
             Verdict::Ok(Answered { answer, .. }, _) => {
-                Ok(show(&answer, &headers, cache_of(&shared, &permit, &headers, &resource)))
+                Ok(show(&answer, headers, cache_of(&shared, &permit, headers, &resource)))
             }
             other => Err(ApiAnswer::verdict(other)),
         };
@@ -117,7 +117,7 @@ async fn answer(
 fn cache_of(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMap, resource: &Resource) -> &'static str {
     let is_for_all = permit.port == Port::Clients
         && !headers.contains_key(header::AUTHORIZATION)
-        && Access::of(shared, Port::Clients, None).is_ok_and(|access| access.may(shared, Row::Op(resource.op)).is_ok());
+        && Access::of_nothing(shared, Port::Clients).may(shared, Row::Op(resource.op)).is_ok();
     resource.cache[usize::from(!is_for_all)]
 }
 
@@ -126,11 +126,11 @@ async fn read(
     shared: &Arc<Shared>,
     permit: &ConnectionPermit,
     id: Id,
-    headers: &HeaderMap,
+    parts: &Parts,
     resource: &Resource,
 ) -> Result<Verdict, ApiAnswer> {
-    let deadline_ms = input::deadline_ms(headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
-    let caller = input::caller(shared, permit, headers, resource.op).await?;
+    let deadline_ms = input::deadline_ms(&parts.headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
+    let caller = input::caller(shared, permit, parts, resource.op).await?;
     let _slot = input::enter(shared)?;
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     let submission = Submission::begin(shared, permit, caller, deadline).map_err(ApiAnswer::failed)?;

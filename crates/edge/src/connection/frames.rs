@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     cell::RefCell,
     io::{self, Write},
+    time::Duration,
 };
 
 use boxoffice_wire::{Encoding, limits, limits::close};
@@ -21,7 +22,12 @@ use tokio_tungstenite::tungstenite::{
 };
 
 use super::socket::Socket;
-use crate::{config::Limits, shared::within};
+use crate::{
+    access_end::{AccessEnd, Ended, ended},
+    config::Limits,
+    planted,
+    shared::within,
+};
 
 /// The library's read buffer, in bytes. Idle connections keep it. It is filled from the socket's own buffer, so it need not
 /// be large.
@@ -47,6 +53,8 @@ pub(super) enum End {
     Stalled,
     /// The node closes the connection, with this code and reason.
     Close(u16, Cow<'static, str>),
+    /// The caller's credentials are no longer valid.
+    Access(Ended),
 }
 
 /// A message from the client.
@@ -190,13 +198,19 @@ impl Frames {
         self.blocked
     }
 
-    /// Writes everything out. Waits as long as the peer makes progress.
-    pub(super) async fn flush(&mut self, limits: &Limits) -> Result<(), End> {
+    /// Writes everything out. Waits as long as the peer makes progress and the caller's credentials are valid.
+    pub(super) async fn flush(&mut self, limits: &Limits, access_end: &mut Option<AccessEnd>) -> Result<(), End> {
         if self.try_flush()? {
             return Ok(());
         }
         // Boxed, so that a connection whose peer reads has no memory for waiting.
-        Box::pin(self.flush_in_time(limits)).await
+        Box::pin(async {
+            tokio::select! {
+                flushed = self.flush_in_time(limits) => flushed,
+                end = ended(access_end), if !planted::is("a slow peer is not looked at") => Err(End::Access(end)),
+            }
+        })
+        .await
     }
 
     async fn flush_in_time(&mut self, limits: &Limits) -> Result<(), End> {
@@ -222,13 +236,17 @@ impl Frames {
         }
     }
 
-    /// Closes the connection. Gives the peer a little time to read the close frame.
-    pub(super) async fn close(mut self, code: u16, reason: &str, limits: &Limits) {
+    /// Closes the connection. Gives the peer a little time to read the close frame, and `write_timeout` to take what was
+    /// written before.
+    pub(super) async fn close(mut self, code: u16, reason: &str, limits: &Limits, write_timeout: Duration) {
         let frame = CloseFrame { code: CloseCode::from(code), reason: reason.into() };
         // The connection ends, whatever goes wrong now.
         let _ = self.socket.close(Some(frame));
+        let flushed = within(write_timeout, self.flush(limits, &mut None)).await;
+        if flushed.is_none() {
+            return self.socket.get_ref().cut();
+        }
         let close_at = async {
-            let _ = self.flush(limits).await;
             let socket = self.socket.get_mut();
             socket.shut_down();
             // The peer's bytes must be read, or its kernel gets a reset and drops the close frame.

@@ -29,6 +29,7 @@ use tokio::net::TcpStream;
 
 use self::{frames::End, state::Connection, task::MoveToWatching};
 use crate::{
+    access_end::{ACCESS_END_TIMEOUT, Ended},
     caller::Caller,
     shared::{ConnectionPermit, Shared},
 };
@@ -73,14 +74,24 @@ async fn finish(connection: Box<Connection>, end: End, shared: &Shared) {
         End::Gone => {}
         End::Stalled => {
             shared.metrics.slow_readers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            connection.into_frames().close(close::SLOW_READER, "frames are not read fast enough", limits).await;
+            let frames = connection.into_frames();
+            frames.close(close::SLOW_READER, "frames are not read fast enough", limits, limits.close_timeout).await;
         }
         End::Close(code, reason) => {
             tracing::debug!(code, %reason, "a connection is closed");
             if code == close::TOO_MANY_REQUESTS {
                 tokio::time::sleep(PENALTY).await;
             }
-            connection.into_frames().close(code, &reason, limits).await;
+            connection.into_frames().close(code, &reason, limits, limits.close_timeout).await;
+        }
+        End::Access(ended) => {
+            let code = match ended {
+                Ended::Revoked | Ended::Guarded => close::UNAUTHENTICATED,
+                Ended::Expired => close::TOKEN_EXPIRED,
+            };
+            let reason = ended.words();
+            tracing::debug!(code, reason, "a connection is closed");
+            connection.into_frames().close(code, reason, limits, ACCESS_END_TIMEOUT).await;
         }
     }
 }

@@ -19,20 +19,22 @@ use boxoffice_wire::{
     limits::close,
     permission::VenueRule,
 };
+use futures_util::FutureExt as _;
 use smol_str::format_smolstr;
 use tokio::time::Instant;
 
 use super::{
     cart_queues::{CartQueues, QueuedChange},
     frames::End,
-    state::{Connection, FinishedQuery},
+    state::{Connection, FinishedQuery, PendingHello},
     under_way::{PendingCommand, Waiter},
 };
 use crate::{
-    access::{Denied, Ended as AccessEnded, Row},
+    access::{Denied, Row},
+    admission::NotAdmitted,
     batch::Batch,
     budgets::weight_of,
-    caller,
+    caller::{self, Caller},
     failures::fail_of,
     fan_out::{self, FanOutQuery, QueryResult},
     members,
@@ -110,7 +112,7 @@ impl Connection {
             return Ok(false);
         }
         if let Err(ended) = self.caller.access.check(&self.shared) {
-            return Err(end_of_access(ended));
+            return Err(End::Access(ended));
         }
         // Denied requests count as well.
         if let Err(over) = self.shared.budgets.request(&self.owners, weight_of(op), now) {
@@ -186,7 +188,7 @@ impl Connection {
                 self.batches[place] = Some(Batch::new(id, now, deadline, items));
                 self.advance(place, now)
             }
-            Call::Hello(hello) => self.on_hello(id, &hello, now),
+            Call::Hello(hello) => self.on_hello(id, hello, now),
             Call::Status => {
                 let status = self.shared.status();
                 self.ended(op, Ended::Ok, now, now);
@@ -216,31 +218,62 @@ impl Connection {
         Err(End::Close(close::TOO_MANY_REQUESTS, "too many requests a second".into()))
     }
 
-    /// Takes the client's hello. An invalid key or token ends the connection, after a delay if many came from its network.
-    fn on_hello(&mut self, id: u64, hello: &ClientHello, now: Instant) -> Result<(), End> {
-        let why = match self.caller.after_hello(&self.shared, self.permit.port, hello) {
+    /// Takes the client's hello. The frames after it wait until its credentials were looked at, so one connection shows one at a
+    /// time, and requests have the rights of the hello before them.
+    fn on_hello(&mut self, id: u64, hello: ClientHello, now: Instant) -> Result<(), End> {
+        let (shared, permit) = (Arc::clone(&self.shared), Arc::clone(&self.permit));
+        let mut admission = Box::pin(self.caller.clone().after_hello(shared, permit, hello));
+        match (&mut admission).now_or_never() {
+            Some(admitted) => self.on_admitted(id, admitted, now),
+            None => {
+                self.hello = Some(PendingHello { id, at: now, admission });
+                Ok(())
+            }
+        }
+    }
+
+    /// The credentials of a hello were looked at. Wrong ones end the connection.
+    pub(super) fn on_admitted(
+        &mut self,
+        id: u64,
+        admitted: Result<Caller, NotAdmitted>,
+        at: Instant,
+    ) -> Result<(), End> {
+        let now = Instant::now();
+        match admitted {
             Ok(caller) => {
                 if caller.access.is_staff() {
                     self.permit.exempt();
+                } else if self.permit.is_exempt()
+                    && let Err(over) = self.permit.count_again()
+                {
+                    // A key let the connection be, and the caller shows none any more.
+                    return Err(End::Close(close::TOO_MANY_REQUESTS, over.rejection().to_string().into()));
                 }
                 self.owners = caller.owners(&self.permit);
+                self.access_end = caller.access.end(&self.shared);
                 self.caller = caller;
                 self.set_frame_bytes_max();
-                self.done(id, Op::Hello, now)?;
-                return self.end_feeds_without_right();
+                self.ended(Op::Hello, Ended::Ok, at, now);
+                self.frames.write(|encoding, out| encode::done(encoding, out, id))?;
+                self.end_feeds_without_right()
             }
-            Err(why) => why,
-        };
-        if let Some(wait) = self.shared.note_auth_failure(&self.permit, &why) {
-            let outcome = Err(Box::new(Verdict::Rejected(why)));
-            self.queries.push(Box::pin(async move {
-                tokio::time::sleep(wait).await;
-                FinishedQuery { id, op: Op::Hello, at: now, outcome }
-            }));
-            return Ok(());
+            Err(NotAdmitted::Rejected(why)) => {
+                self.ended(Op::Hello, Ended::No, at, now);
+                self.frames.write(|encoding, out| encode::rejection(encoding, out, Some(id), &why))?;
+                match why {
+                    Rejection::Unauthenticated(words) => {
+                        Err(End::Close(close::UNAUTHENTICATED, words.to_string().into()))
+                    }
+                    Rejection::Refusal(_)
+                    | Rejection::UnknownOp(_)
+                    | Rejection::TooLarge(_)
+                    | Rejection::RateLimited { .. }
+                    | Rejection::UnsupportedVersion(_) => Ok(()),
+                }
+            }
+            Err(NotAdmitted::Failed(kind)) => self.fail(id, Op::Hello, kind, at, now),
         }
-        self.refuse(id, Op::Hello, &why, now)?;
-        ended_by(&why)
     }
 
     /// Passes on the node's answer to a command.
@@ -316,14 +349,7 @@ impl Connection {
             Ok(QueryResult::City(page)) => encode::ok(encoding, out, id, page),
             Ok(QueryResult::History(page)) => encode::ok(encoding, out, id, page),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),
-        })?;
-        match outcome {
-            Err(verdict) => match *verdict {
-                Verdict::Rejected(why) => ended_by(&why),
-                Verdict::Ok(..) | Verdict::No(_) | Verdict::Fail(_) => Ok(()),
-            },
-            Ok(_) => Ok(()),
-        }
+        })
     }
 
     fn submit(&mut self, pending: PendingCommand, rule: VenueRule, command: Command, key: Option<RequestKey>) {
@@ -433,25 +459,4 @@ impl Connection {
     pub(super) fn ended(&self, op: Op, ended: Ended, at: Instant, now: Instant) {
         self.shared.metrics.ended(op, ended, now - at);
     }
-}
-
-/// Ends the connection if this refusal is of invalid credentials.
-fn ended_by(why: &Rejection) -> Result<(), End> {
-    match why {
-        Rejection::Unauthenticated(words) => Err(End::Close(close::UNAUTHENTICATED, words.to_string().into())),
-        Rejection::Refusal(_)
-        | Rejection::UnknownOp(_)
-        | Rejection::TooLarge(_)
-        | Rejection::RateLimited { .. }
-        | Rejection::UnsupportedVersion(_) => Ok(()),
-    }
-}
-
-/// The end of a connection whose credentials are no longer valid.
-pub(super) fn end_of_access(ended: AccessEnded) -> End {
-    let code = match ended {
-        AccessEnded::Revoked => close::UNAUTHENTICATED,
-        AccessEnded::Expired => close::TOKEN_EXPIRED,
-    };
-    End::Close(code, ended.words().into())
 }

@@ -139,6 +139,12 @@ impl Socket {
         let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
     }
 
+    /// The kernel drops what it has not sent, and resets the connection when it is closed.
+    pub(super) fn cut(&self) {
+        // The peer may be gone.
+        let _ = SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO));
+    }
+
     fn write_plain(&mut self) -> io::Result<()> {
         while self.sent < self.out.len() {
             let written = self.stream.try_write(&self.out[self.sent..])?;

@@ -13,6 +13,8 @@ use super::{
     under_way::UnderWay,
 };
 use crate::{
+    access_end::AccessEnd,
+    admission::NotAdmitted,
     answer_queue::AnswerQueue,
     batch::Batch,
     budgets::Owners,
@@ -30,12 +32,24 @@ pub(super) struct FinishedQuery {
     pub(super) outcome: QueryOutcome,
 }
 
+/// A hello whose credentials are being looked at.
+pub(super) struct PendingHello {
+    pub(super) id: u64,
+    pub(super) at: Instant,
+    pub(super) admission: Pin<Box<dyn Future<Output = Result<Caller, NotAdmitted>> + Send>>,
+}
+
 /// The state of a connection.
 pub(super) struct Connection {
     pub(super) shared: Arc<Shared>,
     pub(super) frames: Frames,
     pub(super) timers: Timers,
     pub(super) caller: Caller,
+    /// Done when the caller's credentials are no longer valid. `None` for guests and for others whose rights do not end, so
+    /// that they cost nothing.
+    pub(super) access_end: Option<AccessEnd>,
+    /// The hello whose credentials are being looked at. No frame is read meanwhile.
+    pub(super) hello: Option<PendingHello>,
     /// The owners of the budgets that requests are charged to.
     pub(super) owners: Owners,
     pub(super) answers: Arc<AnswerQueue>,
@@ -76,6 +90,8 @@ impl Connection {
             frames: Frames::new(Socket::new(stream, session, read), encoding),
             timers: Timers::new(Instant::now(), &shared.config.limits),
             owners: caller.owners(&permit),
+            access_end: caller.access.end(&shared),
+            hello: None,
             caller,
             sink: Arc::clone(&answers) as Arc<dyn ReplySink>,
             answers,

@@ -14,10 +14,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     frames::{End, Received},
-    requests::end_of_access,
-    state::Connection,
+    state::{Connection, PendingHello},
 };
-use crate::shared::{Phase, phase_after};
+use crate::{
+    access_end::ended,
+    admission::NotAdmitted,
+    caller::Caller,
+    shared::{Phase, phase_after},
+};
 
 /// Frames that one wake-up takes in, so that answers, timers and other connections do not starve.
 const FRAMES_PER_WAKE_UP: usize = 256;
@@ -53,7 +57,7 @@ impl Connection {
             (hello.cluster, hello.version) = (SmolStr::default(), SmolStr::default());
         }
         self.frames.write(|encoding, out| encode::hello(encoding, out, &hello))?;
-        self.frames.flush(&self.shared.config.limits).await?;
+        self.frames.flush(&self.shared.config.limits, &mut self.access_end).await?;
         self.run().await
     }
 
@@ -87,17 +91,24 @@ impl Connection {
                     }
                     () = answered.as_mut() => answered.set(answers.ready()),
                     Some(finished) = self.queries.next(), if !self.queries.is_empty() => self.on_query_finished(finished)?,
+                    end = ended(&mut self.access_end) => return Err(End::Access(end)),
+                    (id, admitted, at) = admitted(&mut self.hello) => {
+                        self.hello = None;
+                        self.on_admitted(id, admitted, at)?;
+                        // The frames after the hello have waited.
+                        more = true;
+                    }
                     () = timer.as_mut() => {}
-                    readable = self.frames.readable() => readable?,
+                    readable = self.frames.readable(), if self.hello.is_none() => readable?,
                 }
             }
             let now = Instant::now();
-            self.caller.access.check(&self.shared).map_err(end_of_access)?;
+            self.caller.access.check(&self.shared).map_err(End::Access)?;
             self.take_answers(now).await?;
-            more = (more || self.frames.may_have()) && self.read(now)?;
+            more = self.hello.is_none() && (more || self.frames.may_have()) && self.read(now)?;
             self.check_time(now)?;
             more |= self.pull_feeds()?;
-            let flushed = self.frames.flush(limits).await;
+            let flushed = self.frames.flush(limits, &mut self.access_end).await;
             self.count();
             flushed?;
             if self.migrating_watch.is_some() {
@@ -128,7 +139,7 @@ impl Connection {
                 self.submit_next(cart, tag, now);
             }
             if self.frames.is_blocked() {
-                self.frames.flush(&self.shared.config.limits).await?;
+                self.frames.flush(&self.shared.config.limits, &mut self.access_end).await?;
             }
         }
         if taken.capacity() <= ANSWERS_KEPT {
@@ -146,6 +157,9 @@ impl Connection {
                     self.frame(&frame, now)?;
                     if self.migrating_watch.is_some() {
                         return Ok(true);
+                    }
+                    if self.hello.is_some() {
+                        return Ok(false);
                     }
                 }
                 Some(Received::Pong) => self.timers.on_pong(),
@@ -181,7 +195,8 @@ impl Connection {
             self.on_timeout(pending, now)?;
             self.submit_next(cart, tag, now);
         }
-        if self.timers.check(now, &self.shared.config.limits)? {
+        // While a hello waits no pong is read either.
+        if self.hello.is_none() && self.timers.check(now, &self.shared.config.limits)? {
             self.frames.ping()?;
         }
         if self.timers.must_close() && self.is_idle() {
@@ -237,7 +252,10 @@ impl Connection {
     }
 
     fn next_due(&self) -> Instant {
-        let timers = self.timers.next();
+        let timers = match self.hello {
+            None => self.timers.next(),
+            Some(_) => Instant::now() + self.shared.config.limits.ping_every,
+        };
         self.under_way.next_deadline().map_or(timers, |deadline| deadline.min(timers))
     }
 
@@ -253,6 +271,14 @@ impl Connection {
         self.counted = (bytes_in, bytes_out);
         self.watchers.set(self.watcher.as_ref().map_or(0, Watcher::len));
         self.submitted.set(self.under_way.submitted());
+    }
+}
+
+/// Waits until the credentials of a hello were looked at.
+async fn admitted(hello: &mut Option<PendingHello>) -> (u64, Result<Caller, NotAdmitted>, Instant) {
+    match hello {
+        Some(PendingHello { id, at, admission }) => (*id, admission.await, *at),
+        None => std::future::pending().await,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The client port over real sockets, with a node that answers as each test requires.
 
+mod access_ends;
 mod client;
 mod common;
 
@@ -7,8 +8,10 @@ mod connections;
 mod customers;
 mod envelope;
 mod fan_out;
+mod guesses;
 mod http;
 mod isolation;
+mod new_keys;
 mod page;
 mod permissions;
 mod requests;

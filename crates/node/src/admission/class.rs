@@ -74,9 +74,9 @@ impl Class {
                 DirectoryCommand::GetTitle(_) | DirectoryCommand::SearchTitles { .. } => Some(Class::Read),
                 DirectoryCommand::SearchVenues { .. } | DirectoryCommand::VenuesOfCity(_) => Some(Class::Read),
                 DirectoryCommand::PutTitle(..) => None,
-                DirectoryCommand::CreateKey { .. } | DirectoryCommand::RevokeKey { .. } | DirectoryCommand::Keys => {
-                    None
-                }
+                DirectoryCommand::CreateKey { .. } | DirectoryCommand::RevokeKey { .. } => None,
+                // Without its answer a caller with a good key would be refused.
+                DirectoryCommand::Keys | DirectoryCommand::Key { .. } => None,
             },
             Command::Cluster(_) => None,
         }

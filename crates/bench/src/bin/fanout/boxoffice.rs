@@ -39,7 +39,7 @@ enum Processes {
 }
 
 /// The admin token of the client that makes the house.
-const ADMIN: &str = "the admin token of benches";
+const ADMIN: &str = "the admin token of all the benches";
 
 /// The program beside this one, if it is there.
 pub(crate) fn find() -> Option<PathBuf> {

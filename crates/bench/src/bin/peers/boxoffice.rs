@@ -63,7 +63,7 @@ pub(crate) fn find() -> Option<PathBuf> {
 }
 
 /// The admin token of the nodes' clients. With it they have no budgets and may record their own payments.
-const ADMIN: &str = "the admin token of benches";
+const ADMIN: &str = "the admin token of all the benches";
 
 fn operator(address: String) -> ClientConfig {
     ClientConfig { admin_token: Some(AdminToken(ADMIN.into())), ..ClientConfig::new([address]) }

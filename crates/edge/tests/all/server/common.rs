@@ -1,9 +1,19 @@
 //! A client port in front of a node that answers as the test requires.
 
-use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use boxoffice_core::{
-    access::{AccessKey, Role},
+    access::{AccessKey, NewKey, Role, Roles},
     answer::{
         Answer, Answered, At, BookingState, BookingView, CartState, CartView, MapView, Order, SeatCounts, SessionEntry,
     },
@@ -29,6 +39,7 @@ use boxoffice_node::{
     history::{HistoryError, HistoryPart},
 };
 use boxoffice_wire::{
+    access::ShownKey,
     hello::{Durability, Hello},
     status::{NodeAudit, NodeStatus, Rates},
 };
@@ -53,6 +64,13 @@ pub(crate) const PEER_SECRET: &[u8] = b"the secret of the nodes";
 
 /// Seat, limit and the version before which a history was asked for.
 pub(crate) type HistoryAsked = (Option<Seat>, usize, Option<u64>);
+
+/// The keys as the directory's leader has them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Directory {
+    pub(crate) version: u64,
+    pub(crate) keys: BTreeMap<Id, Arc<AccessKey>>,
+}
 
 /// A node of one session, `hamlet`, whose carts answer at once, later or never.
 pub(crate) struct Node {
@@ -84,6 +102,14 @@ pub(crate) struct Node {
     pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, SmolStr)>>>,
     pub(crate) access_keys: Mutex<BTreeMap<Id, Arc<AccessKey>>>,
     pub(crate) key_ring: Mutex<KeyRing>,
+    /// What the directory's leader knows, if this node's copy lags. `None` if it does not answer.
+    pub(crate) directory: Mutex<Option<Directory>>,
+    /// The names of the keys that the directory's leader was asked about.
+    pub(crate) keys_asked: Mutex<Vec<Id>>,
+    /// How often a key was looked up.
+    pub(crate) keys_looked_up: AtomicU64,
+    /// The wall clock in milliseconds, and since when it runs. It stands still otherwise.
+    pub(crate) wall: Mutex<(u64, Option<tokio::time::Instant>)>,
     runtime: Handle,
 }
 
@@ -203,6 +229,19 @@ impl Backend for Node {
                 let venues = self.city.lock().iter().map(|venue| id(venue)).collect();
                 reply.answer(Ok(Ok(Answered { answer: Answer::VenueIds(venues), at: Vec::new() })));
             }
+            Command::Directory(DirectoryCommand::Key { name }) => {
+                self.keys.lock().pop();
+                self.keys_asked.lock().push(name.clone());
+                let Some(Directory { version, keys }) = self.directory.lock().clone() else {
+                    return self.waiting.lock().push(reply);
+                };
+                let found = keys.get(&name).map(|key| (name, AccessKey::clone(key))).into_iter().collect();
+                let at = vec![At { entity: Entity::Directory, version, position: 7 }];
+                self.runtime.spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                    reply.answer(Ok(Ok(Answered { answer: Answer::Keys(found), at })));
+                });
+            }
             // The session's name says how many seats are free. No two of them are adjacent.
             Command::Cart(_, CartCommand::Hold { lines, .. }) => match (&lines[0].entity, &lines[0].want) {
                 (Entity::Session(session), Want::Places { area, .. }) => {
@@ -291,10 +330,12 @@ impl Backend for Node {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp(1_000)
+        let (ms, since) = *self.wall.lock();
+        Timestamp(ms + since.map_or(0, |since| since.elapsed().as_millis() as u64))
     }
 
     fn key(&self, name: &Id) -> Option<Arc<AccessKey>> {
+        self.keys_looked_up.fetch_add(1, Ordering::Relaxed);
         self.access_keys.lock().get(name).cloned()
     }
 
@@ -374,6 +415,22 @@ fn hold() -> String {
 
 pub(crate) fn id(name: &str) -> Id {
     Id::new(name).expect("a good id")
+}
+
+/// The secret of every key here.
+pub(crate) const SECRET: &str = "0123456789abcdefghijABCDEFGHIJ-_0123456789x";
+
+/// A key of the cluster with these roles.
+pub(crate) fn key_with(name: &str, roles: Roles) -> Arc<AccessKey> {
+    let hash = ShownKey { name, secret: SECRET }.hash();
+    let terms = NewKey { hash, roles, venues: Vec::new(), requests_per_second: None, held_max: None };
+    Arc::new(AccessKey { terms, created_at: Timestamp(1) })
+}
+
+/// Gives the cluster a key with these roles. Returns it as its owner shows it.
+pub(crate) fn add_key(server: &TestServer, name: &str, roles: Roles) -> String {
+    server.node.access_keys.lock().insert(id(name), key_with(name, roles));
+    ShownKey { name, secret: SECRET }.written()
 }
 
 pub(crate) fn token(number: u128) -> String {
@@ -466,7 +523,11 @@ impl TestServer {
             orders: Mutex::default(),
             bookings_after: Mutex::default(),
             access_keys: Mutex::default(),
-            key_ring: Mutex::new(KeyRing { version: 1, has_admin: false, silent_ms: 0 }),
+            directory: Mutex::new(Some(Directory::default())),
+            keys_asked: Mutex::default(),
+            keys_looked_up: AtomicU64::default(),
+            wall: Mutex::new((1_000, None)),
+            key_ring: Mutex::new(KeyRing { version: 1, copy_version: 1, has_admin: false, silent_ms: 0 }),
             runtime: Handle::current(),
         });
         let runtimes = Runtimes { selling: Handle::current(), watching: watching.handle().clone() };

@@ -63,7 +63,7 @@ async fn an_upgrade_needs_a_subprotocol_in_common() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_have_a_token() {
-    let config = EdgeConfig { admin_token: Some("open sesame, please".into()), ..EdgeConfig::default() };
+    let config = EdgeConfig { admin_token: Some("open sesame, please, and quickly!".into()), ..EdgeConfig::default() };
     let server = TestServer::with(config);
     let address = server.address;
     // Without the token: buying, but no administration.
@@ -81,16 +81,21 @@ async fn operators_have_a_token() {
     assert_eq!(client.code().await, (Some(3), 107));
     assert!(server.node.log.lock().is_empty(), "nothing reached the node");
     // With the token, in the upgrade or in the hello.
-    client.send(4, Op::Hello, json!({"token": "open sesame, please"})).await;
+    client.send(4, Op::Hello, json!({"token": "open sesame, please, and quickly!"})).await;
     assert_eq!(client.code().await, (Some(4), 0));
     client.send(5, Op::AdminStatus, json!({})).await;
     assert_eq!(client.code().await, (Some(5), 0));
-    let with_header = request(address, MSGPACK, &[("authorization", "Bearer open sesame, please")]);
+    let with_header = request(address, MSGPACK, &[("authorization", "Bearer open sesame, please, and quickly!")]);
     let mut client = Client::connect_with(with_header, Encoding::MsgPack).await;
     client.send(1, Op::AdminStatus, json!({})).await;
     assert_eq!(client.code().await, (Some(1), 0));
     // With another token.
-    for wrong in ["Bearer open sesame", "Bearer ", "Basic open sesame, please", "open sesame, please"] {
+    for wrong in [
+        "Bearer open sesame",
+        "Bearer ",
+        "Basic open sesame, please, and quickly!",
+        "open sesame, please, and quickly!",
+    ] {
         assert_eq!(refused(request(address, MSGPACK, &[("authorization", wrong)])).await, 401, "{wrong}");
     }
     let mut client = Client::connect(address, Encoding::MsgPack).await;
@@ -116,13 +121,16 @@ async fn a_port_that_cannot_open_reports_the_reason() {
     let words = bind(everywhere.clone()).to_string();
     assert!(words.contains("0.0.0.0:0") && words.contains("admin_token"), "{words}");
     let empty = EdgeConfig { admin_token: Some(String::new()), ..everywhere };
-    assert!(matches!(bind(empty), EdgeError::EmptyToken));
+    assert!(matches!(bind(empty), EdgeError::ShortAdminToken));
+    let short = EdgeConfig { admin_token: Some("thirty-one characters and a dot".into()), ..EdgeConfig::default() };
+    let words = bind(short).to_string();
+    assert!(words.contains("32") && words.contains("boxoffice admin token"), "{words}");
     let guessable = EdgeConfig { customer_secret: Some(Secret("fifteen letters".into())), ..EdgeConfig::default() };
     assert!(matches!(bind(guessable.clone()), EdgeError::ShortCustomerSecret));
     assert!(!format!("{guessable:?}").contains("fifteen"), "the secret is not logged");
     let elsewhere = EdgeConfig {
         listen: "192.0.2.1:1".parse().expect("an address"),
-        admin_token: Some("a token".into()),
+        admin_token: Some("a token of thirty-two characters".into()),
         ..EdgeConfig::default()
     };
     assert!(matches!(bind(elsewhere), EdgeError::NotHere { .. }));

@@ -14,7 +14,7 @@ use crate::{
     server::common::{Client, TestServer, cart, id, in_both, refused, request, token},
 };
 
-const ADMIN: &str = "open sesame, please";
+const ADMIN: &str = "open sesame, please, and quickly!";
 const SECRET: &str = "the secret of the shop";
 
 fn guarded() -> TestServer {
@@ -368,4 +368,61 @@ async fn guests_see_bookings_without_their_owners() {
         assert_eq!(bookings(&mut anonymous, None).await.0, everything);
     })
     .await;
+}
+
+/// A customer that has shown its token is no stranger: it may buy for itself where strangers may watch, or nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn customers_with_tokens_may_buy_where_strangers_may_not() {
+    for anonymous in [None, Some(Role::Watch), Some(Role::Sell)] {
+        let server = TestServer::strict(EdgeConfig {
+            anonymous,
+            admin_token: Some(ADMIN.into()),
+            customer_secret: Some(Secret(SECRET.into())),
+            ..EdgeConfig::default()
+        });
+        let open = |customer: Option<&str>| json!({"token": token(1), "customer": customer});
+        let (buys, watches) = (anonymous == Some(Role::Sell), anonymous.is_some());
+        let mut guest = Client::connect(server.clients, Encoding::Json).await;
+        guest.send(1, Op::CartOpen, open(None)).await;
+        assert_eq!(guest.code().await, (Some(1), if buys { 0 } else { 107 }), "{anonymous:?}");
+        guest.send(2, Op::SessionMap, json!({"id": "hamlet"})).await;
+        assert_eq!(guest.code().await, (Some(2), if watches { 0 } else { 107 }), "{anonymous:?}");
+        // The same connection after its hello.
+        guest.send(3, Op::Hello, json!({"customer": "ada", "customer_token": token_of("ada")})).await;
+        assert_eq!(guest.code().await, (Some(3), 0));
+        let shown = token_of("ada");
+        let headers = [("boxoffice-customer", "ada"), ("boxoffice-customer-token", shown.as_str())];
+        let upgraded =
+            Client::connect_with(request(server.clients, "boxoffice.v1.json", &headers), Encoding::Json).await;
+        for mut ada in [guest, upgraded] {
+            let hold = json!({"token": token(1), "session": "free3", "count": 2, "customer": "ada"});
+            let pay = json!({"token": token(1), "customer": "ada", "payment": {"gateway": {"source": "ok"}}});
+            let recorded = json!({"method": "card", "transaction_id": "1"});
+            let recorded = json!({"token": token(1), "payment": {"recorded": recorded}});
+            // The test's node knows no adjacent seats, and its disk is full.
+            for (op, body, code) in [
+                (Op::SessionMap, json!({"id": "hamlet"}), 0),
+                (Op::CartOpen, open(Some("ada")), 0),
+                (Op::CartHoldBest, hold, 206),
+                (Op::CartCheckout, pay, 905),
+                (Op::CartOpen, open(Some("bob")), 108),
+                (Op::CartCheckout, recorded, 108),
+                (Op::VenuePut, json!({"id": "v", "name": "V"}), 108),
+                (Op::AdminStatus, json!({}), 108),
+            ] {
+                ada.send(9, op, body).await;
+                assert_eq!(ada.code().await, (Some(9), code), "{anonymous:?}: {}", op.name());
+            }
+        }
+        let mut http = HttpClient::connect(server.clients).await;
+        let mut asked = async |op: Op, body: serde_json::Value| {
+            let headers = [headers[0], headers[1], ("idempotency-key", "r")];
+            http.post(&format!("/v1/{}", op.name()), &headers, &body.to_string()).await.code()
+        };
+        assert_eq!(asked(Op::CartOpen, open(Some("ada"))).await, 0);
+        assert_eq!(asked(Op::CartOpen, open(Some("bob"))).await, 108);
+        assert_eq!(asked(Op::VenuePut, json!({"id": "v", "name": "V"})).await, 108);
+        // Every cart of a customer is a guest's, with a guest's life.
+        assert!(server.node.connections.lock().iter().all(|guest| *guest));
+    }
 }

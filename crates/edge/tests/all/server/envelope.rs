@@ -109,7 +109,7 @@ async fn a_frame_too_long_for_its_op_is_refused_and_the_connection_stays_open() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_may_not_import_sends_short_frames() {
-    let key = "open sesame, please";
+    let key = "open sesame, please, and quickly!";
     in_both(|encoding| async move {
         let server = TestServer::with(EdgeConfig { admin_token: Some(key.into()), ..EdgeConfig::default() });
         let long = "x".repeat(limits::FRAME_BYTES_MAX);
