@@ -29,7 +29,6 @@ use crate::{
     http_connection::{self, DISMISS_TIMEOUT},
     key_ring::KeyRingState,
     metrics::Metrics,
-    pseudonyms::BookingPseudonyms,
     rates::Readings,
     shared::{ConnectionPermit, Phase, Port, Shared, draining, within},
 };
@@ -136,7 +135,6 @@ impl Edge {
             http_requests,
             closing_notices,
             readings: Readings::default(),
-            pseudonyms: BookingPseudonyms::new(),
             key_ring,
             denials: Denials::default(),
             auth_failures: AuthFailures::default(),

@@ -23,7 +23,6 @@ use crate::{
     denials::{Denial, Denials},
     key_ring::KeyRingState,
     metrics::Metrics,
-    pseudonyms::BookingPseudonyms,
     rates::Readings,
 };
 
@@ -46,7 +45,6 @@ pub(crate) struct Shared {
     /// Slots for clients that are being told why their connection is closed.
     pub(crate) closing_notices: Semaphore,
     pub(crate) readings: Readings,
-    pub(crate) pseudonyms: BookingPseudonyms,
     pub(crate) key_ring: KeyRingState,
     pub(crate) denials: Denials,
     pub(crate) auth_failures: AuthFailures,
