@@ -32,7 +32,6 @@ use boxoffice_wire::{
     hello::{Durability, Hello},
     status::{NodeAudit, NodeStatus, Rates},
 };
-use smol_str::SmolStr;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
