@@ -33,7 +33,7 @@ fn year_of(count: u64) -> Calendar {
     let mut calendar = Calendar::new();
     for number in 0..count {
         let key = if number % 2 == 0 { named(number) } else { held(number) };
-        calendar.insert(key, slot(BEGIN + number * (YEAR / count), 30 * MINUTE), 1, Buffers::NONE);
+        calendar.insert(&key, slot(BEGIN + number * (YEAR / count), 30 * MINUTE), 1, Buffers::NONE);
     }
     calendar
 }
@@ -53,8 +53,8 @@ fn booking(criterion: &mut Criterion) {
         criterion.bench_function(&format!("calendar/ask, write, cancel beside {name}"), |bencher| {
             bencher.iter(|| {
                 assert!(calendar.conflicts(black_box(wish), None, 1, Buffers::NONE).is_empty());
-                calendar.insert(key.clone(), wish, 1, Buffers::NONE);
-                calendar.remove(&key)
+                calendar.insert(&key, wish, 1, Buffers::NONE);
+                calendar.remove(&key.name())
             });
         });
         let terms = Buffers { before_ms: MINUTE, after_ms: MINUTE };
@@ -75,7 +75,7 @@ fn copies(criterion: &mut Criterion) {
         criterion.bench_function(&format!("calendar/first write to a copy of {name}"), |bencher| {
             bencher.iter_batched_ref(
                 || calendar.clone(),
-                |copy| copy.insert(held(77_777), wish, 1, Buffers::NONE),
+                |copy| copy.insert(&held(77_777), wish, 1, Buffers::NONE),
                 BatchSize::SmallInput,
             );
         });

@@ -394,7 +394,7 @@ pub enum Ended {
 /// The party that took a line away from a cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Taker {
-    /// An operator, with `admin.release`.
+    /// An operator, with `admin.release` or `resource.cancel`.
     Operator,
     /// Its session, which is canceled.
     Session,

@@ -67,7 +67,7 @@ pub enum Ask {
     Forget,
     /// An inventory asks a cart whether the hold is still its own. The hold's deadline and the grace have passed.
     Overdue { hold: HoldId },
-    /// An inventory tells a cart that the session is canceled. The cart releases the hold, or refunds its sale.
+    /// An inventory tells a cart that the session, or the booking, is canceled. The cart releases the hold, or refunds its sale.
     Revoke { hold: HoldId, reason: SmolStr },
     /// A venue opens a session.
     Open(Box<Opening>),

@@ -2,8 +2,10 @@
 //!
 //! It is pure data and functions. An instant without a booking is free. Intervals are half-open, so bookings may touch.
 
-// In reading order: an interval, how intervals are kept and counted, local time, the terms of a resource, the searches.
+// In reading order: an interval, what bookings are called, how intervals are kept and counted, local time, the terms of a resource, the searches.
 mod slot;
+
+mod name;
 
 mod days;
 mod profile;
@@ -23,13 +25,13 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeSeq};
-use smol_str::{SmolStr, format_smolstr};
 
 pub use self::{
     civil::Civil,
     date::{Date, Weekday, Weekdays},
     free::{FREE_SLOTS_MAX, FreeSearch},
     hours::{EXCEPTIONS_MAX, Hours, OPEN_TIMES_MAX, OpenTime},
+    name::{BookingName, CART_BOOKING_PREFIX, CartBookingName, is_reserved},
     repeat::{Frequency, INTERVAL_MAX, Missed, OCCURRENCES_MAX, Repeat, Until, occurrences},
     slot::{Buffers, SLOT_SPAN_MAX_MS, Slot},
     terms::{BUFFER_MAX_MS, CAPACITY_MAX, SlotRefusal, Terms},
@@ -45,23 +47,13 @@ use crate::{
     time::Timestamp,
 };
 
-/// The name of a booking. The calendar has names and slots only.
+/// What a booking belongs to. Clients see its [`BookingName`] instead.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum BookingKey {
     /// Booked under an id that the client chose.
     Named(Id),
     /// Held by, or sold to, a cart.
     Hold(HoldId),
-}
-
-impl BookingKey {
-    /// Bytes on the heap. Only long ids have any.
-    fn heap_bytes(&self) -> usize {
-        match self {
-            BookingKey::Named(id) => id.heap_bytes(),
-            BookingKey::Hold(_) => 0,
-        }
-    }
 }
 
 impl fmt::Display for BookingKey {
@@ -75,23 +67,15 @@ impl fmt::Display for BookingKey {
     }
 }
 
-impl BookingKey {
-    /// The name that clients see. It is the booking's own id, or the text that names the hold.
-    pub fn text(&self) -> SmolStr {
-        match self {
-            BookingKey::Named(id) => SmolStr::new(id.as_str()),
-            BookingKey::Hold(_) => format_smolstr!("{self}"),
-        }
-    }
-}
-
-/// The live bookings of one resource. Copies share their common parts.
+/// The live bookings of one resource by public name. Copies share their common parts.
 ///
-/// It is serialized as the list of bookings. Reading it builds the pieces by day.
+/// It is serialized as the list of bookings by key. Reading it computes the names of holds, and builds the pieces by day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calendar {
-    bookings: SharedMap<BookingKey, Slot>,
+    bookings: SharedMap<BookingName, Slot>,
     days: Days,
+    /// The hold behind each name of a cart's booking.
+    holds: SharedMap<CartBookingName, HoldId>,
 }
 
 impl Calendar {
@@ -111,24 +95,39 @@ impl Calendar {
     }
 
     /// The slot of a booking.
-    pub fn slot_of(&self, key: &BookingKey) -> Option<Slot> {
-        self.bookings.get(key).copied()
+    pub fn slot_of(&self, name: &BookingName) -> Option<Slot> {
+        self.bookings.get(name).copied()
     }
 
-    /// The bookings that overlap `[from, to)`, each once, in the order of beginning, then key.
-    pub fn bookings(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = (&BookingKey, Slot)> {
-        self.days.overlapping(from, to)
+    /// The hold that this booking belongs to.
+    pub fn hold_of(&self, name: &CartBookingName) -> Option<HoldId> {
+        self.holds.get(name).copied()
+    }
+
+    /// The bookings that overlap `[from, to)`, each once, in the order of beginning, then name.
+    pub fn bookings(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = (&BookingName, Slot)> {
+        self.days.overlapping(from, to, None)
+    }
+
+    /// The same bookings, from the first on that is after this beginning and name. It need not exist.
+    pub fn bookings_after(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        after: &(Timestamp, BookingName),
+    ) -> impl Iterator<Item = (&BookingName, Slot)> {
+        self.days.overlapping(from, to, Some(after))
     }
 
     /// Whether a slot can be booked beside the other bookings. `except` is the booking that is moved.
     ///
     /// # Panics
     /// If the capacity is zero.
-    pub fn fits(&self, slot: Slot, except: Option<&BookingKey>, capacity: u32, buffers: Buffers) -> bool {
+    pub fn fits(&self, slot: Slot, except: Option<&BookingName>, capacity: u32, buffers: Buffers) -> bool {
         self.full(slot, except, capacity, buffers).next().is_none()
     }
 
-    /// The bookings that conflict with a slot, by begin, then key. They are those that overlap an instant of the slot at which
+    /// The bookings that conflict with a slot, by begin, then name. They are those that overlap an instant of the slot at which
     /// the capacity is used up, buffers included. None if the slot fits.
     ///
     /// # Panics
@@ -136,10 +135,10 @@ impl Calendar {
     pub fn conflicts(
         &self,
         slot: Slot,
-        except: Option<&BookingKey>,
+        except: Option<&BookingName>,
         capacity: u32,
         buffers: Buffers,
-    ) -> Vec<(BookingKey, Slot)> {
+    ) -> Vec<(BookingName, Slot)> {
         let full: Vec<Level> = self.full(slot, except, capacity, buffers).collect();
         if full.is_empty() {
             return Vec::new();
@@ -150,7 +149,7 @@ impl Calendar {
             full.get(next).is_some_and(|level| level.begin < end)
         };
         let beside = self.beside(slot, except, buffers).filter(|(_, booked)| stands_in_the_way(*booked));
-        beside.map(|(key, booked)| (key.clone(), booked)).collect()
+        beside.map(|(name, booked)| (name.clone(), booked)).collect()
     }
 
     /// Writes a booking. It was found to fit before, so it cannot fail.
@@ -158,15 +157,18 @@ impl Calendar {
     /// # Panics
     /// If the key is in use, the slot is longer than [`SLOT_SPAN_MAX_MS`], or more than `capacity` would be booked at
     /// an instant of it.
-    pub fn insert(&mut self, key: BookingKey, slot: Slot, capacity: u32, buffers: Buffers) {
+    pub fn insert(&mut self, key: &BookingKey, slot: Slot, capacity: u32, buffers: Buffers) {
         assert!(self.fits(slot, None, capacity, buffers), "{key} is booked over others: {slot:?}");
         self.put(key, slot);
     }
 
     /// Removes a booking from all its days, and returns its slot.
-    pub fn remove(&mut self, key: &BookingKey) -> Option<Slot> {
-        let slot = self.bookings.remove(key)?;
-        self.days.remove(key, slot);
+    pub fn remove(&mut self, name: &BookingName) -> Option<Slot> {
+        let slot = self.bookings.remove(name)?;
+        self.days.remove(name, slot);
+        if let BookingName::Cart(name) = name {
+            assert!(self.holds.remove(name).is_some(), "{name} has lost its hold");
+        }
         Some(slot)
     }
 
@@ -175,7 +177,7 @@ impl Calendar {
     ///
     /// # Panics
     /// If there is no such booking, or the new name is in use.
-    pub fn rename(&mut self, from: &BookingKey, to: BookingKey) {
+    pub fn rename(&mut self, from: &BookingName, to: &BookingKey) {
         let slot = self.remove(from).unwrap_or_else(|| panic!("{from} is renamed and is not booked"));
         self.put(to, slot);
     }
@@ -183,35 +185,39 @@ impl Calendar {
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         // A long id is shared by a booking and its pieces.
-        let ids: usize = self.bookings.keys().map(BookingKey::heap_bytes).sum();
-        self.bookings.heap_bytes() + self.days.heap_bytes() + ids
+        let ids: usize = self.bookings.keys().map(BookingName::heap_bytes).sum();
+        self.bookings.heap_bytes() + self.days.heap_bytes() + self.holds.heap_bytes() + ids
     }
 
-    fn put(&mut self, key: BookingKey, slot: Slot) {
+    fn put(&mut self, key: &BookingKey, slot: Slot) {
         assert!(slot.length_ms() <= SLOT_SPAN_MAX_MS, "{key} is booked for too long: {slot:?}");
-        assert_eq!(self.slot_of(&key), None, "{key} is in use");
-        self.days.insert(&key, slot);
-        self.bookings.insert(key, slot);
+        let name = key.name();
+        assert_eq!(self.slot_of(&name), None, "{key} is in use");
+        if let (BookingKey::Hold(hold), BookingName::Cart(name)) = (key, &name) {
+            self.holds.insert(*name, *hold);
+        }
+        self.days.insert(&name, slot);
+        self.bookings.insert(name, slot);
     }
 
     /// The bookings that may conflict with a slot, by begin.
     fn beside(
         &self,
         slot: Slot,
-        except: Option<&BookingKey>,
+        except: Option<&BookingName>,
         buffers: Buffers,
-    ) -> impl Iterator<Item = (&BookingKey, Slot)> {
+    ) -> impl Iterator<Item = (&BookingName, Slot)> {
         let gap_ms = buffers.gap_ms();
         let from = Timestamp(slot.begin().0.saturating_sub(gap_ms));
         let to = Timestamp(slot.end().0.saturating_add(gap_ms));
-        self.bookings(from, to).filter(move |(key, _)| Some(*key) != except)
+        self.bookings(from, to).filter(move |(name, _)| Some(*name) != except)
     }
 
     /// The parts of a slot at which the capacity is used up.
     fn full(
         &self,
         slot: Slot,
-        except: Option<&BookingKey>,
+        except: Option<&BookingName>,
         capacity: u32,
         buffers: Buffers,
     ) -> impl Iterator<Item = Level> {
@@ -234,7 +240,15 @@ fn widened(slot: Slot, buffers: Buffers) -> (u64, u64) {
 impl Serialize for Calendar {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(Some(self.bookings.len()))?;
-        self.bookings.iter().try_for_each(|booking| seq.serialize_element(&booking))?;
+        for (name, slot) in self.bookings.iter() {
+            let key = match name {
+                BookingName::Named(id) => BookingKey::Named(id.clone()),
+                BookingName::Cart(name) => {
+                    BookingKey::Hold(self.hold_of(name).expect("every name of a hold is indexed"))
+                }
+            };
+            seq.serialize_element(&(key, slot))?;
+        }
         seq.end()
     }
 }
@@ -243,13 +257,16 @@ impl<'de> Deserialize<'de> for Calendar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Calendar, D::Error> {
         let mut calendar = Calendar::new();
         for (key, slot) in Vec::<(BookingKey, Slot)>::deserialize(deserializer)? {
-            if calendar.slot_of(&key).is_some() {
+            if matches!(&key, BookingKey::Named(id) if is_reserved(id)) {
+                return Err(D::Error::custom(format_args!("{key} has the name of a hold")));
+            }
+            if calendar.slot_of(&key.name()).is_some() {
                 return Err(D::Error::custom(format_args!("{key} is booked twice")));
             }
             if slot.length_ms() > SLOT_SPAN_MAX_MS {
                 return Err(D::Error::custom(format_args!("{key} is booked for too long")));
             }
-            calendar.put(key, slot);
+            calendar.put(&key, slot);
         }
         Ok(calendar)
     }

@@ -54,7 +54,7 @@ pub(crate) trait Inventory {
     /// Refunds the sale of a hold. `None` if it is refunded already.
     fn decide_refund(&self, hold: HoldId) -> Option<Event>;
 
-    /// Up to `max` holds and sales after `after` that a canceled inventory wants back from their carts.
+    /// Up to `max` holds and sales after `after` that an inventory wants back from their carts, because they were canceled.
     fn unwanted(&self, _after: Option<HoldId>, _max: usize) -> Vec<HoldId> {
         Vec::new()
     }

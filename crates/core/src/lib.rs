@@ -99,6 +99,7 @@ pub mod calendar;
 
 pub mod cart;
 pub mod cluster_table;
+pub mod cursor;
 pub mod customer;
 pub mod directory;
 pub mod product;

@@ -19,12 +19,12 @@ use smol_str::SmolStr;
 
 use crate::{
     answer::{Answer, ResourceView},
-    calendar::{BookingKey, Buffers, Calendar, Slot},
+    calendar::{BookingKey, BookingName, Buffers, Calendar, Slot},
     changes::Changes,
     command::ResourceDetails,
     event::ResourceEvent,
     holds::{Hold, Holds, Refunded},
-    id::{Id, Request, RequestHash},
+    id::{HoldId, Id, Request, RequestHash},
     memory::Memory,
     portion::Portion,
     refusal::Refusal,
@@ -43,6 +43,8 @@ pub struct Resource {
     calendar: Calendar,
     holds: Holds<Time>,
     notes: SharedMap<Id, Note>,
+    /// Holds and sales that operators canceled and whose carts have not released or refunded them yet.
+    revoked: SharedSet<HoldId>,
     memory: Memory,
     /// Each with the number of bookings then.
     puts: Changes<u64>,
@@ -117,6 +119,7 @@ impl Resource {
             calendar: Calendar::new(),
             holds: Holds::default(),
             notes: SharedMap::new(),
+            revoked: SharedSet::new(),
             memory: Memory::default(),
             puts,
             widest: Width::of(&place),
@@ -147,10 +150,11 @@ impl Resource {
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, time);
                 let before = self.holds.hold(*hold, live);
                 assert!(before.is_none(), "{hold:?} is held already");
-                self.book(BookingKey::Hold(*hold), slot);
+                self.book(&BookingKey::Hold(*hold), slot);
             }
             ResourceEvent::SlotReleased { hold, revision, remember, .. } => {
                 let time = self.holds.release(*hold, *revision, None, *remember);
+                self.revoked.remove(hold);
                 self.free(&BookingKey::Hold(*hold), time.slot);
             }
             // The booking keeps its name, so the calendar does not change.
@@ -159,11 +163,12 @@ impl Resource {
             }
             ResourceEvent::SlotRefunded { hold } => {
                 let (Refunded::Sale(time) | Refunded::Hold(time)) = self.holds.refund(*hold);
+                self.revoked.remove(hold);
                 self.free(&BookingKey::Hold(*hold), time.slot);
             }
             ResourceEvent::Reserved { bookings, series, details, remembered } => {
                 for (id, begin, end) in bookings {
-                    self.book(BookingKey::Named(id.clone()), slot(*begin, *end));
+                    self.book(&BookingKey::Named(id.clone()), slot(*begin, *end));
                     let note = Note { details: details.clone(), series: series.clone() };
                     let before = self.notes.insert(id.clone(), note);
                     assert!(before.is_none(), "there is a booking {id} already");
@@ -179,19 +184,24 @@ impl Resource {
                     if let Some(series) = note.series {
                         self.series.remove(&(series, id.clone()));
                     }
-                    let was = self.calendar.remove(&BookingKey::Named(id.clone()));
+                    let was = self.calendar.remove(&BookingName::Named(id.clone()));
                     assert!(was.is_some(), "booking {id} has no time");
                 }
                 self.memory.remember(self.version, remembered);
             }
             ResourceEvent::BookingMoved { booking, begin, end, remembered } => {
-                let key = BookingKey::Named(booking.clone());
-                let was = self.calendar.remove(&key);
+                let was = self.calendar.remove(&BookingName::Named(booking.clone()));
                 assert!(was.is_some(), "booking {booking} is moved and unknown");
-                self.book(key, slot(*begin, *end));
+                self.book(&BookingKey::Named(booking.clone()), slot(*begin, *end));
                 self.memory.remember(self.version, remembered);
             }
             ResourceEvent::Hold(event) => self.holds.apply(event),
+            // The booking stays until its cart has let go of it, so nobody else gets time that a cart is paying for.
+            ResourceEvent::BookingRevoked { hold, remembered } => {
+                assert!(self.time(*hold).is_some(), "{hold:?} is canceled and unknown");
+                self.revoked.insert(*hold, ());
+                self.memory.remember(self.version, remembered);
+            }
         }
     }
 
@@ -207,13 +217,13 @@ impl Resource {
         }
     }
 
-    fn book(&mut self, key: BookingKey, slot: Slot) {
+    fn book(&mut self, key: &BookingKey, slot: Slot) {
         let terms = &self.place.terms;
         self.calendar.insert(key, slot, terms.capacity, terms.buffers());
     }
 
     fn free(&mut self, key: &BookingKey, slot: Slot) {
-        let was = self.calendar.remove(key);
+        let was = self.calendar.remove(&key.name());
         assert_eq!(was, Some(slot), "{key} was booked at another time");
     }
 
@@ -252,7 +262,7 @@ impl Resource {
     /// Bytes on the heap, without long names and details.
     pub fn heap_bytes(&self) -> usize {
         let details = 4 * size_of::<usize>() + size_of::<ResourceDetails>() + size_of::<Place>();
-        let maps = self.notes.heap_bytes() + self.series.heap_bytes();
+        let maps = self.notes.heap_bytes() + self.series.heap_bytes() + self.revoked.heap_bytes();
         let memory = self.memory.heap_bytes() + self.puts.heap_bytes();
         self.id.heap_bytes() + details + maps + memory + self.calendar.heap_bytes() + self.holds.heap_bytes()
     }

@@ -158,10 +158,11 @@ impl State {
         self.inventory().and_then(|inventory| inventory.holds()).map_or(0, |holds| holds.remembered())
     }
 
-    /// Why a canceled session will not take place.
-    pub(crate) fn canceled(&self) -> Option<&str> {
+    /// Why an inventory wants holds and sales back. `None` if it wants none.
+    pub(crate) fn reason_to_revoke(&self) -> Option<&str> {
         match self {
             State::Session(session) => session.canceled(),
+            State::Resource(_) => Some("the booking was canceled"),
             _ => None,
         }
     }
@@ -209,7 +210,9 @@ impl State {
                 session.owes_vacating().is_some()
                     || (session.canceled().is_some() && !session.unwanted(None, 1).is_empty())
             }
-            State::Product(_) | State::Resource(_) | State::Customer(_) => false,
+            // Operators canceled bookings of carts.
+            State::Resource(resource) => !resource.unwanted(None, 1).is_empty(),
+            State::Product(_) | State::Customer(_) => false,
             State::Directory(_) | State::Cluster(_) => false,
             State::Cart(cart) => cart.unfinished(),
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, request::Parts};
 use boxoffice_core::{
     access::Role,
-    answer::{Answer, Answered},
-    command::{Admission, CartCommand, ClusterCommand, Command, CustomerCommand, Machine, ResourceCommand},
+    answer::{Answer, Answered, BookingView},
+    command::{Admission, CartCommand, ClusterCommand, Command, CustomerCommand, Machine},
     id::{Entity, Id},
     refusal::Refusal,
 };
@@ -230,9 +230,6 @@ impl Caller {
             Command::Cart(_, CartCommand::Open { guest, .. } | CartCommand::Hold { guest, .. }) => {
                 *guest = !self.access.roles.has(Role::Desk);
             }
-            Command::Resource(_, ResourceCommand::Bookings { after: Some((_, name)), .. }) if !self.sees_all() => {
-                *name = shared.pseudonyms.real_name(name);
-            }
             Command::Cluster(ClusterCommand::Join { node, machine, admission, .. }) => {
                 if self.vouches_for(shared, *node, machine, admission) {
                     *admission = Admission::Vouched;
@@ -306,10 +303,18 @@ impl Caller {
             {
                 Ok(Err(Refusal::Forbidden(SmolStr::new_static(ANOTHERS_ORDER))))
             }
-            Ok(outcome) if !self.sees_all() => Ok(shared.pseudonyms.hide(outcome)),
+            Ok(Ok(Answered { answer: Answer::Bookings(bookings), at })) if !self.sees_all() => {
+                let bookings = bookings.into_iter().map(without_owner).collect();
+                Ok(Ok(Answered { answer: Answer::Bookings(bookings), at }))
+            }
             Ok(_) | Err(_) => result,
         }
     }
+}
+
+/// A booking as guests see it. Its name leads nobody back to the order.
+fn without_owner(booking: BookingView) -> BookingView {
+    BookingView { details: SmolStr::default(), order: None, ..booking }
 }
 
 /// Whether the answer of an op is an order that belongs to its customer.

@@ -41,7 +41,6 @@ mod denials;
 mod members;
 mod network;
 mod origins;
-mod pseudonyms;
 pub mod token;
 mod venues;
 

@@ -31,7 +31,6 @@ use crate::{
     http_connection::{self, DISMISS_TIMEOUT},
     key_ring::KeyRingState,
     metrics::Metrics,
-    pseudonyms::BookingPseudonyms,
     rates::Readings,
     shared::{ConnectionPermit, Phase, Port, Shared, draining, within},
 };
@@ -138,7 +137,6 @@ impl Edge {
             http_requests,
             closing_notices,
             readings: Readings::default(),
-            pseudonyms: BookingPseudonyms::new(),
             key_ring,
             key_questions: Arc::default(),
             denials: Denials::default(),

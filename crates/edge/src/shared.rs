@@ -26,7 +26,6 @@ use crate::{
     key_ring::KeyRingState,
     metrics::Metrics,
     planted,
-    pseudonyms::BookingPseudonyms,
     rates::Readings,
 };
 
@@ -49,7 +48,6 @@ pub(crate) struct Shared {
     /// Slots for clients that are being told why their connection is closed.
     pub(crate) closing_notices: Semaphore,
     pub(crate) readings: Readings,
-    pub(crate) pseudonyms: BookingPseudonyms,
     pub(crate) key_ring: KeyRingState,
     pub(crate) key_questions: Arc<KeyQuestions>,
     pub(crate) denials: Denials,

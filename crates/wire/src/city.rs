@@ -1,9 +1,9 @@
 //! A search for sessions over a city, which merges the answers of the venues.
 
-use boxoffice_core::{answer::SessionEntry, id::Id, time::Timestamp};
+use boxoffice_core::{answer::SessionEntry, cursor::by_time, id::Id, time::Timestamp};
 use smol_str::SmolStr;
 
-use crate::{call::CitySearch, convert, repr::shape::shapes};
+use crate::{call::CitySearch, repr::shape::shapes};
 
 shapes! {
     /// The sessions of a city.
@@ -71,7 +71,7 @@ impl CityMerge {
     pub fn page(mut self) -> CityPage {
         self.cut();
         let last = self.sessions.last().filter(|_| self.sessions.len() == self.limit);
-        let cursor = last.map(|last| convert::cursor(last.starts_at, last.id.as_str()).into());
+        let cursor = last.map(|last| by_time(last.starts_at, last.id.as_str()));
         CityPage { sessions: self.sessions, cursor }
     }
 

@@ -2,11 +2,13 @@
 
 use boxoffice_core::{
     answer::{Answer, Answered, At, BookingView, MapView, Outcome, SessionEntry, TitleView},
+    cursor::by_time,
     refusal::Refusal,
     seat::SeatState,
 };
 use bytes::BytesMut;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
+use smol_str::SmolStr;
 
 use crate::{
     Encoding, Fail, Rejection,
@@ -233,7 +235,7 @@ impl Serialize for AnswerBody<'_> {
             Answer::Hall(hall) => ToWire(hall).serialize(serializer),
             Answer::Session(session) => ToWire(session).serialize(serializer),
             Answer::Sessions(sessions) => {
-                let cursor = |last: &SessionEntry| convert::cursor(last.starts_at, last.id.as_str());
+                let cursor = |last: &SessionEntry| by_time(last.starts_at, last.id.as_str());
                 page("sessions", sessions, cursor, self.1, serializer)
             }
             Answer::Map(map) => match self.1 {
@@ -260,7 +262,7 @@ impl Serialize for AnswerBody<'_> {
                 Available { available: conflicts.is_empty(), conflicts: conflicts.clone() }.serialize(serializer)
             }
             Answer::Bookings(bookings) => {
-                let cursor = |last: &BookingView| convert::cursor(last.begin, &last.booking);
+                let cursor = |last: &BookingView| by_time(last.begin, &last.booking);
                 page("bookings", bookings, cursor, self.1, serializer)
             }
             Answer::FreeSlots(free) => {
@@ -284,7 +286,7 @@ impl Serialize for AnswerBody<'_> {
 fn page<T: WireRepr, S: Serializer>(
     name: &'static str,
     entries: &[T],
-    cursor: impl FnOnce(&T) -> String,
+    cursor: impl FnOnce(&T) -> SmolStr,
     shape: Shape,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

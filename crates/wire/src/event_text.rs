@@ -229,6 +229,9 @@ fn resource(event: &ResourceEvent) -> Words {
             ("booking_moved", format!("{booking} is now {}", span(*begin, *end)))
         }
         ResourceEvent::Hold(event) => on_hold(event),
+        ResourceEvent::BookingRevoked { hold, remembered: _ } => {
+            ("booking_revoked", format!("its cart {} is asked to release or refund it", hold.cart))
+        }
     }
 }
 

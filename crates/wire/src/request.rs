@@ -267,7 +267,7 @@ fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
         Op::ResourcePut => convert::resource::resource_put(body.read()?)?,
         Op::ResourceGet => Command::Resource(body.id()?, ResourceCommand::Get),
         Op::ResourceReserve => convert::resource::resource_reserve(body.read()?)?,
-        Op::ResourceCancel => convert::resource::resource_cancel(body.read()?),
+        Op::ResourceCancel => convert::resource::resource_cancel(body.read()?)?,
         Op::ResourceMove => convert::resource::resource_move(body.read()?)?,
         Op::ResourceIsAvailable => convert::resource::resource_is_available(body.read()?)?,
         Op::ResourceBookings => return convert::resource::resource_bookings(body.read()?),

@@ -5,7 +5,7 @@ use core::fmt::Write;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Buffers, Calendar, Days, Profile, widened};
+use super::{BookingName, Buffers, Calendar, CartBookingName, Days, Profile, widened};
 use crate::time::Timestamp;
 
 /// The most violations that one audit describes.
@@ -21,6 +21,7 @@ impl Calendar {
     /// buffers longer since.
     pub fn violations(&self, capacity: u32, buffers: Buffers) -> Vec<SmolStr> {
         let mut found = self.lost_pieces();
+        found.extend(self.lost_holds());
         let mut slots: Vec<_> = self.bookings.iter().map(|(key, slot)| (*slot, key)).collect();
         slots.sort_unstable();
         let profile = Profile::new(slots.iter().map(|(slot, _)| widened(*slot, buffers)));
@@ -51,7 +52,7 @@ impl Calendar {
     /// The differences between the pieces by day and the bookings.
     fn lost_pieces(&self) -> Vec<SmolStr> {
         let mut days = Days::default();
-        self.bookings.iter().for_each(|(key, slot)| days.insert(key, *slot));
+        self.bookings.iter().for_each(|(name, slot)| days.insert(name, *slot));
         if days == self.days {
             return Vec::new();
         }
@@ -60,13 +61,26 @@ impl Calendar {
         for (key, slot) in self.bookings.iter() {
             for day in slot.days() {
                 let (from, to) = (u64::from(day) * super::slot::DAY_MS, (u64::from(day) + 1) * super::slot::DAY_MS);
-                let mut seen = self.days.overlapping(Timestamp(from), Timestamp(to));
+                let mut seen = self.days.overlapping(Timestamp(from), Timestamp(to), None);
                 if found.len() < VIOLATIONS_MAX && !seen.any(|entry| entry == (key, *slot)) {
                     found.push(format_smolstr!("{key} is not to be seen on day {day}"));
                 }
             }
         }
         found
+    }
+
+    /// The differences between the index of holds and the bookings.
+    fn lost_holds(&self) -> Vec<SmolStr> {
+        let carts = self.bookings.keys().filter(|name| matches!(name, BookingName::Cart(_))).count();
+        let count = (carts != self.holds.len())
+            .then(|| format_smolstr!("{carts} bookings of carts, of which {} have a hold", self.holds.len()));
+        let other = self.holds.iter().filter(|(name, hold)| {
+            let known = self.bookings.contains_key(&BookingName::Cart(**name));
+            !known || CartBookingName::of(**hold) != **name
+        });
+        let other = other.map(|(name, hold)| format_smolstr!("{name} is not the name of {hold:?}, or is not booked"));
+        count.into_iter().chain(other.take(VIOLATIONS_MAX)).collect()
     }
 }
 
@@ -77,8 +91,11 @@ mod tests {
         vec::Vec,
     };
 
-    use super::super::{BookingKey, Buffers, Calendar, Slot};
-    use crate::{id::Id, time::Timestamp};
+    use super::super::{BookingKey, BookingName, Buffers, Calendar, CartBookingName, Slot};
+    use crate::{
+        id::{CartId, HoldId, Id, RequestHash},
+        time::Timestamp,
+    };
 
     const DAY: u64 = super::super::slot::DAY_MS;
 
@@ -90,7 +107,7 @@ mod tests {
         let mut calendar = Calendar::new();
         for (name, from, to) in [("a", DAY / 2, 3 * DAY), ("b", 3 * DAY, 3 * DAY + 1)] {
             let slot = Slot::new(Timestamp(from), Timestamp(to)).expect("a slot");
-            calendar.insert(key(name), slot, 1, Buffers::NONE);
+            calendar.insert(&key(name), slot, 1, Buffers::NONE);
         }
         assert!(calendar.violations(1, Buffers::NONE).is_empty());
         calendar
@@ -103,10 +120,10 @@ mod tests {
     #[test]
     fn a_lost_piece_is_detected() {
         let mut calendar = booked();
-        let slot = calendar.slot_of(&key("a")).expect("booked");
-        calendar.days.remove(&key("a"), slot);
+        let slot = calendar.slot_of(&key("a").name()).expect("booked");
+        calendar.days.remove(&key("a").name(), slot);
         let one_day = Slot::new(slot.begin(), Timestamp(DAY)).expect("a slot");
-        calendar.days.insert(&key("a"), one_day);
+        calendar.days.insert(&key("a").name(), one_day);
         let lost = "is not to be seen on day";
         let days = ["2 pieces are kept, the bookings have 4".into()].into_iter();
         let days: Vec<String> = days.chain((0..3).map(|day| alloc::format!("booking/a {lost} {day}"))).collect();
@@ -116,7 +133,7 @@ mod tests {
     #[test]
     fn a_booking_that_is_not_in_the_list_is_found() {
         let mut calendar = booked();
-        calendar.bookings.remove(&key("b"));
+        calendar.bookings.remove(&key("b").name());
         assert_eq!(found(&calendar), ["4 pieces are kept, the bookings have 3"]);
     }
 
@@ -124,12 +141,28 @@ mod tests {
     fn overlapping_bookings_are_named() {
         let mut calendar = booked();
         let slot = Slot::new(Timestamp(2 * DAY), Timestamp(4 * DAY)).expect("a slot");
-        calendar.put(key("c"), slot);
+        calendar.put(&key("c"), slot);
         let text = alloc::format!(
             "2 at once between {} and {}, 1 may be: booking/a booking/c booking/b",
             2 * DAY,
             3 * DAY + 1
         );
         assert_eq!(found(&calendar), [text]);
+    }
+
+    #[test]
+    fn a_name_without_its_hold_is_found() {
+        let hold = |cart| HoldId { cart: CartId(cart), request: RequestHash(1), part: 0, attempt: 0 };
+        let (one, two) = (CartBookingName::of(hold(1)), CartBookingName::of(hold(2)));
+        let mut calendar = booked();
+        let slot = Slot::new(Timestamp(4 * DAY), Timestamp(5 * DAY)).expect("a slot");
+        calendar.put(&BookingKey::Hold(hold(1)), slot);
+        assert_eq!(found(&calendar), [""; 0]);
+        let mut lost = calendar.clone();
+        lost.holds.remove(&one);
+        assert_eq!(found(&lost), ["1 bookings of carts, of which 0 have a hold"]);
+        calendar.holds.insert(one, hold(2));
+        assert_eq!(found(&calendar), [alloc::format!("{one} is not the name of {:?}, or is not booked", hold(2))]);
+        assert_eq!((calendar.hold_of(&two), calendar.slot_of(&BookingName::Cart(two))), (None, None));
     }
 }

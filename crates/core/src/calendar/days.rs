@@ -1,75 +1,89 @@
-//! The bookings by UTC day. A booking has a piece on every day it touches, so a search looks only at the days of its window. A
-//! free day has no entry.
+//! The bookings by beginning, and by the later UTC days that they touch. So a search looks only at the days of its window, and a
+//! page continues where the one before it ended. A free day has no entry.
 
 use core::ops::Bound;
 
 use super::{
-    BookingKey,
-    slot::{Slot, day_of},
+    BookingName,
+    slot::{DAY_MS, Slot, day_of},
 };
-use crate::{id::HoldId, shared_map::SharedMap, time::Timestamp};
+use crate::{shared_map::SharedMap, time::Timestamp};
 
 /// The pieces of all days. Each knows the whole slot of its booking, so no window can see less of it than another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Days(SharedMap<Piece, Slot>);
+pub(super) struct Days {
+    /// Every booking at its beginning.
+    begun: SharedMap<(Timestamp, BookingName), Slot>,
+    /// The pieces on later days.
+    carried: SharedMap<Piece, Slot>,
+}
 
-/// A booking's piece on a day. Within a day they are in the order of the bookings' beginnings.
+/// A booking's piece on a day after its first. Within a day they are in the order of the bookings' beginnings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     day: u32,
     begin: Timestamp,
-    key: BookingKey,
-}
-
-impl Piece {
-    /// A bound after every piece of that day whose booking begins up to that instant.
-    fn behind(day: u32, begin: Timestamp) -> Piece {
-        Piece { day, begin, key: BookingKey::Hold(HoldId::LAST) }
-    }
+    name: BookingName,
 }
 
 impl Days {
     /// Gives a booking its pieces.
-    pub(super) fn insert(&mut self, key: &BookingKey, slot: Slot) {
-        for day in slot.days() {
-            let before = self.0.insert(Piece { day, begin: slot.begin(), key: key.clone() }, slot);
-            assert_eq!(before, None, "{key} has two pieces on day {day}");
+    pub(super) fn insert(&mut self, name: &BookingName, slot: Slot) {
+        for day in slot.days().skip(1) {
+            let before = self.carried.insert(Piece { day, begin: slot.begin(), name: name.clone() }, slot);
+            assert_eq!(before, None, "{name} has two pieces on day {day}");
         }
+        let before = self.begun.insert((slot.begin(), name.clone()), slot);
+        assert_eq!(before, None, "{name} begins twice");
     }
 
     /// Removes every piece of a booking on all its days (CAL trap).
-    pub(super) fn remove(&mut self, key: &BookingKey, slot: Slot) {
-        let mut piece = Piece { day: 0, begin: slot.begin(), key: key.clone() };
-        for day in slot.days() {
+    pub(super) fn remove(&mut self, name: &BookingName, slot: Slot) {
+        let mut piece = Piece { day: 0, begin: slot.begin(), name: name.clone() };
+        for day in slot.days().skip(1) {
             piece.day = day;
-            assert_eq!(self.0.remove(&piece), Some(slot), "{key} has lost its piece on day {day}");
+            assert_eq!(self.carried.remove(&piece), Some(slot), "{name} has lost its piece on day {day}");
         }
+        let first = self.begun.remove(&(slot.begin(), piece.name));
+        assert_eq!(first, Some(slot), "{name} has lost its beginning");
     }
 
     /// How many pieces there are.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.begun.len() + self.carried.len()
     }
 
-    /// The bookings that overlap `[from, to)`, each once, in the order of beginning, then key.
-    pub(super) fn overlapping(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = (&BookingKey, Slot)> {
-        let first = day_of(from);
-        let lower = match first.checked_sub(1) {
-            Some(day) => Bound::Excluded(Piece::behind(day, Timestamp(u64::MAX))),
-            None => Bound::Unbounded,
+    /// The bookings that overlap `[from, to)`, each once, in the order of beginning, then name. With `after` they are those after
+    /// that beginning and name.
+    pub(super) fn overlapping(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        after: Option<&(Timestamp, BookingName)>,
+    ) -> impl Iterator<Item = (&BookingName, Slot)> {
+        let day = day_of(from);
+        let midnight = Timestamp(u64::from(day) * DAY_MS);
+        let name = BookingName::first();
+        let first = Piece { day, begin: Timestamp(0), name: name.clone() };
+        let next_day = Piece { day: day + 1, begin: Timestamp(0), name: name.clone() };
+        let (lower_carried, lower_begun) = match after {
+            None => (Bound::Included(first), Bound::Included((midnight, name.clone()))),
+            Some((begin, last)) => {
+                let carried = Bound::Excluded(Piece { day, begin: *begin, name: last.clone() });
+                let begun = (*begin >= midnight).then(|| Bound::Excluded((*begin, last.clone())));
+                (carried, begun.unwrap_or_else(|| Bound::Included((midnight, name.clone()))))
+            }
         };
-        let last = Timestamp(to.0.saturating_sub(1));
-        let upper = Bound::Included(Piece::behind(day_of(last), last));
-        let pieces = self.0.range((lower, upper)).filter(move |_| from < to);
-        // The first day is searched completely. On later days only bookings that begin there are new.
-        pieces.filter_map(move |(piece, slot)| {
-            let fresh = piece.day == first || piece.day == day_of(piece.begin);
-            (fresh && slot.end() > from && slot.begin() < to).then_some((&piece.key, *slot))
-        })
+        let carried = self.carried.range((lower_carried, Bound::Excluded(next_day)));
+        let begun = self.begun.range((lower_begun, Bound::Excluded((to, name))));
+        let carried = carried.map(|(piece, slot)| (&piece.name, *slot));
+        let begun = begun.map(|((_, name), slot)| (name, *slot));
+        // What is carried into the first day has begun before everything that begins on it or later.
+        carried.chain(begun).filter(move |(_, slot)| from < to && slot.end() > from && slot.begin() < to)
     }
 
     /// Bytes on the heap, without those of long ids.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
+        self.begun.heap_bytes() + self.carried.heap_bytes()
     }
 }

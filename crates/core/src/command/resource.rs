@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::limits::Limits;
-use crate::{id::Id, money::Currency, time::Timestamp};
+use crate::{calendar::BookingName, id::Id, money::Currency, time::Timestamp};
 
 /// Commands to a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,24 +25,25 @@ pub enum ResourceCommand {
         /// Free text, kept beside the calendar.
         details: SmolStr,
     },
-    /// `resource.cancel` of the booking, or with `series` of every booking of the series.
+    /// `resource.cancel` of the booking, or with `series` of every booking of the series. The cart of a booking that a cart made
+    /// releases it, or refunds it.
     Cancel {
         /// Which booking or series.
-        booking: Id,
+        booking: BookingName,
         series: bool,
     },
     /// `resource.move` to another time. If that does not fit, it is refused and the old time stays.
-    Move { booking: Id, when: When },
+    Move { booking: BookingName, when: When },
     /// `resource.is_available`.
     IsAvailable(When),
-    /// `resource.bookings` that overlap `[from, to)`, by begin, then id.
+    /// `resource.bookings` that overlap `[from, to)`, by begin, then public name.
     Bookings {
         from: Timestamp,
         to: Timestamp,
         /// The most entries, 1 to 1 000.
         limit: u32,
-        /// Continue after the booking with this begin and id.
-        after: Option<(Timestamp, SmolStr)>,
+        /// Continue after the booking with this begin and public name.
+        after: Option<(Timestamp, BookingName)>,
     },
     /// `resource.free_slots` finds the first free slots of a length.
     FreeSlots {

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     answer::{TitleView, VenueEntry, VenuesPage},
+    cursor::number,
     id::Id,
 };
 
@@ -215,8 +216,11 @@ impl VenueCursor {
             let (order, rest) = text.split_once(' ')?;
             let (first, second) = rest.split_once(' ')?;
             match order {
-                "name" => Some(VenueCursor::Name { id: Id::new(first)?, name: second.to_smolstr() }),
-                "near" => Some(VenueCursor::Near { distance_mm: first.parse().ok()?, id: Id::new(second)? }),
+                // A name that a page gives is folded already.
+                "name" if !second.is_empty() && fold(second) == second => {
+                    Some(VenueCursor::Name { id: Id::new(first)?, name: second.to_smolstr() })
+                }
+                "near" => Some(VenueCursor::Near { distance_mm: number(first)?, id: Id::new(second)? }),
                 _ => None,
             }
         };

@@ -77,4 +77,9 @@ pub enum ResourceEvent {
         remembered: Remembered,
     },
     Hold(HoldEvent),
+    /// An operator canceled the booking of a cart. The cart is asked to release the hold, or to refund its sale.
+    BookingRevoked {
+        hold: HoldId,
+        remembered: Remembered,
+    },
 }

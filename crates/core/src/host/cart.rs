@@ -413,14 +413,19 @@ impl<R> CartHost<R> {
         Reply::NotMine { hold }
     }
 
-    /// A canceled session wants a hold or its sale back. The line ends, or is refunded.
+    /// A canceled session, or the resource of a canceled booking, wants a hold or its sale back. The line ends, or is refunded.
     fn revoked(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, reason: &SmolStr) -> Option<Reply> {
         let line = stage.entity.cart().and_then(|cart| cart.line_on(from, hold));
         let Some(line) = line else { return Some(self.overdue(stage, from, hold)) };
         let cart = stage.entity.cart().expect("it has the line");
         let event = match cart.state() {
             Some(CartState::Active) => {
-                let taken = TakenAway { by: Taker::Session, reason: reason.clone() };
+                let by = match from {
+                    Entity::Session(_) => Taker::Session,
+                    // An operator canceled the booking.
+                    _ => Taker::Operator,
+                };
+                let taken = TakenAway { by, reason: reason.clone() };
                 cart.decide_revoke(line, taken, None).ok()
             }
             Some(CartState::Done) if !cart.is_refunded(line) => {

@@ -60,6 +60,7 @@ impl<R> InventoryHost<R> {
         match input {
             Input::Command { from, request, command } => {
                 let cancels = matches!(command, Command::Session(_, SessionCommand::Cancel { .. }));
+                let revokes = matches!(command, Command::Resource(_, ResourceCommand::Cancel { .. }));
                 let outcome = command_outcome(entity, rules, now, request, command, turn);
                 match outcome {
                     Ok(_) if cancels && entity.session().is_some_and(|it| it.owes_vacating().is_some()) => {
@@ -71,9 +72,14 @@ impl<R> InventoryHost<R> {
                             turn.answer(from, Err(Refusal::InProgress));
                         }
                     }
-                    outcome => turn.answer(from, outcome),
+                    outcome => {
+                        if revokes && outcome.is_ok() && entity.state().is_some_and(State::unfinished) {
+                            self.round_ends = at;
+                        }
+                        turn.answer(from, outcome);
+                    }
                 }
-                // A session that was just canceled asks its carts.
+                // A session that was just canceled asks its carts, and so does a resource.
                 self.ask_carts(entity, rules, at, turn);
             }
             Input::Ask { from, ask } => answer_ask(entity, rules, (at, now), from, ask, turn),
@@ -120,10 +126,10 @@ impl<R> InventoryHost<R> {
             self.asked = (deadline, hold);
             turn.now.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Overdue { hold } });
         }
-        let reason = entity.state().and_then(State::canceled);
+        let reason = entity.state().and_then(State::reason_to_revoke);
         for hold in unwanted {
             self.revoked = Some(hold);
-            let reason = SmolStr::new(reason.expect("only a canceled session wants holds back"));
+            let reason = SmolStr::new(reason.expect("only sessions and resources want holds back"));
             // Only after a read, because the cancellation may not be committed yet.
             turn.read.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Revoke { hold, reason } });
         }

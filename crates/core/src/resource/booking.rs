@@ -12,8 +12,8 @@ use super::{
 use crate::{
     answer::{Answer, BookingState, BookingView},
     calendar::{
-        BookingKey, Date, Frequency, INTERVAL_MAX, OCCURRENCES_MAX, Repeat as Recurrence, Slot, Until as End, Weekday,
-        Weekdays, occurrences,
+        BookingKey, BookingName, CART_BOOKING_PREFIX, Date, Frequency, INTERVAL_MAX, OCCURRENCES_MAX,
+        Repeat as Recurrence, Slot, Until as End, Weekday, Weekdays, is_reserved, occurrences,
     },
     command::{Every, Rate, Repeat, ResourceDetails, Until, When},
     event::{Remembered, ResourceEvent},
@@ -54,6 +54,9 @@ impl Resource {
         request: Request,
     ) -> Result<ResourceEvent, Refusal> {
         check_details(details)?;
+        if is_reserved(booking) {
+            return bad(format_smolstr!("only the bookings of carts are called {CART_BOOKING_PREFIX}…"));
+        }
         if self.notes.contains_key(booking) || self.of_series(booking).next().is_some() {
             return Err(Refusal::IdInUse(booking.clone()));
         }
@@ -74,8 +77,23 @@ impl Resource {
         })
     }
 
-    /// Cancels a booking, or every booking of a series. Only carts cancel bookings that they made.
-    pub(crate) fn decide_cancel(&self, booking: &Id, series: bool, request: Request) -> Result<ResourceEvent, Refusal> {
+    /// Cancels a booking, or every booking of a series. A booking that a cart made stays until its cart has released or refunded
+    /// it.
+    pub(crate) fn decide_cancel(
+        &self,
+        booking: &BookingName,
+        series: bool,
+        request: Request,
+    ) -> Result<ResourceEvent, Refusal> {
+        let remembered = Remembered::alone(request, Answer::Done);
+        let booking = match booking {
+            BookingName::Named(id) => id,
+            BookingName::Cart(name) => {
+                let hold = self.calendar.hold_of(name).filter(|_| !series);
+                let hold = hold.ok_or_else(|| Refusal::NoSuchBooking(booking.id()))?;
+                return Ok(ResourceEvent::BookingRevoked { hold, remembered });
+            }
+        };
         let bookings: Vec<Id> = if series {
             self.of_series(booking).cloned().collect()
         } else {
@@ -84,21 +102,28 @@ impl Resource {
         if bookings.is_empty() {
             return Err(Refusal::NoSuchBooking(booking.clone()));
         }
-        let remembered = Remembered::alone(request, Answer::Done);
         Ok(ResourceEvent::BookingsCanceled { bookings, remembered })
     }
 
-    /// Moves a booking to another time. If that does not fit, it keeps the old one.
+    /// Moves a booking to another time. If that does not fit, it keeps the old one. A booking that a cart made does not move,
+    /// because its cart has paid for its time.
     pub(crate) fn decide_move(
         &self,
         at: Timestamp,
-        booking: &Id,
+        booking: &BookingName,
         when: &When,
         request: Request,
     ) -> Result<ResourceEvent, Refusal> {
+        let booking = match booking {
+            BookingName::Named(id) => id,
+            BookingName::Cart(name) if self.calendar.hold_of(name).is_some() => {
+                return bad(format_smolstr!("{name} was made by a cart and does not move; cancel it"));
+            }
+            BookingName::Cart(_) => return Err(Refusal::NoSuchBooking(booking.id())),
+        };
         let note = self.notes.get(booking).ok_or_else(|| Refusal::NoSuchBooking(booking.clone()))?;
         let slot = self.place.asked(when)?;
-        self.check(at, slot, Some(&BookingKey::Named(booking.clone())))?;
+        self.check(at, slot, Some(&BookingName::Named(booking.clone())))?;
         Ok(ResourceEvent::BookingMoved {
             booking: booking.clone(),
             begin: slot.begin(),
@@ -165,13 +190,12 @@ impl Resource {
                 closed.push((slot, refusal));
                 continue;
             }
-            let key = BookingKey::Named(id.clone());
             let taken = calendar.conflicts(slot, None, terms.capacity, terms.buffers());
             if taken.is_empty() {
-                calendar.insert(key, slot, terms.capacity, terms.buffers());
+                calendar.insert(&BookingKey::Named(id.clone()), slot, terms.capacity, terms.buffers());
                 bookings.push((id, slot));
             }
-            conflicts.extend(taken.iter().map(|(key, booked)| self.conflict(slot, key, *booked)));
+            conflicts.extend(taken.iter().map(|(name, booked)| self.conflict(slot, name, *booked)));
         }
         if conflicts.is_empty() {
             // Without a conflicting booking, the refusal is that of the first closed slot.
@@ -184,10 +208,10 @@ impl Resource {
     }
 
     /// A conflict with a booking.
-    pub(super) fn conflict(&self, slot: Slot, key: &BookingKey, booked: Slot) -> Conflict {
+    pub(super) fn conflict(&self, slot: Slot, name: &BookingName, booked: Slot) -> Conflict {
         let (from, to) = (self.place.show(booked.begin()), self.place.show(booked.end()));
-        let why = format_smolstr!("{key} is there from {from} to {to}");
-        Conflict { begin: slot.begin(), end: slot.end(), why, booking: Some(key.text()) }
+        let why = format_smolstr!("{name} is there from {from} to {to}");
+        Conflict { begin: slot.begin(), end: slot.end(), why, booking: Some(name.text()) }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Decisions of a resource about the holds of carts.
 
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use super::{Resource, Time, place::price};
 use crate::{
     ask::Reply,
-    calendar::{BookingKey, Slot},
+    calendar::{BookingName, Slot},
     command::{Limits, Want, When},
     event::{Event, HoldEvent, ResourceEvent},
     holds::{HoldAsk, HoldIndex},
@@ -23,17 +24,17 @@ pub(super) const CONFLICTS_MAX: usize = 100;
 
 impl Resource {
     /// Checks that a slot is available. The refusal names all conflicts. `except` is the booking that is moved.
-    pub(super) fn check(&self, at: Timestamp, slot: Slot, except: Option<&BookingKey>) -> Result<(), Refusal> {
+    pub(super) fn check(&self, at: Timestamp, slot: Slot, except: Option<&BookingName>) -> Result<(), Refusal> {
         self.place.check(at, slot)?;
         let conflicts = self.conflicts(slot, except);
         if conflicts.is_empty() { Ok(()) } else { Err(Refusal::SlotTaken(conflicts)) }
     }
 
     /// The first hundred conflicts of a slot with bookings.
-    pub(super) fn conflicts(&self, slot: Slot, except: Option<&BookingKey>) -> Vec<Conflict> {
+    pub(super) fn conflicts(&self, slot: Slot, except: Option<&BookingName>) -> Vec<Conflict> {
         let terms = &self.place.terms;
         let found = self.calendar.conflicts(slot, except, terms.capacity, terms.buffers());
-        found.iter().take(CONFLICTS_MAX).map(|(key, booked)| self.conflict(slot, key, *booked)).collect()
+        found.iter().take(CONFLICTS_MAX).map(|(name, booked)| self.conflict(slot, name, *booked)).collect()
     }
 
     fn decide_slot(&self, at: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<ResourceEvent, Refusal> {
@@ -101,6 +102,11 @@ impl Inventory for Resource {
 
     fn sale(&self, hold: HoldId, _portion: &Portion, _order: OrderId, at: Timestamp) -> Event {
         Event::Resource(ResourceEvent::SlotSold { hold, at })
+    }
+
+    fn unwanted(&self, after: Option<HoldId>, max: usize) -> Vec<HoldId> {
+        let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        self.revoked.range(range).map(|(hold, ())| *hold).take(max).collect()
     }
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {

@@ -1,6 +1,10 @@
 //! Tests of a resource against a reference, and example by example.
 
-use alloc::{collections::BTreeMap, vec, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec,
+    vec::Vec,
+};
 
 use proptest::{collection::vec as list, prelude::*};
 use smol_str::SmolStr;
@@ -9,7 +13,7 @@ use super::Resource;
 use crate::{
     answer::{Answer, BookingState},
     ask::{Granted, Reply},
-    calendar::BookingKey,
+    calendar::{BookingKey, BookingName},
     command::{Every, Limits, OpeningHours, Rate, Repeat, ResourceDetails, Until, Want, When},
     event::{Event, ResourceEvent},
     holds::HoldAsk,
@@ -63,6 +67,15 @@ fn local(begin: &str, end: &str) -> When {
 
 fn hold_id(number: u64) -> HoldId {
     HoldId { cart: CartId(number.into()), request: RequestHash(number), part: 0, attempt: 0 }
+}
+
+fn named(name: &str) -> BookingName {
+    BookingName::Named(id(name))
+}
+
+/// The public name of a hold's booking.
+fn public(number: u64) -> BookingName {
+    BookingKey::Hold(hold_id(number)).name()
 }
 
 fn request(number: u64) -> Request {
@@ -196,16 +209,66 @@ fn example_13_the_last_second_of_a_day_and_less() {
 fn a_canceled_booking_is_free_on_all_its_days() {
     let mut desk = resource(|_| {});
     reserve(&mut desk, "long", &local("2026-01-01T22:00", "2026-01-03T02:00"), None).expect("the slot is free");
-    let event = desk.decide_cancel(&id("long"), false, request(2)).expect("the booking exists");
+    let event = desk.decide_cancel(&named("long"), false, request(2)).expect("the booking exists");
     desk.apply(&event);
     assert_eq!(desk.answered(request(2)), Some(Ok((Answer::Done, desk.version()))));
-    assert_eq!(desk.decide_cancel(&id("long"), false, request(3)), Err(Refusal::NoSuchBooking(id("long"))));
+    assert_eq!(desk.decide_cancel(&named("long"), false, request(3)), Err(Refusal::NoSuchBooking(id("long"))));
     for day in ["2026-01-01T22:00", "2026-01-02T12:00", "2026-01-03T01:00"] {
         let end = alloc::format!("{}:30", &day[..13]);
         assert_eq!(desk.is_available(NOW, &local(day, &end)), Ok(vec![]));
     }
     assert_eq!(desk.view().bookings, 0);
     whole(&desk);
+}
+
+#[test]
+fn a_canceled_booking_of_a_cart_stays_until_its_cart_lets_go() {
+    let mut desk = resource(|details| details.capacity = 2);
+    hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS).expect("the slot is free");
+    hold(&mut desk, 2, HOUR_MS, 2 * HOUR_MS).expect("the slot is free");
+    let portion = Portion::Slot { begin: Timestamp(HOUR_MS), end: Timestamp(2 * HOUR_MS) };
+    let events = desk.decide_sell(hold_id(2), 2, &portion, hold_id(2).cart.order(), NOW).expect("it is held");
+    write(&mut desk, events);
+    for number in [1, 2] {
+        let event = desk.decide_cancel(&public(number), false, request(number)).expect("the booking exists");
+        desk.apply(&event);
+        assert_eq!(desk.answered(request(number)), Some(Ok((Answer::Done, desk.version()))));
+    }
+    assert_eq!(desk.unwanted(None, 9), [hold_id(1), hold_id(2)]);
+    assert_eq!((desk.unwanted(None, 1), desk.unwanted(Some(hold_id(1)), 9)), (vec![hold_id(1)], vec![hold_id(2)]));
+    assert_eq!(desk.view().bookings, 2);
+    whole(&desk);
+    let (released, refunded) = (desk.decide_release(hold_id(1), 2, None, true), desk.decide_refund(hold_id(2)));
+    write(&mut desk, released);
+    write(&mut desk, refunded);
+    assert_eq!((desk.unwanted(None, 9), desk.view().bookings), (vec![], 0));
+    whole(&desk);
+    let gone = |number: u64| Refusal::NoSuchBooking(public(number).id());
+    assert_eq!(desk.decide_cancel(&public(1), false, request(3)), Err(gone(1)));
+    hold(&mut desk, 3, HOUR_MS, 2 * HOUR_MS).expect("the slot is free");
+    assert_eq!(desk.decide_cancel(&public(3), true, request(3)), Err(gone(3)), "it is no series");
+    let later = When::Utc { begin: Timestamp(3 * HOUR_MS), end: Timestamp(4 * HOUR_MS) };
+    assert_eq!(desk.decide_move(NOW, &public(3), &later, request(3)).map_err(|no| no.code()), Err(101));
+    assert_eq!(desk.decide_move(NOW, &public(1), &later, request(3)), Err(gone(1)));
+}
+
+#[test]
+fn no_client_chooses_the_name_of_a_carts_booking() {
+    let mut desk = resource(|_| {});
+    hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS).expect("the slot is free");
+    let when = local("2026-01-01T10:00", "2026-01-01T11:00");
+    let daily = every(Every::Day, Until::Count(2));
+    for name in [public(1).text().as_str(), public(9).text().as_str(), "hold:", "hold:x"] {
+        assert_eq!(reserve(&mut desk, name, &when, None).map_err(|no| no.code()), Err(101), "{name}");
+        assert_eq!(reserve(&mut desk, name, &when, Some(&daily)).map_err(|no| no.code()), Err(101), "{name}");
+    }
+    reserve(&mut desk, "hold-1", &when, None).expect("this is another name");
+    // Conflicts name a cart's booking by its public name.
+    let taken = hold(&mut desk, 2, HOUR_MS, 2 * HOUR_MS).expect_err("the slot is taken");
+    let Reply::Refused { refusal: Refusal::SlotTaken(conflicts), .. } = taken else { panic!("{taken:?}") };
+    let name = public(1).text();
+    let why = alloc::format!("{name} is there from 1970-01-01T01:00 to 1970-01-01T02:00");
+    assert_eq!((conflicts[0].booking.clone(), conflicts[0].why.as_str()), (Some(name), why.as_str()));
 }
 
 #[test]
@@ -235,7 +298,7 @@ fn every_refusal_has_its_number() {
     assert_eq!(result(&desk, "2027-06-02T07:00", "2027-06-02T08:00"), Ok(()), "ends at the horizon");
     assert_eq!(result(&desk, "2027-06-02T07:00", "2027-06-02T08:01"), Err(506), "ends behind the horizon");
     assert_eq!(
-        desk.decide_move(now, &id("b"), &local("2026-06-02T08:00", "2026-06-02T09:00"), request(1))
+        desk.decide_move(now, &named("b"), &local("2026-06-02T08:00", "2026-06-02T09:00"), request(1))
             .map_err(|no| no.code()),
         Err(505)
     );
@@ -251,9 +314,9 @@ fn a_booking_moves_or_keeps_its_time() {
     let mut desk = resource(|_| {});
     reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T11:00"), None).expect("the slot is free");
     reserve(&mut desk, "b", &local("2026-01-01T12:00", "2026-01-01T13:00"), None).expect("the slot is free");
-    let result = desk.decide_move(NOW, &id("a"), &local("2026-01-01T11:30", "2026-01-01T12:30"), request(2));
+    let result = desk.decide_move(NOW, &named("a"), &local("2026-01-01T11:30", "2026-01-01T12:30"), request(2));
     assert_eq!(conflicts(result.map(|_| ())).len(), 1);
-    let event = desk.decide_move(NOW, &id("a"), &local("2026-01-01T10:30", "2026-01-01T11:30"), request(2));
+    let event = desk.decide_move(NOW, &named("a"), &local("2026-01-01T10:30", "2026-01-01T11:30"), request(2));
     desk.apply(&event.expect("its own old time is no conflict"));
     let Some(Ok((Answer::Booked(booked), _))) = desk.answered(request(2)) else { panic!("not remembered") };
     assert_eq!((booked[0].booking.as_str(), booked[0].details.as_str()), ("a", "details"));
@@ -271,16 +334,16 @@ fn a_series_is_booked_whole_or_not_at_all() {
     let result = conflicts(reserve(&mut room, "jour", &when, Some(&weekly)));
     assert_eq!(result, ["booking/x is there from 2026-03-11T10:30 to 2026-03-11T11:00"]);
     assert_eq!((room.version(), names(&room)), (version, vec!["x".into()]));
-    room.apply(&room.decide_cancel(&id("x"), false, request(2)).expect("the booking exists"));
+    room.apply(&room.decide_cancel(&named("x"), false, request(2)).expect("the booking exists"));
     reserve(&mut room, "jour", &when, Some(&weekly)).expect("the slot is free");
     assert_eq!(names(&room), ["jour.1", "jour.2", "jour.3", "jour.4"]);
     assert_eq!(reserve(&mut room, "jour", &when, None), Err(Refusal::IdInUse(id("jour"))));
-    room.apply(&room.decide_cancel(&id("jour.2"), false, request(3)).expect("the booking exists"));
+    room.apply(&room.decide_cancel(&named("jour.2"), false, request(3)).expect("the booking exists"));
     assert_eq!(names(&room), ["jour.1", "jour.3", "jour.4"]);
     whole(&room);
-    room.apply(&room.decide_cancel(&id("jour"), true, request(4)).expect("some bookings exist"));
+    room.apply(&room.decide_cancel(&named("jour"), true, request(4)).expect("some bookings exist"));
     assert_eq!(names(&room), [""; 0]);
-    assert_eq!(room.decide_cancel(&id("jour"), true, request(5)), Err(Refusal::NoSuchBooking(id("jour"))));
+    assert_eq!(room.decide_cancel(&named("jour"), true, request(5)), Err(Refusal::NoSuchBooking(id("jour"))));
     reserve(&mut room, "jour", &when, None).expect("the name is free again");
     whole(&room);
 }
@@ -382,21 +445,25 @@ fn pages_continue_after_a_booking_that_is_gone() {
     let all = room.bookings(Timestamp(0), Timestamp(3 * HOUR_MS), 10, None).expect("a good window");
     assert_eq!(all.len(), 5);
     for (place, booking) in all.iter().enumerate() {
-        let after = (booking.begin, booking.booking.clone());
+        let after = (booking.begin, BookingName::parse(&booking.booking).expect("a page has names of bookings"));
         let mut less = room.clone();
-        if booking.state == BookingState::Held && place == 2 {
-            let events = less.decide_disowned(hold_id(2));
+        if let Some(number) = (1..=3).find(|number| after.1 == public(*number)) {
+            let events = less.decide_disowned(hold_id(number));
             write(&mut less, events);
         }
         let rest = less.bookings(Timestamp(0), Timestamp(3 * HOUR_MS), 10, Some(&after)).expect("a good window");
         assert_eq!(rest, all[place + 1..]);
     }
-    let page = |from, to, limit, after: Option<(Timestamp, SmolStr)>| {
+    let page = |from, to, limit, after: Option<(Timestamp, BookingName)>| {
         room.bookings(Timestamp(from), Timestamp(to), limit, after.as_ref()).map_err(|no| no.code())
     };
     assert_eq!(page(5, 5, 1, None), Err(502));
     assert_eq!((page(0, 5, 0, None), page(0, 5, 1_001, None)), (Err(101), Err(101)));
-    assert_eq!(page(0, 5, 1, Some((Timestamp(0), "hold/x".into()))), Err(101));
+    // Named bookings and those of carts are in one order.
+    reserve(&mut room, "a", &utc(4, 5), None).expect("the slot is free");
+    hold(&mut room, 4, 4 * HOUR_MS, 5 * HOUR_MS).expect("the slot is free");
+    reserve(&mut room, "z2", &utc(4, 5), None).expect("the slot is free");
+    assert_eq!(names(&room)[5..], ["a".into(), public(4).text(), "z2".into()]);
 }
 
 #[test]
@@ -467,6 +534,7 @@ enum Step {
     Release { hold: u64, revision: u64, last: bool },
     Sell { hold: u64, revision: u64 },
     Refund(u64),
+    Revoke(u64),
     Reserve { name: u64, begin: u64, length: u64 },
     Cancel(u64),
     Move { name: u64, begin: u64, length: u64 },
@@ -487,6 +555,8 @@ struct Reference {
     gap: u64,
     holds: BTreeMap<u64, Fate>,
     named: BTreeMap<u64, (u64, u64)>,
+    /// Holds and sales that an operator has canceled.
+    revoked: BTreeSet<u64>,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -498,6 +568,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(hold, revision, last)| Step::Release { hold, revision, last }),
         2 => (hold.clone(), revision.clone()).prop_map(|(hold, revision)| Step::Sell { hold, revision }),
         1 => hold.clone().prop_map(Step::Refund),
+        1 => hold.clone().prop_map(Step::Revoke),
         6 => (0..4u64, begin.clone(), length.clone())
             .prop_map(|(name, begin, length)| Step::Reserve { name, begin, length }),
         2 => (0..4u64).prop_map(Step::Cancel),
@@ -585,6 +656,7 @@ impl Reference {
                 match self.holds.get(&hold) {
                     Some(Fate::Live { revision: known, .. }) if revision > *known => {
                         self.holds.remove(&hold);
+                        self.revoked.remove(&hold);
                     }
                     None => {}
                     Some(_) => return,
@@ -610,7 +682,17 @@ impl Reference {
             Step::Refund(hold) => {
                 write(resource, resource.decide_refund(hold_id(hold)));
                 if let Some(Fate::Live { .. } | Fate::Sold(_)) = self.holds.get(&hold) {
+                    self.revoked.remove(&hold);
                     self.holds.insert(hold, Fate::Refunded);
+                }
+            }
+            Step::Revoke(hold) => {
+                let decided = resource.decide_cancel(&public(hold), false, request(1));
+                let exists = matches!(self.holds.get(&hold), Some(Fate::Live { .. } | Fate::Sold(_)));
+                assert_eq!(decided.is_ok(), exists, "{step:?}");
+                decided.iter().for_each(|event| resource.apply(event));
+                if exists {
+                    self.revoked.insert(hold);
                 }
             }
             Step::Reserve { name: number, begin, length } => {
@@ -625,13 +707,14 @@ impl Reference {
                 }
             }
             Step::Cancel(number) => {
-                let decided = resource.decide_cancel(&name(number), false, request(1));
+                let decided = resource.decide_cancel(&BookingName::Named(name(number)), false, request(1));
                 assert_eq!(decided.is_ok(), self.named.remove(&number).is_some());
                 decided.iter().for_each(|event| resource.apply(event));
             }
             Step::Move { name: number, begin, length } => {
                 let slot = (begin, begin + length);
-                let decided = resource.decide_move(NOW, &name(number), &utc(begin, length), request(1));
+                let decided =
+                    resource.decide_move(NOW, &BookingName::Named(name(number)), &utc(begin, length), request(1));
                 let expected = match self.named.get(&number) {
                     None => Err(505),
                     Some(old) => self.check(slot, Some(*old)),
@@ -652,13 +735,23 @@ impl Reference {
 
     fn compare(&self, resource: &Resource) {
         let listed = resource.bookings(Timestamp(0), Timestamp(100), 100, None).expect("a good window");
-        let mut listed: Vec<(u64, u64)> = listed.iter().map(|booking| (booking.begin.0, booking.end.0)).collect();
-        let mut slots: Vec<(u64, u64)> = self.slots().collect();
-        listed.sort_unstable();
+        let listed = listed.into_iter().map(|booking| (booking.begin.0, booking.booking, booking.end.0));
+        let of_holds = self.holds.iter().filter_map(|(number, fate)| match fate {
+            Fate::Live { asked: (begin, end), .. } | Fate::Sold((begin, end)) => {
+                Some((*begin, public(*number).text(), *end))
+            }
+            Fate::Released(_) | Fate::Refunded => None,
+        });
+        let named =
+            self.named.iter().map(|(number, (begin, end))| (*begin, SmolStr::new(name(*number).as_str()), *end));
+        let mut slots: Vec<_> = of_holds.chain(named).collect();
+        // By begin, then the text that clients see.
         slots.sort_unstable();
-        assert_eq!(listed, slots);
+        assert_eq!(listed.collect::<Vec<_>>(), slots);
+        let unwanted: Vec<HoldId> = self.revoked.iter().map(|number| hold_id(*number)).collect();
+        assert_eq!(resource.unwanted(None, 10), unwanted);
         for (number, (begin, end)) in &self.named {
-            let slot = resource.calendar.slot_of(&BookingKey::Named(name(*number))).expect("the slot is booked");
+            let slot = resource.calendar.slot_of(&BookingName::Named(name(*number))).expect("the slot is booked");
             assert_eq!((slot.begin().0, slot.end().0), (*begin, *end));
         }
     }
@@ -670,7 +763,7 @@ proptest! {
     #[test]
     fn slots_match_the_reference(steps in steps()) {
         let mut resource = resource(|_| {});
-        let mut reference = Reference { capacity: 1, gap: 0, holds: BTreeMap::new(), named: BTreeMap::new() };
+        let mut reference = Reference { capacity: 1, gap: 0, holds: BTreeMap::new(), named: BTreeMap::new(), revoked: BTreeSet::new() };
         for (number, step) in steps.iter().enumerate() {
             let step = match step {
                 Step::Again(back) => match steps.get(number.saturating_sub(*back + 1)) {

@@ -2,14 +2,15 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::format_smolstr;
 
 use super::{Resource, Time, booking::reserved};
 use crate::{
     answer::{BookingState, BookingView, ResourceAudit, ResourceView},
-    calendar::{BookingKey, FreeSearch, Slot},
+    calendar::{BookingKey, BookingName, FreeSearch, Slot},
     event::ResourceEvent,
-    id::{CartId, HoldId, Id, RequestHash},
+    id::{HoldId, Id},
+    planted,
     refusal::Refusal,
     terms::bad,
     time::{TIMESTAMP_MAX, Timestamp},
@@ -24,33 +25,44 @@ impl Resource {
         Arc::new(ResourceView { id: self.id.clone(), details: (*self.details).clone(), bookings: self.booked() })
     }
 
-    /// The bookings that overlap `[from, to)`, by begin, then id. There are up to `limit` of those after `after`.
+    /// The bookings that overlap `[from, to)`, by begin, then public name. There are up to `limit` of those after `after`.
     ///
     /// # Errors
-    /// [`Refusal::BadInterval`] if the window is empty, [`Refusal::BadRequest`] if the limit is not 1 to 1 000 or `after` names
-    /// no booking.
+    /// [`Refusal::BadInterval`] if the window is empty, [`Refusal::BadRequest`] if the limit is not 1 to 1 000.
     pub fn bookings(
         &self,
         from: Timestamp,
         to: Timestamp,
         limit: u32,
-        after: Option<&(Timestamp, SmolStr)>,
+        after: Option<&(Timestamp, BookingName)>,
     ) -> Result<Vec<BookingView>, Refusal> {
         check_page(from, to, limit)?;
-        let after = match after {
-            None => None,
-            Some((begin, name)) => match key(name) {
-                Some(key) => Some((*begin, key)),
-                None => return bad(format_smolstr!("{name} names no booking")),
-            },
+        let view = |(name, slot): (&BookingName, Slot)| self.booking(name, slot);
+        let limit = limit as usize;
+        Ok(match after {
+            None => self.calendar.bookings(from, to).take(limit).map(view).collect(),
+            Some(after) if planted::is("cursor unchecked") => {
+                self.after_hold(from, to, after).take(limit).map(view).collect()
+            }
+            Some(after) => self.calendar.bookings_after(from, to, after).take(limit).map(view).collect(),
+        })
+    }
+
+    /// Planted: the bookings whose cart's id is after the number in the cursor, which tells ids bit by bit.
+    fn after_hold(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        (begin, last): &(Timestamp, BookingName),
+    ) -> impl Iterator<Item = (&BookingName, Slot)> {
+        let hidden = |name: &BookingName| match name {
+            BookingName::Named(id) => (None, Some(id.clone())),
+            BookingName::Cart(name) => {
+                (Some(self.calendar.hold_of(name).map_or(name.number(), |hold| hold.cart.0)), None)
+            }
         };
-        // Bookings that begin before the last one were on an earlier page.
-        let from = after.as_ref().map_or(from, |(begin, _)| from.max(*begin));
-        let news = |(key, slot): &(&BookingKey, Slot)| {
-            after.as_ref().is_none_or(|(begin, last)| (slot.begin(), *key) > (*begin, last))
-        };
-        let found = self.calendar.bookings(from, to).filter(news).take(limit as usize);
-        Ok(found.map(|(key, slot)| self.booking(key, slot)).collect())
+        let after = (*begin, hidden(last));
+        self.calendar.bookings(from, to).filter(move |(name, slot)| (slot.begin(), hidden(name)) > after)
     }
 
     /// The first free slots of a length, under the current terms.
@@ -86,11 +98,12 @@ impl Resource {
     /// The slots that an event changes, from the event and the state before it. If earlier events are not applied yet, the rest
     /// follows from those.
     pub fn changed_by(&self, event: &ResourceEvent) -> Vec<Slot> {
-        let of_hold = |hold: &HoldId| self.calendar.slot_of(&BookingKey::Hold(*hold)).into_iter().collect();
-        let of_booking = |id: &Id| self.calendar.slot_of(&BookingKey::Named(id.clone()));
+        let of_hold = |hold: &HoldId| self.time(*hold).map(|time| time.slot).into_iter().collect();
+        let of_booking = |id: &Id| self.calendar.slot_of(&BookingName::Named(id.clone()));
         let asked = |begin: &Timestamp, end: &Timestamp| Slot::new(*begin, *end);
         match event {
-            ResourceEvent::Put { .. } | ResourceEvent::Hold(_) => Vec::new(),
+            // A booking that was canceled stays until its cart has let go of it.
+            ResourceEvent::Put { .. } | ResourceEvent::Hold(_) | ResourceEvent::BookingRevoked { .. } => Vec::new(),
             ResourceEvent::SlotHeld { begin, end, .. } => asked(begin, end).into_iter().collect(),
             ResourceEvent::SlotReleased { hold, .. } => of_hold(hold),
             ResourceEvent::SlotSold { hold, .. } | ResourceEvent::SlotRefunded { hold } => of_hold(hold),
@@ -113,19 +126,22 @@ impl Resource {
         let mut owned = 0;
         for (hold, slot) in held.chain(sold) {
             owned += 1;
-            let booked = self.calendar.slot_of(&BookingKey::Hold(hold));
+            let booked = self.calendar.slot_of(&BookingKey::Hold(hold).name());
             if booked != Some(slot) {
                 violations.push(format_smolstr!("{hold:?} has {slot:?}, the calendar says {booked:?}"));
             }
         }
         for (id, note) in self.notes.iter() {
             owned += 1;
-            if self.calendar.slot_of(&BookingKey::Named(id.clone())).is_none() {
+            if self.calendar.slot_of(&BookingName::Named(id.clone())).is_none() {
                 violations.push(format_smolstr!("booking {id} is not in the calendar"));
             }
             if note.series.as_ref().is_some_and(|of| !self.series.contains_key(&(of.clone(), id.clone()))) {
                 violations.push(format_smolstr!("booking {id} is not in its series"));
             }
+        }
+        for (hold, ()) in self.revoked.iter().filter(|(hold, ())| self.time(**hold).is_none()) {
+            violations.push(format_smolstr!("{hold:?} is canceled and neither held nor sold"));
         }
         if owned != self.calendar.len() {
             violations.push(format_smolstr!("{} bookings, of which {owned} have an owner", self.calendar.len()));
@@ -139,26 +155,32 @@ impl Resource {
         }
     }
 
-    fn booking(&self, key: &BookingKey, slot: Slot) -> BookingView {
-        match key {
-            BookingKey::Named(id) => {
+    /// A booking as clients see it. Guests get it without details and order.
+    fn booking(&self, name: &BookingName, slot: Slot) -> BookingView {
+        match name {
+            BookingName::Named(id) => {
                 let details = self.notes.get(id).map(|note| note.details.clone()).unwrap_or_default();
                 reserved(id, slot, &details)
             }
-            BookingKey::Hold(hold) => {
-                let (live, sale) = (self.holds.live(*hold), self.holds.sale(*hold));
-                let time = live.map(|live| &live.what).or(sale.map(|sale| &sale.what));
-                let sold = sale.is_some();
+            BookingName::Cart(cart) => {
+                let hold = self.calendar.hold_of(cart).unwrap_or_else(|| panic!("{name} has no hold"));
+                let sold = self.holds.sale(hold).is_some();
                 BookingView {
-                    booking: key.text(),
+                    booking: name.text(),
                     begin: slot.begin(),
                     end: slot.end(),
                     state: if sold { BookingState::Sold } else { BookingState::Held },
-                    details: time.map(|time| time.details.clone()).unwrap_or_default(),
+                    details: self.time(hold).map(|time| time.details.clone()).unwrap_or_default(),
                     order: sold.then(|| hold.cart.order()),
                 }
             }
         }
+    }
+
+    /// The content of a hold, or of its sale.
+    pub(super) fn time(&self, hold: HoldId) -> Option<&Time> {
+        let live = self.holds.live(hold).map(|live| &live.what);
+        live.or_else(|| self.holds.sale(hold).map(|sale| &sale.what))
     }
 }
 
@@ -170,14 +192,4 @@ fn check_page(from: Timestamp, to: Timestamp, count: u32) -> Result<(), Refusal>
         return bad(format_smolstr!("one answer tells 1 to {PAGE_MAX}, not {count}"));
     }
     Ok(())
-}
-
-/// The booking with this name in a [`BookingView`].
-fn key(name: &str) -> Option<BookingKey> {
-    let Some(hold) = name.strip_prefix("hold/") else { return Id::new(name).map(BookingKey::Named) };
-    let mut parts = hold.split('/');
-    let cart = CartId(u128::from_str_radix(parts.next()?, 16).ok()?);
-    let request = RequestHash(u64::from_str_radix(parts.next()?, 16).ok()?);
-    let (part, attempt) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    parts.next().is_none().then_some(BookingKey::Hold(HoldId { cart, request, part, attempt }))
 }

@@ -17,6 +17,7 @@ mod checkouts;
 mod cluster;
 mod commands;
 mod crashes;
+mod cursors;
 mod deadlines;
 mod deposed;
 mod directory;

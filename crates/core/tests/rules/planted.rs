@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use boxoffice_core::planted::plant;
 
 use crate::{
-    best, bounds, checkouts, cluster, deposed,
+    best, bounds, checkouts, cluster, cursors, deposed,
     ended_carts::{self, expiry_run},
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     mutations, operators, outcomes, past_slots,
@@ -89,7 +89,8 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 25] = [
+    let stories: [(&str, fn()); 26] = [
+        ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
         ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
         ("a quota that does not count what is sold", mutations::a_quota_counts_what_is_sold),
         (

@@ -2,6 +2,7 @@
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
+    calendar::BookingName,
     command::{
         CartCommand, Command, DirectoryCommand, ProductCommand, ProductDetails, ResourceCommand, SessionCommand, Title,
         VenueCommand, VenueDetails, Want, WantedLine, When,
@@ -258,7 +259,7 @@ fn histories() -> Vec<(&'static str, Vec<Command>)> {
     let on_cart = |command: CartCommand| Command::Cart(CartId(7), command);
     let moved = |hour: u64| {
         let when = When::Utc { begin: Timestamp(hour * 3_600_000), end: Timestamp((hour + 1) * 3_600_000) };
-        on_resource(ResourceCommand::Move { booking: id("b"), when })
+        on_resource(ResourceCommand::Move { booking: BookingName::Named(id("b")), when })
     };
     let stock = || Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 10))));
     let units = |quantity: u32| {
@@ -291,7 +292,7 @@ fn histories() -> Vec<(&'static str, Vec<Command>)> {
                 reserve(1),
                 moved(2),
                 moved(3),
-                on_resource(ResourceCommand::Cancel { booking: id("b"), series: false }),
+                on_resource(ResourceCommand::Cancel { booking: BookingName::Named(id("b")), series: false }),
                 reserve(1),
                 on_resource(ResourceCommand::Put(Box::new(resource(euros(200))))),
             ],

@@ -66,7 +66,8 @@ pub(crate) fn title_search(body: body::TitleSearch) -> Converted<(Command, Shape
     let limit = limit(body.limit)?;
     let place = |cursor: &str| {
         let (id, name) = cursor.split_once('/')?;
-        Some((SmolStr::new(name), Id::new(id)?))
+        let name = text("name", SmolStr::new(name), 1, NAME_BYTES_MAX).ok()?;
+        Some((name, Id::new(id)?))
     };
     let search = DirectoryCommand::SearchTitles {
         name: text_if_any("name", body.name, 1, NAME_BYTES_MAX)?,

@@ -102,7 +102,7 @@ fn bounded(name: &str, number: u32, most: u32) -> Converted<u32> {
     }
 }
 
-/// The beginning of a page, if `place` understands the cursor.
+/// The beginning of a page, if `place` understands the cursor. It takes only what a page gives.
 fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> Converted<Option<T>> {
     let foreign = || Rejection::bad_request("`cursor` is not from an answer");
     match cursor {
@@ -112,20 +112,9 @@ fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> C
     }
 }
 
-/// The cursor after a page that is ordered by time.
-pub(crate) fn cursor(at: Timestamp, id: &str) -> String {
-    format!("{}/{id}", at.0)
-}
-
-/// The place of such a cursor.
-fn place(cursor: &str) -> Option<(Timestamp, &str)> {
-    let (millis, id) = cursor.split_once('/')?;
-    Some((Timestamp(millis.parse().ok()?), id))
-}
-
 /// The cursor after a page of titles. The id comes first, since names may contain anything.
-pub(crate) fn title_cursor(name: &str, id: &Id) -> String {
-    format!("{id}/{name}")
+pub(crate) fn title_cursor(name: &str, id: &Id) -> SmolStr {
+    format_smolstr!("{id}/{name}")
 }
 
 /// Checks that a time ends after it begins and is not too long.

@@ -1,13 +1,16 @@
 //! Commands of resources and their calendars.
 
 use boxoffice_core::{
+    calendar::{BookingName, CART_BOOKING_PREFIX, is_reserved},
     command::{Command, Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
+    cursor::read_by_time,
+    id::Id,
     refusal::Refusal,
     time::Timestamp,
 };
 use smol_str::SmolStr;
 
-use super::{Converted, after, at_most, bounded, distinct, interval, limit, place, price, properties, span, text};
+use super::{Converted, after, at_most, bounded, distinct, interval, limit, price, properties, span, text};
 use crate::{
     body,
     call::Shape,
@@ -120,6 +123,10 @@ fn local(begin: SmolStr, end: SmolStr) -> Converted<When> {
 }
 
 pub(crate) fn resource_reserve(body: body::ResourceReserve) -> Converted<Command> {
+    if is_reserved(&body.booking) {
+        let words = format!("only the bookings of carts have names that begin with `{CART_BOOKING_PREFIX}`");
+        return Err(Rejection::bad_request(words));
+    }
     let reserve = ResourceCommand::Reserve {
         booking: body.booking,
         when: when(body.begin, body.end, body.local_begin, body.local_end)?,
@@ -156,13 +163,20 @@ fn repeat(body: body::RepeatBody) -> Converted<Repeat> {
     Ok(Repeat { every, interval: bounded("interval", body.interval.unwrap_or(1), SERIES_INTERVAL_MAX)?, until })
 }
 
-pub(crate) fn resource_cancel(body: body::ResourceCancel) -> Command {
-    Command::Resource(body.resource, ResourceCommand::Cancel { booking: body.booking, series: body.series })
+pub(crate) fn resource_cancel(body: body::ResourceCancel) -> Converted<Command> {
+    let booking = booking(&body.booking)?;
+    Ok(Command::Resource(body.resource, ResourceCommand::Cancel { booking, series: body.series }))
+}
+
+/// The booking with this name.
+fn booking(name: &Id) -> Converted<BookingName> {
+    let other = || format!("a cart's booking is called `{CART_BOOKING_PREFIX}` and 32 lower-case hexadecimal digits");
+    BookingName::parse(name.as_str()).ok_or_else(|| Rejection::bad_request(other()))
 }
 
 pub(crate) fn resource_move(body: body::ResourceMove) -> Converted<Command> {
     let when = when(body.begin, body.end, body.local_begin, body.local_end)?;
-    Ok(Command::Resource(body.resource, ResourceCommand::Move { booking: body.booking, when }))
+    Ok(Command::Resource(body.resource, ResourceCommand::Move { booking: booking(&body.booking)?, when }))
 }
 
 pub(crate) fn resource_is_available(body: body::ResourceIsAvailable) -> Converted<Command> {
@@ -172,10 +186,7 @@ pub(crate) fn resource_is_available(body: body::ResourceIsAvailable) -> Converte
 
 pub(crate) fn resource_bookings(body: body::ResourceBookings) -> Converted<(Command, Shape)> {
     let ((from, to), limit) = (interval(body.from, body.to)?, limit(body.limit)?);
-    let after = after(body.cursor, |cursor| {
-        let (begin, booking) = place(cursor)?;
-        Some((begin, SmolStr::new(booking)))
-    })?;
+    let after = after(body.cursor, |cursor| read_by_time(cursor, BookingName::parse))?;
     let bookings = ResourceCommand::Bookings { from, to, limit, after };
     Ok((Command::Resource(body.resource, bookings), Shape::Page { limit }))
 }

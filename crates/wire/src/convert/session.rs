@@ -2,6 +2,7 @@
 
 use boxoffice_core::{
     command::{Area, Command, NewSession, SessionCommand, VenueCommand},
+    cursor::read_by_time,
     id::Id,
     layout::LAYOUT_SEATS_MAX,
     money::Money,
@@ -10,7 +11,7 @@ use boxoffice_core::{
     time::TIMESTAMP_MAX,
 };
 
-use super::{Converted, after, at_most, distinct, limit, one_currency, one_to, place, price, text};
+use super::{Converted, after, at_most, distinct, limit, one_currency, one_to, price, text};
 use crate::{
     body,
     call::{CitySearch, Shape},
@@ -78,10 +79,7 @@ pub(crate) enum Search {
 
 pub(crate) fn session_search(body: body::SessionSearch) -> Converted<(Search, Shape)> {
     let limit = limit(body.limit)?;
-    let after = after(body.cursor, |cursor| {
-        let (starts_at, id) = place(cursor)?;
-        Some((starts_at, Id::new(id)?))
-    })?;
+    let after = after(body.cursor, |cursor| read_by_time(cursor, Id::new))?;
     let (title, from, to) = (body.title, body.from.unwrap_or_default(), body.to.unwrap_or(TIMESTAMP_MAX));
     let search = match (body.venue, body.city) {
         (Some(venue), None) => {

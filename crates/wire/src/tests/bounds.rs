@@ -248,6 +248,85 @@ fn lists_and_blobs_have_a_maximum_length() {
     refused(Op::VenueSearch, r#"{"near":{"lon":200,"lat":0}}"#, 101, "globe");
 }
 
+/// Bodies with the cursor `@` of each list whose cursor is text, and a real cursor of it.
+const LISTS: [(Op, &str, &str); 6] = [
+    (Op::TitleSearch, r#"{"cursor":"@"}"#, "hamlet/Ham let/2"),
+    (Op::SessionSearch, r#"{"venue":"v","cursor":"@"}"#, "1775995200000/hamlet-tonight"),
+    (Op::SessionSearch, r#"{"city":"c","cursor":"@"}"#, "1775995200000/hamlet-tonight"),
+    (Op::ResourceBookings, BOOKINGS, "1775995200000/choir.2"),
+    (Op::ResourceBookings, BOOKINGS, "1775995200000/hold:068f372e3fcdfb0ac81a3f0c8c30d381"),
+    (Op::ResourceBookings, BOOKINGS, "0/-"),
+];
+const BOOKINGS: &str = r#"{"resource":"r","from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","cursor":"@"}"#;
+
+#[test]
+fn a_cursor_is_read_in_the_form_of_a_page_only() {
+    for (op, body, cursor) in LISTS {
+        let with = |cursor: &str| body.replace('@', cursor);
+        taken(op, &with(cursor));
+        let (first, rest) = cursor.split_once('/').expect("a slash");
+        let mut others = vec![
+            String::new(),
+            "/".into(),
+            first.to_owned(),
+            format!("{first}/"),
+            format!("/{rest}"),
+            format!("{first}{rest}"),
+            format!(" {cursor}"),
+            format!("{first} /{rest}"),
+            format!("{first}/{rest}\\u0000"),
+            format!("{first}/{}", "x".repeat(513)),
+        ];
+        if op != Op::TitleSearch {
+            // Names of titles may contain anything, so what is behind the slash is one.
+            others.extend([format!("{cursor}/"), format!("{cursor} "), format!("{first}/ {rest}"), cursor.repeat(2)]);
+            others.extend([
+                format!("+{cursor}"),
+                format!("-{cursor}"),
+                format!("0{cursor}"),
+                format!("{first}.0/{rest}"),
+            ]);
+            others.extend([format!("253402300800000/{rest}"), format!("18446744073709551616/{rest}")]);
+            others.push(format!("\u{661}/{rest}"));
+        }
+        if let Some(digits) = rest.strip_prefix("hold:") {
+            let names = [
+                digits[1..].to_owned(),
+                format!("0{digits}"),
+                format!("{digits}0"),
+                digits.to_uppercase(),
+                format!("+{}", &digits[1..]),
+                String::new(),
+                "x".repeat(32),
+            ];
+            others.extend(names.map(|name| format!("{first}/hold:{name}")));
+            others.push(format!("{first}/hold/{digits}/0000000000000001/0/0"));
+            others.push(format!("{first}/hold/{}/0000000000000001/0/0", &digits[1..]));
+        }
+        for other in others {
+            refused(op, &with(&other), 101, "`cursor`");
+        }
+    }
+}
+
+#[test]
+fn the_name_of_a_carts_booking_is_read_in_one_form() {
+    let times = r#""begin":"2026-01-01T00:00:00Z","end":"2026-01-01T01:00:00Z""#;
+    let cancel = |name: &str| format!(r#"{{"resource":"r","booking":"{name}"}}"#);
+    let with_times = |name: &str| format!(r#"{{"resource":"r","booking":"{name}",{times}}}"#);
+    let name = "hold:068f372e3fcdfb0ac81a3f0c8c30d381";
+    taken(Op::ResourceCancel, &cancel(name));
+    taken(Op::ResourceMove, &with_times(name));
+    for other in ["hold:", "hold:1", &name[..36], "hold:068F372E3FCDFB0AC81A3F0C8C30D381"] {
+        refused(Op::ResourceCancel, &cancel(other), 101, "32 lower-case");
+        refused(Op::ResourceMove, &with_times(other), 101, "32 lower-case");
+    }
+    for reserved in [name, "hold:", "hold:x"] {
+        refused(Op::ResourceReserve, &with_times(reserved), 101, "of carts");
+    }
+    taken(Op::ResourceReserve, &with_times("hold"));
+}
+
 #[test]
 fn the_halls_of_a_batch_have_a_maximum_of_seats() {
     let runs = r#"[{"gap":0,"count":50000,"first":1,"step":1,"category":"c","accessible":false}]"#;

@@ -67,7 +67,7 @@ fn answers_round_trip() {
     let bookings = vec![booking_view(), sold_booking()];
     let page = |cursor: Option<&str>| BookingPage { bookings: bookings.clone(), cursor: cursor.map(Into::into) };
     check(Answer::Booked(bookings.clone()), Shape::Plain, &page(None));
-    let full = page(Some("1775995200000/cart-1"));
+    let full = page(Some("1775995200000/hold:068f372e3fcdfb0ac81a3f0c8c30d381"));
     check(Answer::Bookings(bookings.clone()), Shape::Page { limit: 2 }, &full);
     let titles = TitlePage { titles: vec![title_view()], cursor: Some("hamlet/Hamlet".into()) };
     check(Answer::Titles(vec![title_view()]), Shape::Page { limit: 1 }, &titles);

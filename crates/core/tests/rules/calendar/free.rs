@@ -15,8 +15,8 @@ fn search(from: &str, to: &str, length_min: u64, count: usize) -> FreeSearch {
 /// Two bookings, from 10:00 to 11:00 and from 12:30 to 13:00.
 fn booked() -> Calendar {
     let mut calendar = Calendar::new();
-    calendar.insert(key("a"), slot("10:00", "11:00"), 1, Buffers::NONE);
-    calendar.insert(key("b"), slot("12:30", "13:00"), 1, Buffers::NONE);
+    calendar.insert(&key("a"), slot("10:00", "11:00"), 1, Buffers::NONE);
+    calendar.insert(&key("b"), slot("12:30", "13:00"), 1, Buffers::NONE);
     calendar
 }
 
@@ -27,7 +27,7 @@ fn check(calendar: &Calendar, search: &FreeSearch, terms: &Terms, expect: Expect
     for (number, slot) in found.into_iter().enumerate() {
         assert_eq!(terms.check(at("00:00"), slot), Ok(()));
         // All of them can be booked together.
-        with_them.insert(key(&format!("found{number}")), slot, terms.capacity, terms.buffers());
+        with_them.insert(&key(&format!("found{number}")), slot, terms.capacity, terms.buffers());
         let zone = terms.hours.as_ref().map_or(zone("UTC"), |hours| hours.zone().clone());
         lines += &format!("{}\n", shown(&zone, slot));
     }
@@ -186,7 +186,7 @@ fn notice_and_horizon_count() {
 fn two_at_once() {
     let mut calendar = Calendar::new();
     for (name, begin, end) in [("a", "10:00", "12:00"), ("b", "11:00", "13:00"), ("c", "12:00", "14:00")] {
-        calendar.insert(key(name), slot(begin, end), 2, Buffers::NONE);
+        calendar.insert(&key(name), slot(begin, end), 2, Buffers::NONE);
     }
     let terms = Terms { capacity: 2, ..Terms::default() };
     check(

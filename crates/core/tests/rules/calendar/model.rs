@@ -1,7 +1,7 @@
 //! Random commands against a plain list of intervals that is searched instant by instant.
 
 use boxoffice_core::{
-    calendar::{BookingKey, Buffers, Calendar, FreeSearch, Slot, Terms},
+    calendar::{BookingKey, BookingName, Buffers, Calendar, FreeSearch, Slot, Terms},
     id::{CartId, HoldId, RequestHash},
     time::Timestamp,
 };
@@ -73,13 +73,30 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Clone, Debug, Default)]
 struct Model(Vec<(BookingKey, Slot)>);
 
+/// The text that clients see, which orders bookings that begin together.
+fn text(key: &BookingKey) -> String {
+    key.name().text().to_string()
+}
+
+/// Bookings by begin, then public name.
+fn sorted<'a>(bookings: impl Iterator<Item = &'a (BookingKey, Slot)>) -> Vec<(String, Slot)> {
+    let mut found: Vec<_> = bookings.map(|(key, slot)| (text(key), *slot)).collect();
+    found.sort_by(|(one, one_slot), (two, two_slot)| (one_slot.begin(), one).cmp(&(two_slot.begin(), two)));
+    found
+}
+
+/// Bookings of a calendar by text.
+fn shown<'a>(bookings: impl Iterator<Item = (&'a BookingName, Slot)>) -> Vec<(String, Slot)> {
+    bookings.map(|(name, slot)| (name.text().to_string(), slot)).collect()
+}
+
 impl Model {
     /// A slot with a buffer on each side.
     fn expanded(slot: Slot, buffers: Buffers) -> (i64, i64) {
         (slot.begin().0 as i64 - buffers.before_ms as i64, slot.end().0 as i64 + buffers.after_ms as i64)
     }
 
-    fn conflicts(&self, slot: Slot, except: Option<&BookingKey>, terms: &Terms) -> Vec<(BookingKey, Slot)> {
+    fn conflicts(&self, slot: Slot, except: Option<&BookingKey>, terms: &Terms) -> Vec<(String, Slot)> {
         let others: Vec<_> = self.0.iter().filter(|(key, _)| Some(key) != except).collect();
         let expanded = |slot: Slot| Model::expanded(slot, terms.buffers());
         let is_at = |slot: Slot, instant: i64| (expanded(slot).0..expanded(slot).1).contains(&instant);
@@ -91,16 +108,11 @@ impl Model {
         });
         let full: Vec<i64> = full.collect();
         let overlaps = |booked: Slot| full.iter().any(|instant| is_at(booked, *instant));
-        let mut found: Vec<_> = others.into_iter().filter(|(_, booked)| overlaps(*booked)).cloned().collect();
-        found.sort_by(|(one, one_slot), (two, two_slot)| (one_slot.begin(), one).cmp(&(two_slot.begin(), two)));
-        found
+        sorted(others.into_iter().filter(|(_, booked)| overlaps(*booked)))
     }
 
-    fn list(&self, from: Timestamp, to: Timestamp) -> Vec<(BookingKey, Slot)> {
-        let mut found: Vec<_> = self.0.clone();
-        found.retain(|(_, slot)| slot.begin().max(from) < slot.end().min(to));
-        found.sort_by(|(one, one_slot), (two, two_slot)| (one_slot.begin(), one).cmp(&(two_slot.begin(), two)));
-        found
+    fn list(&self, from: Timestamp, to: Timestamp) -> Vec<(String, Slot)> {
+        sorted(self.0.iter().filter(|(_, slot)| slot.begin().max(from) < slot.end().min(to)))
     }
 
     /// Tries every half hour.
@@ -140,36 +152,48 @@ fn run(steps: Vec<Step>, terms: &Terms) {
             Step::Book(number, slot) => {
                 let key = name(number);
                 let conflicts = calendar.conflicts(slot, None, capacity, buffers);
-                assert_eq!(conflicts, model.conflicts(slot, None, terms));
+                let pairs = conflicts.iter().map(|(name, slot)| (name, *slot));
+                assert_eq!(shown(pairs), model.conflicts(slot, None, terms));
                 assert_eq!(calendar.fits(slot, None, capacity, buffers), conflicts.is_empty());
-                if conflicts.is_empty() && calendar.slot_of(&key).is_none() {
-                    calendar.insert(key.clone(), slot, capacity, buffers);
+                if conflicts.is_empty() && calendar.slot_of(&key.name()).is_none() {
+                    calendar.insert(&key, slot, capacity, buffers);
                     model.0.push((key, slot));
                 }
             }
             Step::Move(number, slot) => {
                 let key = name(number);
-                let conflicts = calendar.conflicts(slot, Some(&key), capacity, buffers);
-                assert_eq!(conflicts, model.conflicts(slot, Some(&key), terms));
-                if conflicts.is_empty() && calendar.remove(&key).is_some() {
-                    calendar.insert(key.clone(), slot, capacity, buffers);
+                let conflicts = calendar.conflicts(slot, Some(&key.name()), capacity, buffers);
+                let pairs = conflicts.iter().map(|(name, slot)| (name, *slot));
+                assert_eq!(shown(pairs), model.conflicts(slot, Some(&key), terms));
+                if conflicts.is_empty() && calendar.remove(&key.name()).is_some() {
+                    calendar.insert(&key, slot, capacity, buffers);
                     model.0.iter_mut().filter(|(known, _)| *known == key).for_each(|(_, kept)| *kept = slot);
                 }
             }
             Step::Cancel(number) => {
                 let place = model.0.iter().position(|(key, _)| *key == name(number));
                 let expected = place.map(|place| model.0.swap_remove(place).1);
-                assert_eq!(calendar.remove(&name(number)), expected);
+                assert_eq!(calendar.remove(&name(number).name()), expected);
             }
             Step::Rename(from, to) => {
-                if calendar.slot_of(&name(from)).is_some() && calendar.slot_of(&name(to)).is_none() {
-                    calendar.rename(&name(from), name(to));
+                if calendar.slot_of(&name(from).name()).is_some() && calendar.slot_of(&name(to).name()).is_none() {
+                    calendar.rename(&name(from).name(), &name(to));
                     model.0.iter_mut().filter(|(key, _)| *key == name(from)).for_each(|(key, _)| *key = name(to));
                 }
             }
             Step::List(from, to) => {
-                let seen: Vec<_> = calendar.bookings(from, to).map(|(key, slot)| (key.clone(), slot)).collect();
-                assert_eq!(seen, model.list(from, to));
+                let all = model.list(from, to);
+                assert_eq!(shown(calendar.bookings(from, to)), all);
+                // A page continues after every booking, also after one that begins elsewhere or is gone.
+                let gone = (instant(50), name(1).name());
+                let places = model.0.iter().map(|(key, slot)| (slot.begin(), key.name())).chain([gone]);
+                for after in places {
+                    let rest = shown(calendar.bookings_after(from, to, &after));
+                    let place = (after.0, after.1.text().to_string());
+                    let mut expected = all.clone();
+                    expected.retain(|(name, slot)| (slot.begin(), name.clone()) > place);
+                    assert_eq!(rest, expected, "after {place:?}");
+                }
             }
             Step::Copy => copies.push((calendar.clone(), model.clone())),
             Step::Free(search) => {
@@ -182,7 +206,7 @@ fn run(steps: Vec<Step>, terms: &Terms) {
     for (calendar, model) in copies {
         assert_eq!(calendar.violations(capacity, buffers), [""; 0]);
         assert_eq!(calendar.len(), model.0.len());
-        assert!(model.0.iter().all(|(key, slot)| calendar.slot_of(key) == Some(*slot)));
+        assert!(model.0.iter().all(|(key, slot)| calendar.slot_of(&key.name()) == Some(*slot)));
         let bytes = rmp_serde::to_vec(&calendar).expect("writes");
         assert_eq!(rmp_serde::from_slice::<Calendar>(&bytes).expect("reads"), calendar);
     }

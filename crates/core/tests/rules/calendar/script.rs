@@ -9,7 +9,7 @@
 //! ```
 //! A time without a day is on 1 January 2026, UTC.
 
-use boxoffice_core::calendar::{BookingKey, Buffers, Calendar, Slot};
+use boxoffice_core::calendar::{BookingName, Buffers, Calendar, Slot};
 use expect_test::Expect;
 
 use crate::calendar::words::{at, key, utc};
@@ -29,9 +29,9 @@ pub(crate) fn check(capacity: u32, buffers: Buffers, script: &str, expect: Expec
 fn answer(calendar: &mut Calendar, words: &[&str], capacity: u32, buffers: Buffers) -> String {
     match *words {
         ["book", name, begin, end] => match asked(calendar, None, begin, end, capacity, buffers) {
-            Ok(_) if calendar.slot_of(&key(name)).is_some() => "refused: id in use".into(),
+            Ok(_) if calendar.slot_of(&key(name).name()).is_some() => "refused: id in use".into(),
             Ok(slot) => {
-                calendar.insert(key(name), slot, capacity, buffers);
+                calendar.insert(&key(name), slot, capacity, buffers);
                 "ok".into()
             }
             Err(refusal) => refusal,
@@ -39,17 +39,17 @@ fn answer(calendar: &mut Calendar, words: &[&str], capacity: u32, buffers: Buffe
         ["ask", begin, end] => {
             asked(calendar, None, begin, end, capacity, buffers).map_or_else(|no| no, |_| "free".into())
         }
-        ["move", name, begin, end] => match asked(calendar, Some(&key(name)), begin, end, capacity, buffers) {
+        ["move", name, begin, end] => match asked(calendar, Some(&key(name).name()), begin, end, capacity, buffers) {
             Ok(slot) => {
-                calendar.remove(&key(name)).expect("moved, so it is there");
-                calendar.insert(key(name), slot, capacity, buffers);
+                calendar.remove(&key(name).name()).expect("moved, so it is there");
+                calendar.insert(&key(name), slot, capacity, buffers);
                 "ok".into()
             }
             Err(refusal) => refusal,
         },
-        ["cancel", name] => calendar.remove(&key(name)).map_or("no such booking".into(), shown),
+        ["cancel", name] => calendar.remove(&key(name).name()).map_or("no such booking".into(), shown),
         ["list", from, to] => {
-            let of = |(key, slot): (&BookingKey, Slot)| format!("{key} {}", shown(slot));
+            let of = |(key, slot): (&BookingName, Slot)| format!("{key} {}", shown(slot));
             calendar.bookings(at(from), at(to)).map(of).collect::<Vec<_>>().join(", ")
         }
         _ => panic!("no such command: {words:?}"),
@@ -58,7 +58,7 @@ fn answer(calendar: &mut Calendar, words: &[&str], capacity: u32, buffers: Buffe
 
 fn asked(
     calendar: &Calendar,
-    except: Option<&BookingKey>,
+    except: Option<&BookingName>,
     begin: &str,
     end: &str,
     capacity: u32,

@@ -2,6 +2,7 @@
 
 use boxoffice_core::{
     ask::{Ask, Reply},
+    calendar::{BookingName, CartBookingName},
     command::{
         Admission, Area, BestWish, CartCommand, ClusterCommand, Command, CustomerCommand, CustomerLimit,
         DirectoryCommand, Every, Expect, HoldPolicy, Limits, Machine, Move, NewSession, OpeningHours, Payment,
@@ -9,7 +10,7 @@ use boxoffice_core::{
         VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     host::Input,
-    id::{Entity, HoldId, Id, RequestHash},
+    id::{CartId, Entity, HoldId, Id, RequestHash},
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
     portion::Content,
@@ -288,6 +289,16 @@ impl Wild {
         }
     }
 
+    /// The name of this booking, or of one that a cart may have made.
+    fn booking_name(&mut self, booking: Id) -> BookingName {
+        if self.chance(50) {
+            return BookingName::Named(booking);
+        }
+        let hold =
+            HoldId { cart: CartId(u128::MAX), request: RequestHash(self.u64()), part: self.u16(), attempt: self.u16() };
+        BookingName::Cart(CartBookingName::of(hold))
+    }
+
     pub(super) fn resource_command(&mut self) -> ResourceCommand {
         let booking = id(self.one(&["b1", "b2", "b3"]));
         match self.rng.below(10) {
@@ -339,13 +350,13 @@ impl Wild {
                 });
                 ResourceCommand::Reserve { booking, when: self.when(), repeat, details: "".into() }
             }
-            4 => ResourceCommand::Cancel { booking, series: self.chance(50) },
-            5 => ResourceCommand::Move { booking, when: self.when() },
+            4 => ResourceCommand::Cancel { booking: self.booking_name(booking), series: self.chance(50) },
+            5 => ResourceCommand::Move { booking: self.booking_name(booking), when: self.when() },
             6 => ResourceCommand::IsAvailable(self.when()),
             7 => {
                 let (from, to) = self.span();
-                let hold = format!("hold/{:x}/{:x}/{}/{}", u128::MAX, self.u64(), self.u16(), self.u16()).into();
-                let after = self.maybe(|wild| (wild.instant(), hold));
+                let name = self.booking_name(booking);
+                let after = self.maybe(|wild| (wild.instant(), name));
                 ResourceCommand::Bookings { from, to, limit: self.u32(), after }
             }
             8 => {

@@ -17,8 +17,9 @@ use boxoffice_core::{
     answer::{
         Answer, Answered, At, BookingState, BookingView, CartState, CartView, MapView, Order, SeatCounts, SessionEntry,
     },
+    calendar::{BookingName, CartBookingName},
     command::{CartCommand, Command, DirectoryCommand, Payment, ResourceCommand, SessionCommand, VenueCommand, Want},
-    id::{CartId, CartToken, Entity, Id, Request},
+    id::{CartId, CartToken, Entity, HoldId, Id, Request, RequestHash},
     money::{Currency, Money},
     payment::PaymentStatus,
     refusal::{Conflict, LineRefusal, Refusal},
@@ -43,7 +44,6 @@ use boxoffice_wire::{
     hello::{Durability, Hello},
     status::{NodeAudit, NodeStatus, Rates},
 };
-use smol_str::SmolStr;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -99,7 +99,7 @@ pub(crate) struct Node {
     /// Orders with their customers.
     pub(crate) orders: Mutex<BTreeMap<CartId, Option<Id>>>,
     /// The cursors of the pages of bookings that were read.
-    pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, SmolStr)>>>,
+    pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, BookingName)>>>,
     pub(crate) access_keys: Mutex<BTreeMap<Id, Arc<AccessKey>>>,
     pub(crate) key_ring: Mutex<KeyRing>,
     /// What the directory's leader knows, if this node's copy lags. `None` if it does not answer.
@@ -409,8 +409,10 @@ fn conflict() -> Conflict {
     Conflict { begin: Timestamp(1_000), end: Timestamp(2_000), why, booking: Some(hold().into()) }
 }
 
-fn hold() -> String {
-    format!("hold/{}/00000000000000aa/0/1", cart(7))
+/// The public name of the booking of cart 7.
+pub(crate) fn hold() -> String {
+    let hold = HoldId { cart: cart(7), request: RequestHash(0xaa), part: 0, attempt: 1 };
+    CartBookingName::of(hold).to_string()
 }
 
 pub(crate) fn id(name: &str) -> Id {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     http_client::HttpClient,
-    server::common::{Client, TestServer, cart, id, in_both, refused, request, token},
+    server::common::{Client, TestServer, cart, hold, id, in_both, refused, request, token},
 };
 
 const ADMIN: &str = "open sesame, please, and quickly!";
@@ -331,7 +331,7 @@ async fn reasons(client: &mut Client) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guests_see_bookings_without_their_owners() {
     in_both(|encoding| async move {
-        let hold = format!("hold/{}/00000000000000aa/0/1", cart(7));
+        let hold = hold();
         let server = TestServer::with(EdgeConfig { admin_token: Some(ADMIN.into()), ..EdgeConfig::default() });
         let mut operator = connect_with_hello(&server, encoding, json!({"token": ADMIN})).await;
         let everything =
@@ -342,12 +342,29 @@ async fn guests_see_bookings_without_their_owners() {
         let (response, cursor) = bookings(&mut guest, None).await;
         let (choir, other) = (&response[0], &response[1]);
         assert_eq!(choir, &("choir".to_owned(), String::new(), false));
-        assert!(!other.2 && other.1.is_empty() && other.0.len() == hold.len() && other.0 != hold, "{other:?}");
+        assert_eq!(other, &(hold.clone(), String::new(), false), "everybody sees the same name");
+        assert!(cursor.ends_with(&format!("/{hold}")), "{cursor}");
         assert!(!cursor.contains(&cart(7).to_string()), "{cursor}");
         // The next page continues all the same.
         bookings(&mut guest, Some(&cursor)).await;
         let after = server.node.bookings_after.lock().last().cloned().flatten().expect("the page has a cursor");
-        assert_eq!(after.1, hold);
+        assert_eq!(after.1.text(), hold);
+        // A cursor in any other form does not reach the resource.
+        let pages = server.node.bookings_after.lock().len();
+        let (millis, digits) = cursor.split_once("/hold:").expect("it names the booking of a cart");
+        for changed in [
+            format!("{millis}/hold:{}", &digits[1..]),
+            format!("{millis}/hold:0{digits}"),
+            format!("{millis}/hold:{}", digits.to_uppercase()),
+            format!("{millis}/hold/{}/00000000000000aa/0/1", cart(7)),
+            format!("0{millis}/hold:{digits}"),
+        ] {
+            let (from, to) = slot(encoding);
+            let body = json!({"resource": "room", "from": from, "to": to, "limit": 2, "cursor": changed});
+            guest.send(23, Op::ResourceBookings, body).await;
+            assert_eq!(guest.code().await, (Some(23), 101), "{changed}");
+        }
+        assert_eq!(server.node.bookings_after.lock().len(), pages);
         for why in reasons(&mut guest).await {
             let is_hidden = why == other.0 || why.starts_with(&other.0) && why.ends_with("is there from 19 to 22");
             assert!(is_hidden, "{why}");

@@ -227,7 +227,13 @@ pub fn booking_view() -> BookingView {
 
 pub fn sold_booking() -> BookingView {
     let (state, order) = (BookingState::Sold, Some(cart().order()));
-    BookingView { booking: "cart-1".into(), state, details: "".into(), order, ..booking_view() }
+    BookingView {
+        booking: "hold:068f372e3fcdfb0ac81a3f0c8c30d381".into(),
+        state,
+        details: "".into(),
+        order,
+        ..booking_view()
+    }
 }
 
 pub fn conflict() -> Conflict {
