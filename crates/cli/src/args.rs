@@ -447,7 +447,7 @@ pub enum AdminCommand {
     /// for one machine, and the secret of the nodes.
     Invite {
         /// How long the machine may use it, like 30m, 1h or 7d (the maximum)
-        #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = crate::admin::invite::parse_time)]
+        #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = crate::length_of_time::parse_time)]
         for_ms: u64,
     },
     /// Make an admin token, without a node

@@ -344,10 +344,6 @@ fn is_origin(text: &str) -> bool {
     })
 }
 
-pub(crate) fn is_fit_for_a_header(key: &str) -> bool {
-    key.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

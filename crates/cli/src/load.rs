@@ -11,7 +11,7 @@ use crate::{
     args::{FsyncWord, Load},
     failure::{Failure, Outcome},
     node_client::{self, block_on},
-    random,
+    secret,
 };
 
 /// Runs the scenario, prints its table and says where the report is. Fails if the verdict is "no".
@@ -93,7 +93,7 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure>
     let program =
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
     let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
-    let (admin_token, peer_secret) = (random::hex()?, random::hex()?);
+    let (admin_token, peer_secret) = (secret::hex()?, secret::hex()?);
     Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token, peer_secret, log: None })
 }
 

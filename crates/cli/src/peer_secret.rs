@@ -16,9 +16,8 @@ use boxoffice_links::CLUSTER_SECRET_BYTES_MIN;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    config::is_fit_for_a_header,
     failure::{Failure, Outcome},
-    random,
+    secret::{self, is_fit_for_a_header},
 };
 
 /// The file in the data directory, if the configuration names none.
@@ -89,7 +88,7 @@ impl PeerSecret {
             match (read(path)?, standing) {
                 (Some(secrets), _) => return Ok(secrets),
                 (None, Standing::Founder) => {
-                    write(path, &Secret(random::hex()?))?;
+                    write(path, &Secret(secret::hex()?))?;
                 }
                 (None, Standing::Joiner) if Instant::now() < waits_until => sleep(LOOK_EVERY).await,
                 (None, Standing::Joiner) => return Err(missing(path, is_named)),
@@ -131,7 +130,7 @@ fn read(path: &Path) -> Result<Option<Vec<Secret>>, Failure> {
 /// The file cannot be written.
 pub fn write(path: &Path, secret: &Secret) -> Outcome {
     // Containers that share a folder may have the same process id.
-    try_write(path, secret, &random::hex()?)
+    try_write(path, secret, &secret::hex()?)
         .map_err(|error| Failure::Usage(format!("{}: the secret cannot be written: {error}", path.display())))
 }
 
@@ -191,7 +190,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("data").join(FILE);
         let made = of_node(&path, false, Standing::Founder).expect("it is made");
-        assert_eq!(made[0].0.len(), 2 * random::SECRET_BYTES);
+        assert_eq!(made[0].0.len(), 2 * secret::SECRET_BYTES);
         let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().expect("a folder"))), (0o600, 0o700));
         assert_eq!(fs::read_dir(dir.path().join("data")).expect("a folder").count(), 1, "nothing is left aside");

@@ -166,7 +166,7 @@ ops! {
     /// Become a member of the cluster.
     AdminJoin "admin.join" changes [Admin] or JoiningMachine owner(Nobody) venues(Refused) batch(Item),
     /// Invite a machine to become a member.
-    AdminInvite "admin.invite" changes [Admin] owner(Nobody) venues(Refused) batch(Alone),
+    AdminInvite "admin.invite" changes [Admin] owner(Nobody) venues(Refused) batch(Item),
     /// Move everything away from a member.
     AdminDrain "admin.drain" changes [Admin] owner(Nobody) venues(Refused) batch(Item),
     /// Let a member that is drained keep what it has.

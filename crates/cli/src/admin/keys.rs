@@ -13,7 +13,7 @@ use crate::{
     args::{KeyCommand, NodeArgs, RoleWord},
     failure::{Failure, Outcome},
     node_client::{self, date_and_time, say},
-    random,
+    secret,
 };
 
 /// Runs a command about keys.
@@ -66,7 +66,7 @@ pub fn make(node_args: &NodeArgs, name: &str, roles: &[RoleWord]) -> Result<Stri
 
 /// Prints a new admin token.
 pub(super) fn make_admin_token() -> Outcome {
-    print(&[URL_SAFE_NO_PAD.encode(random::bytes()?)]);
+    print(&[URL_SAFE_NO_PAD.encode(secret::bytes()?)]);
     Ok(())
 }
 
@@ -76,7 +76,7 @@ fn draw(node_args: &NodeArgs, name: &str, terms: &Terms<'_>) -> Result<String, F
     let venue =
         |venue: &String| Id::new(venue).ok_or_else(|| Failure::Usage(format!("{venue}: this is no venue's id")));
     let venues = terms.venues.iter().map(venue).collect::<Result<Vec<_>, _>>()?;
-    let secret = URL_SAFE_NO_PAD.encode(random::bytes()?);
+    let secret = URL_SAFE_NO_PAD.encode(secret::bytes()?);
     let key = ShownKey { name: id.as_str(), secret: &secret };
     let hash: String = key.hash().iter().map(|byte| format!("{byte:02x}")).collect();
     let asked = KeyCreate {

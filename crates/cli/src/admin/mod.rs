@@ -3,7 +3,7 @@
 mod audit;
 mod cluster;
 mod customer;
-pub mod invite;
+mod invite;
 pub mod keys;
 mod nodes;
 mod status;

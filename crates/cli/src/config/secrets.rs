@@ -18,7 +18,8 @@ use serde::Deserialize;
 use smol_str::SmolStr;
 use toml::Spanned;
 
-use super::{ConfigError, Settings, is_fit_for_a_header, source::Setting};
+use super::{ConfigError, Settings, source::Setting};
+use crate::secret::is_fit_for_a_header;
 
 /// A key of short-lived tokens.
 #[derive(Deserialize)]

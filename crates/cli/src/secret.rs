@@ -1,4 +1,4 @@
-//! Secrets that this program draws.
+//! Secrets: how they are drawn, and which texts can be shown as one.
 
 use rand::{TryRngCore, rngs::OsRng};
 
@@ -23,4 +23,9 @@ pub fn bytes() -> Result<[u8; SECRET_BYTES], Failure> {
 /// As [`bytes`].
 pub fn hex() -> Result<String, Failure> {
     Ok(bytes()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether a text can be shown in a header: visible ASCII characters only.
+pub fn is_fit_for_a_header(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic())
 }
