@@ -78,6 +78,39 @@ async fn foreign_origins_are_refused() {
     stage.server.stop();
 }
 
+/// A proxy on this machine makes the world look like loopback, so what it forwards is refused and explained once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_operators_port_serves_no_proxy() {
+    let home = Home::with_config(SHOP);
+    let mut command = home.shipped_command();
+    command.env_remove("BOXOFFICE_ADMIN_TOKEN");
+    let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
+    let ask = async |path: &str, header: &str| {
+        let to = server.operators();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n{header}\r\n");
+        wire::exchange(Ipv4Addr::LOCALHOST, to, &request).await.expect("an answer").status
+    };
+    let forwarding = [
+        "Forwarded: for=203.0.113.7\r\n",
+        "X-Forwarded-For: 203.0.113.7\r\n",
+        "x-forwarded-for: \r\n",
+        "X-Forwarded-Host: tickets.example\r\n",
+        "X-Forwarded-Proto: https\r\n",
+        "X-Forwarded-Server: one\r\n",
+        "X-Real-IP: 127.0.0.1\r\n",
+        "Via: 1.1 proxy\r\n",
+    ];
+    for path in ["/v1/admin.status", "/metrics", "/readyz", "/", "/v1/ws"] {
+        for header in forwarding {
+            assert_eq!(ask(path, header).await, 421, "{path} with {header}");
+        }
+    }
+    assert_eq!(ask("/v1/admin.status", "").await, 200, "programs of this machine need no credentials");
+    let explained = server.stderr().matches("the operators' port has no credentials").count();
+    assert_eq!(explained, 1, "{}", server.stderr());
+    server.stop();
+}
+
 /// An operators' port without credentials accepts only the names of this machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rebound_name_cannot_reach_an_open_operators_port() {

@@ -224,6 +224,31 @@ async fn an_operator_vouches_for_a_machine() {
     [third, second, founder].into_iter().for_each(Server::kill);
 }
 
+/// Containers get their secrets from one environment, and start in any order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_of_one_environment_start_in_any_order() {
+    let computers = [Computer::new(true), Computer::new(true), Computer::new(true)];
+    let command = |number: usize| {
+        let mut command = computers[number].command("serve");
+        command.env("BOXOFFICE_PEERS_SECRET", "0123456789abcdef0123456789abcdef");
+        command.args(["--node", &(number + 1).to_string()]);
+        if number > 0 {
+            command.args(["--join", &computers[0].client.to_string()]);
+        }
+        command
+    };
+    let waiting = [2, 1].map(|number| {
+        let command = command(number);
+        std::thread::spawn(move || Server::spawn(command))
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let founder = computers[0].serves(command(0));
+    let others = waiting.map(|start| tokio::task::block_in_place(|| start.join()).expect("no panic"));
+    let others = others.map(|started| started.unwrap_or_else(|refused| panic!("{refused:?}")));
+    eventually("three members", async || (members(&founder, Some(ADMIN)).await == [1, 2, 3]).then_some(())).await;
+    others.into_iter().chain([founder]).for_each(Server::kill);
+}
+
 /// The configuration of releases before: several nodes on loopback, no secret.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_without_a_secret_are_told_how_to_share_one() {

@@ -2,7 +2,7 @@
 
 use std::{
     path::Path,
-    sync::{Arc, mpsc},
+    sync::{Arc, LazyLock, mpsc},
     thread,
     time::Duration,
 };
@@ -21,10 +21,24 @@ use boxoffice_node::{
     node::{Node, NodeHandle, Runtimes},
 };
 use boxoffice_storage::fsync::Fsync;
+use rand::{TryRngCore, rngs::OsRng};
 use tokio::runtime::{Builder, Runtime};
 
 /// The most commands under way in [`Alone::all`].
 const UNDER_WAY: usize = 512;
+
+/// The admin token of the nodes that this process starts, drawn when it is first asked for.
+///
+/// # Panics
+/// If the system has no randomness.
+pub fn admin_token() -> &'static str {
+    static TOKEN: LazyLock<String> = LazyLock::new(|| {
+        let mut bytes = [0; 32];
+        OsRng.try_fill_bytes(&mut bytes).expect("the system has randomness");
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    });
+    &TOKEN
+}
 
 /// The id with this text.
 ///

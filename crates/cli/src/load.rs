@@ -93,8 +93,7 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure>
     let program =
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
     let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
-    let (admin_token, peer_secret) = (secret::hex()?, secret::hex()?);
-    Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token, peer_secret, log: None })
+    Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token: secret::hex()?, log: None })
 }
 
 impl From<LocalNodeError> for Failure {

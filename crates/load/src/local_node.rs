@@ -12,6 +12,7 @@ use std::{
 
 use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, NodeStatus};
 use boxoffice_wire::cluster::node_of;
+use rand::{TryRngCore, rngs::OsRng};
 
 use crate::node_controller::NodeController;
 
@@ -53,8 +54,6 @@ pub struct LaunchConfig {
     /// The admin token. The nodes get it from the environment, because every user of the machine can read a command
     /// line.
     pub admin_token: String,
-    /// The secret that the nodes of a cluster prove to each other. They get it from the environment, too.
-    pub peer_secret: String,
     /// The file to which the nodes append their log. The default is the standard error of this process.
     pub log: Option<PathBuf>,
 }
@@ -72,6 +71,8 @@ pub enum LocalNodeError {
     Silent,
     #[error("no free port on this machine")]
     NoPort,
+    #[error("no randomness: {0}")]
+    NoRandomness(String),
     /// The nodes serve, but their shards do not settle.
     #[error("these nodes do not form a cluster: {0}")]
     NotSettled(String),
@@ -87,7 +88,8 @@ pub struct LocalNode {
     data_dir: PathBuf,
     log: Option<PathBuf>,
     admin_token: String,
-    peer_secret: String,
+    /// The secret of the cluster's nodes, which the node gets from the environment like the token.
+    peer_secret: Option<String>,
     /// Where the node listens.
     pub address: String,
 }
@@ -98,11 +100,16 @@ impl LocalNode {
     /// # Errors
     /// [`LocalNodeError`]. The output of the process is on this process's standard error.
     pub fn start(launch: &LaunchConfig) -> Result<LocalNode, LocalNodeError> {
-        LocalNode::launch("", launch, &["--listen".into(), "127.0.0.1:0".into()])
+        LocalNode::launch("", launch, None, &["--listen".into(), "127.0.0.1:0".into()])
     }
 
     /// Starts a node with `name` in the paths of its files and with more arguments, and waits until it serves.
-    fn launch(name: &str, launch: &LaunchConfig, more: &[String]) -> Result<LocalNode, LocalNodeError> {
+    fn launch(
+        name: &str,
+        launch: &LaunchConfig,
+        peer_secret: Option<String>,
+        more: &[String],
+    ) -> Result<LocalNode, LocalNodeError> {
         let mut data_dir = launch.files.clone().into_os_string();
         data_dir.push(name);
         let data_dir = PathBuf::from(data_dir);
@@ -117,8 +124,7 @@ impl LocalNode {
         args.extend(["--data-dir".into(), data_dir.display().to_string()]);
         args.extend_from_slice(more);
         let (program, log, admin_token) = (launch.program.clone(), launch.log.clone(), launch.admin_token.clone());
-        let peer_secret = launch.peer_secret.clone();
-        let child = spawn(&program, &args, log.as_deref(), (&admin_token, &peer_secret))?;
+        let child = spawn(&program, &args, log.as_deref(), (&admin_token, peer_secret.as_deref()))?;
         let address = String::new();
         let mut node = LocalNode { child, program, args, data_dir, log, admin_token, peer_secret, address };
         node.address = node.wait_until_serving()?;
@@ -186,7 +192,8 @@ impl LocalNode {
 
     /// Starts the node again with its data, and waits until it serves.
     fn restart(&mut self) -> Result<(), LocalNodeError> {
-        self.child = spawn(&self.program, &self.args, self.log.as_deref(), (&self.admin_token, &self.peer_secret))?;
+        self.child =
+            spawn(&self.program, &self.args, self.log.as_deref(), (&self.admin_token, self.peer_secret.as_deref()))?;
         self.wait_until_serving().map(drop)
     }
 }
@@ -200,10 +207,13 @@ fn spawn(
     program: &Path,
     args: &[String],
     log: Option<&Path>,
-    (admin_token, peer_secret): (&str, &str),
+    (admin_token, peer_secret): (&str, Option<&str>),
 ) -> Result<Child, LocalNodeError> {
     let mut command = Command::new(program);
-    command.env("BOXOFFICE_ADMIN_TOKEN", admin_token).env("BOXOFFICE_PEERS_SECRET", peer_secret);
+    command.env("BOXOFFICE_ADMIN_TOKEN", admin_token);
+    if let Some(secret) = peer_secret {
+        command.env("BOXOFFICE_PEERS_SECRET", secret);
+    }
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
     if let Some(path) = log {
         let file = File::options().create(true).append(true).open(path);
@@ -231,6 +241,8 @@ impl Drop for LocalNode {
 #[derive(Debug)]
 pub struct LocalCluster {
     launch: LaunchConfig,
+    /// What the nodes prove to each other, drawn for this cluster.
+    peer_secret: String,
     nodes: Mutex<Vec<LocalNode>>,
 }
 
@@ -259,7 +271,10 @@ impl LocalCluster {
     /// # Errors
     /// As [`LocalNode::start`].
     pub fn start(nodes: usize, launch: LaunchConfig) -> Result<LocalCluster, LocalNodeError> {
-        let cluster = LocalCluster { launch, nodes: Mutex::default() };
+        let mut secret = [0; 32];
+        OsRng.try_fill_bytes(&mut secret).map_err(|error| LocalNodeError::NoRandomness(error.to_string()))?;
+        let peer_secret = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let cluster = LocalCluster { launch, peer_secret, nodes: Mutex::default() };
         for _ in 0..nodes {
             cluster.add_node()?;
         }
@@ -304,7 +319,7 @@ impl LocalCluster {
         args.extend(["--ops-listen".into(), "127.0.0.1:0".into()]);
         args.extend(["--peers-listen".into(), peers.to_string()]);
         args.extend(nodes.iter().flat_map(|node| ["--join".into(), node.address.clone()]));
-        let node = LocalNode::launch(&format!("-{number}"), &self.launch, &args)?;
+        let node = LocalNode::launch(&format!("-{number}"), &self.launch, Some(self.peer_secret.clone()), &args)?;
         let address = node.address.clone();
         nodes.push(node);
         Ok(address)

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use boxoffice_bench::admin_token;
 use boxoffice_client::{AdminToken, At, Cart, Client, ClientConfig, Currency, Entity, Money};
 use boxoffice_core::{id::Id, seat::Seat};
 use boxoffice_load::{LaunchConfig, LocalCluster, LocalNode, clock::now_us, create_house, watcher_fleet::ChangeTime};
@@ -38,9 +39,6 @@ enum Processes {
     Several(LocalCluster),
 }
 
-/// The admin token of the client that makes the house.
-const ADMIN: &str = "the admin token of all the benches";
-
 /// The program beside this one, if it is there.
 pub(crate) fn find() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name("boxoffice");
@@ -55,7 +53,7 @@ impl Boxoffice {
         let config =
             if each > CONNECTIONS_DEFAULT { format!("[limits]\nconnections = {each}\n") } else { String::new() };
         let files = directory.path().join("node");
-        let admin_token = ADMIN.to_owned();
+        let admin_token = admin_token().to_owned();
         let launch =
             LaunchConfig { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
         let processes = if nodes == 1 {
@@ -85,7 +83,7 @@ impl Boxoffice {
     /// Makes the sessions of a house.
     pub(crate) async fn prepare(&self, house: &House) -> Result<(), Failed> {
         let price = Money { amount: PRICE, currency: Currency::new("EUR").expect("a currency") };
-        Ok(create_house(&self.addresses(), AdminToken(ADMIN.into()), house, price).await?)
+        Ok(create_house(&self.addresses(), AdminToken(admin_token().into()), house, price).await?)
     }
 }
 
@@ -120,7 +118,7 @@ impl Seller {
     /// A seller for the sessions of a house, at the first of these nodes. Every second cart holds its seat already, so
     /// that holds and releases alternate from now on.
     pub(crate) async fn new(addresses: &[String], house: &House) -> Result<Seller, Failed> {
-        let admin_token = Some(AdminToken(ADMIN.into()));
+        let admin_token = Some(AdminToken(admin_token().into()));
         let config = ClientConfig { admin_token, ..ClientConfig::new([addresses[0].clone()]) };
         let client = Client::connect(config).await?;
         let seed = RunSeed { prefix: house.prefix.clone(), seed: 1 };

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_bench::admin_token;
 use boxoffice_client::{AdminToken, Cart, Client, ClientConfig, Currency, Error, Money, recorded};
 use boxoffice_core::id::{Entity, Id};
 use boxoffice_load::{LaunchConfig, LocalCluster, create_house, create_products, machine::process_cpu};
@@ -62,11 +63,8 @@ pub(crate) fn find() -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
-/// The admin token of the nodes' clients. With it they have no budgets and may record their own payments.
-const ADMIN: &str = "the admin token of all the benches";
-
 fn operator(address: String) -> ClientConfig {
-    ClientConfig { admin_token: Some(AdminToken(ADMIN.into())), ..ClientConfig::new([address]) }
+    ClientConfig { admin_token: Some(AdminToken(admin_token().into())), ..ClientConfig::new([address]) }
 }
 
 impl Boxoffice {
@@ -97,7 +95,7 @@ impl Boxoffice {
     async fn start_one(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let address = free_address()?.to_string();
         let mut command = Command::new(program);
-        command.env("BOXOFFICE_ADMIN_TOKEN", ADMIN);
+        command.env("BOXOFFICE_ADMIN_TOKEN", admin_token());
         command.args(["serve", "--fsync", "always", "--listen", &address, "--ops-listen", "127.0.0.1:0", "--data-dir"]);
         command.arg(directory.path().join("data"));
         let mut server = Server::start(command, directory, Signal::TERM)?;
@@ -109,7 +107,7 @@ impl Boxoffice {
     /// Starts three nodes as `boxoffice load --nodes 3` does. One founds the cluster, the others join it.
     async fn start_three(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let files = directory.path().join("node");
-        let (config, admin_token) = (String::new(), ADMIN.to_owned());
+        let (config, admin_token) = (String::new(), admin_token().to_owned());
         let launch =
             LaunchConfig { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
         let cluster = LocalCluster::start(3, launch)?;
@@ -153,13 +151,13 @@ impl Boxoffice {
     /// Makes the sessions of a house.
     pub(crate) async fn prepare(&self, house: &House) -> Result<(), Failed> {
         let price = Money { amount: PRICE, currency: Currency::new("EUR").expect("a currency") };
-        Ok(create_house(&self.addresses, AdminToken(ADMIN.into()), house, price).await?)
+        Ok(create_house(&self.addresses, AdminToken(admin_token().into()), house, price).await?)
     }
 
     /// Makes the products of a shop.
     pub(crate) async fn prepare_shop(&self, goods: &Goods) -> Result<(), Failed> {
         let currency = Currency::new("EUR").expect("a currency");
-        Ok(create_products(&self.addresses, AdminToken(ADMIN.into()), goods, currency).await?)
+        Ok(create_products(&self.addresses, AdminToken(admin_token().into()), goods, currency).await?)
     }
 
     /// Counts units and orders.
