@@ -162,8 +162,9 @@ async fn upgrade(server: &Server, before: &[u8], headers: &str) -> String {
 
 /// A node behind these proxies that logs the addresses of clients.
 fn behind(proxies: &str, header: &str) -> (Home, Server) {
-    let config =
-        format!("[listen]\nproxies = [{proxies:?}]\nproxy_header = {header:?}\n[log]\nsegment_bytes = 1_048_576\n");
+    let config = format!(
+        "[listen]\ncustomer_secret = \"sixteen-letters!\"\nproxies = [{proxies:?}]\nproxy_header = {header:?}\n[log]\nsegment_bytes = 1_048_576\n"
+    );
     let home = Home::with_config(&config).with_args(&["--log", "boxoffice_edge=debug"]);
     let server = home.start();
     (home, server)

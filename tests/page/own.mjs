@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -25,6 +26,12 @@ export class Own {
   constructor() {
     this.home = mkdtempSync(join(tmpdir(), 'boxoffice-web-'));
     this.children = [];
+    const drawn = () => randomBytes(32).toString('hex');
+    // A node that can be reached from elsewhere has these. A cluster's nodes have the other one.
+    this.credentials = { BOXOFFICE_ADMIN_TOKEN: drawn(), BOXOFFICE_CUSTOMER_SECRET: drawn() };
+    this.peersSecret = { BOXOFFICE_PEERS_SECRET: drawn() };
+    // The operators' ports of nodes with credentials.
+    this.closed = new Set();
   }
 
   async end() {
@@ -49,12 +56,16 @@ export class Own {
     // Anonymous callers buy, and record payments themselves.
     writeFileSync(config, `[listen]\nanonymous = "sell"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
     const all = ['serve', '--config', config, '--listen', `127.0.0.1:${at}`, '--ops-listen', '127.0.0.1:0', '--data-dir', join(this.home, `data-${id}`), '--fsync', 'never', '--log', 'error', ...args];
-    const child = spawn(PROGRAM, all, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const isClosed = args.some((arg) => arg === '--public-url' || arg === '--advertise');
+    const env = { ...process.env, ...this.peersSecret, ...(isClosed ? this.credentials : {}) };
+    const child = spawn(PROGRAM, all, { stdio: ['ignore', 'pipe', 'inherit'], env });
     this.children.push(child);
     let output = '';
     child.stdout.on('data', (text) => { output += text; });
     await eventually(async () => output.includes('boxoffice serves on'), `node ${id} serves`, START_WITHIN_MS);
-    return { child, port: at, args, operators: output.match(/operators on http:\/\/([\d.:]+)/)[1] };
+    const operators = output.match(/operators on http:\/\/([\d.:]+)/)[1];
+    if (isClosed) this.closed.add(operators);
+    return { child, port: at, args, operators };
   }
 
   /** The token of a customer at a node with this secret. */
@@ -80,7 +91,8 @@ export class Own {
     venue.sessions = [{ id: session, hall: 'studio', title: 'own', starts_at: '+3d 20:00', ends_at: '+2h', prices: { '*': 2000 } }];
     const file = join(this.home, 'sessions.json');
     writeFileSync(file, JSON.stringify({ currency: 'EUR', titles: [{ id: 'own', name: 'Our own' }], venues: [venue] }));
-    execFileSync(PROGRAM, ['import', '--address', operators, file], { stdio: 'pipe' });
+    const env = { ...process.env, ...(this.closed.has(operators) ? this.credentials : {}) };
+    execFileSync(PROGRAM, ['import', '--address', operators, file], { stdio: 'pipe', env });
   }
 
   /** nginx with TLS at `port` in front of these nodes. At `shop` it serves the HTML of another shop's page, which must have no apostrophes. */

@@ -1,6 +1,7 @@
 //! `boxoffice admin invite`: one line to paste on a machine that is to join.
 
 use boxoffice_client::AdminInvite;
+use boxoffice_core::command::INVITATION_MS_MAX;
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::joining;
 
@@ -14,6 +15,9 @@ use crate::{
 
 /// Registers an invitation, and prints its line.
 pub(super) fn run(node_args: &NodeArgs, for_ms: u64) -> Outcome {
+    if for_ms > INVITATION_MS_MAX {
+        return Err(Failure::Usage("--for: an invitation is good for 7d at most".into()));
+    }
     let bytes = secret::bytes()?;
     let asked = AdminInvite { hash: invitation::hash(&bytes).into(), for_ms: Some(for_ms) };
     let status = node_client::block_on(async {

@@ -62,9 +62,9 @@ async fn a_layout_is_cached_and_a_map_is_revalidated() {
 /// A cache between clients and the node hands on what is public, and asks nobody for a key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_every_stranger_may_read_is_kept_by_shared_caches() {
-    let key = ("authorization", "Bearer the token of operators");
+    let key = ("authorization", "Bearer the token of operators, made for a test");
     for (anonymous, stranger) in [(None, 401), (Some(Role::Watch), 200), (Some(Role::Sell), 200)] {
-        let admin_token = Some("the token of operators".to_owned());
+        let admin_token = Some("the token of operators, made for a test".to_owned());
         let test_node = TestNode::behind(EdgeConfig { anonymous, admin_token, ..EdgeConfig::default() }, None).await;
         test_node.create_sample_entities_as(&[key]).await;
         let mut http_client = HttpClient::connect(test_node.address).await;

@@ -1,10 +1,10 @@
 //! Headers that keep pages of other sites out, on every answer of both ports, and requests of such pages.
 
-use std::{collections::BTreeSet, fs, net::SocketAddr, path::Path, time::Duration};
+use std::{collections::BTreeSet, fs, net::SocketAddr, time::Duration};
 
 use boxoffice_core::access::Role;
 use boxoffice_edge::{Certificate, EdgeConfig, Limits, TlsFiles, WebConfig};
-use boxoffice_wire::Op;
+use boxoffice_wire::{Op, path::Path};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 use tokio::{
@@ -19,28 +19,17 @@ use crate::{
 
 const ALLOWED: &str = "https://tickets.example";
 
-/// The paths that stand as routes in the source, with something in the place of each parameter. A new route is walked as well.
+/// The paths of the table of access, with something in the place of each parameter. The router is made of that table, so a new route
+/// is walked as well.
 fn routes() -> BTreeSet<String> {
-    let (mut folders, mut paths) = (vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")], BTreeSet::new());
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
+    let mut paths = BTreeSet::new();
+    for path in Path::ALL {
+        for value in ["hamlet", "nowhere", "js/main.js", "cart.open", "session.map", "admin.audit"] {
+            let mut filled = path.route().to_owned();
+            while let Some((before, after)) = filled.split_once('{') {
+                filled = format!("{before}{value}{}", after.split_once('}').expect("an end").1);
             }
-            let text = fs::read_to_string(&path).expect("a source file");
-            for (_, rest) in text.match_indices(".route(").map(|(at, found)| (at, &text[at + found.len()..])) {
-                let path = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'));
-                let (path, _) = path.unwrap_or_else(|| panic!("a route without a plain path: {}", &rest[..30]));
-                for value in ["hamlet", "nowhere", "js/main.js", "cart.open", "session.map", "admin.audit"] {
-                    let mut filled = path.to_owned();
-                    while let Some((before, after)) = filled.split_once('{') {
-                        filled = format!("{before}{value}{}", after.split_once('}').expect("an end").1);
-                    }
-                    paths.insert(filled);
-                }
-            }
+            paths.insert(filled);
         }
     }
     assert!(["/", "/v1/ws", "/page.json", "/v1/cart.open"].iter().all(|path| paths.contains(*path)), "{paths:?}");
