@@ -40,6 +40,10 @@ mod process {
     }
 
     /// Whether this bug is planted in the whole process.
+    #[cfg_attr(
+        feature = "planted",
+        expect(unreachable_pub, reason = "then the switch of each thread is public instead")
+    )]
     pub fn is(bug: &str) -> bool {
         let planted = BUG.load(Ordering::Relaxed);
         planted != 0 && planted == hash(bug)

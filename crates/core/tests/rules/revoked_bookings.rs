@@ -566,6 +566,14 @@ fn check_end(fixture: &Fixture, before: Before) {
         _ => false,
     });
     assert_eq!(freed.count(), 1, "the time is free once");
+    let first = |is: &dyn Fn(&Event) -> bool| fixture.log.iter().position(|(_, event)| is(event));
+    let canceled = first(&|event| matches!(event, Event::Resource(ResourceEvent::BookingRevoked { .. })));
+    let let_go = first(&|event| match event {
+        Event::Cart(CartEvent::LineReduced { taken, .. }) => taken.is_some(),
+        Event::Cart(CartEvent::Refunded { refund, .. }) => refund.reason == "the booking was canceled",
+        _ => false,
+    });
+    assert!(let_go.is_none() || canceled < let_go && canceled.is_some(), "its cart let go before that was written");
     let state = fixture.states.get(&Entity::Resource(id("r"))).expect("it was put");
     let State::Resource(room) = &*state else { panic!("no resource") };
     let left: BTreeSet<_> = room.audit().holds.iter().map(|hold| hold.hold.cart).collect();
