@@ -200,6 +200,10 @@ fn stop_on_panic() {
     if let Ok(planted) = std::env::var("BOXOFFICE_PLANTED_PANICS") {
         contain::planted::plant(&planted);
     }
+    #[cfg(debug_assertions)]
+    if let Ok(planted) = std::env::var("BOXOFFICE_PLANTED_CORE") {
+        boxoffice_core::planted::plant_everywhere(&planted);
+    }
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if contain::notes(panic) {

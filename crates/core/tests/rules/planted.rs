@@ -12,6 +12,7 @@ use crate::{
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     mutations, operators, outcomes, past_slots,
     random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
+    revoked_bookings,
     tombstones::{self, guests},
 };
 
@@ -21,7 +22,7 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 23] = [
+const BUGS: [Bug; 24] = [
     ("a sale dropped from the outbox", random_run),
     ("a release never told", random_run),
     ("resends before a read", random_run),
@@ -31,6 +32,7 @@ const BUGS: [Bug; 23] = [
     ("a hold disowned by its owner", random_run),
     ("a decline forgotten", random_run),
     ("an expectation not looked at", random_run),
+    ("a revoked booking forgotten", random_run),
     ("a deadline that was told and forgotten", expiry_run),
     ("a tombstone that is kept nowhere", guests),
     ("a quota that does not count what is sold", random_run),
@@ -89,7 +91,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 26] = [
+    let stories: [(&str, fn()); 27] = [
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
         ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
         ("a quota that does not count what is sold", mutations::a_quota_counts_what_is_sold),
@@ -119,6 +121,7 @@ fn every_story_fails_with_its_bug() {
         ("a slot in the past", past_slots::a_slot_that_has_begun_is_not_for_sale),
         ("a hold id used again", tombstones::a_refused_guest_is_evicted_and_its_hold_id_is_not_reused),
         ("an expiry told as a release", ended_carts::history_distinguishes_expiries_from_releases),
+        ("a revoked booking forgotten", revoked_bookings::a_canceled_booking_is_asked_for_after_any_crash),
         ("a canceled session that keeps its hall", operators::a_canceled_session_frees_its_hall),
         ("a count that goes on for ever", ends::an_entity_at_its_last_version_refuses_changes),
         ("a revision that nothing outranks", ends::revisions_of_a_hold_leave_room_for_its_cart),

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 
 use boxoffice_core::{
     answer::CartState,
+    calendar::{BookingKey, BookingName},
     command::{
         Area, BestWish, CartCommand, Command, CustomerLimit, Expect, HoldPolicy, Limits, NewSession, ProductCommand,
-        ProductDetails, ResourceCommand, SessionCommand, VenueCommand, Want, WantedLine,
+        ProductDetails, ResourceCommand, ResourceDetails, SessionCommand, VenueCommand, Want, WantedLine,
     },
+    event::{Event, ResourceEvent},
     host::Input,
     id::{CartId, Entity, HoldId, Id, OrderId},
     payment::{OnDecline, PaymentKey, Settlement},
@@ -231,7 +233,7 @@ fn fixture(rules: Rules) -> Fixture {
     for (name, details) in [("p", product(euros(250), 5)), ("q", late)] {
         fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
     }
-    let room = Box::new(resource(euros(1_200)));
+    let room = Box::new(ResourceDetails { capacity: 2, ..resource(euros(1_200)) });
     fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(room)));
     fixture.run();
     fixture
@@ -358,8 +360,23 @@ impl RandomRun {
             4 if self.rng.chance(10) => {
                 Command::Session(self.session(), SessionCommand::Cancel { reason: "test".into() })
             }
+            5..=7 => self.cancel_booking(),
             _ => Command::Cart(buyer(self.rng.below(4)), CartCommand::Revoke { line, reason: "".into() }),
         }
+    }
+
+    /// The desk cancels a booking that a cart made, which may be gone.
+    fn cancel_booking(&mut self) -> Command {
+        let made: Vec<HoldId> = self.fixture.log.iter().filter_map(|(_, event)| booked(event)).collect();
+        let booking = match made.len() as u64 {
+            0 => BookingName::Named(id("none")),
+            // Mostly one of the last.
+            many => {
+                let from = if self.rng.chance(80) { many.saturating_sub(3) } else { 0 };
+                BookingKey::Hold(made[(from + self.rng.below(many - from)) as usize]).name()
+            }
+        };
+        Command::Resource(id("r"), ResourceCommand::Cancel { booking, series: false })
     }
 
     /// Commands that make holds of a deposed leader and of its successor differ. They ask for the best seats, some of which are
@@ -430,6 +447,7 @@ impl RandomRun {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.rng.below(3) as usize], self.customer())
             }
+            28 if self.rng.chance(40) => return self.cancel_booking(),
             22 | 27 => CartCommand::Revoke { line, reason: "".into() },
             23 => CartCommand::Refund { lines: self.rng.chance(60).then(|| vec![line]), reason: "test".into() },
             24 => self.settle(buyer),
@@ -598,6 +616,15 @@ impl RandomRun {
             assert!(answered != lost, "ticket {ticket}: answered {answered}, lost {lost}: {:?}", sent());
         }
         fixture.check_money();
+        for (entity, event) in &fixture.log {
+            let Event::Resource(ResourceEvent::BookingRevoked { hold, .. }) = event else { continue };
+            let state = fixture.states.get(entity).expect("it has an event");
+            assert_eq!(
+                (state.held(*hold), state.sold(*hold)),
+                (None, None),
+                "{hold:?} is canceled and booked for ever"
+            );
+        }
         let mut sales: Vec<(Entity, HoldId, Portion)> = Vec::new();
         let mut claims: Vec<(Entity, HoldId, Portion)> = Vec::new();
         let mut orders: BTreeSet<(Id, OrderId)> = BTreeSet::new();
@@ -655,7 +682,15 @@ impl RandomRun {
     }
 }
 
-fn between_entities(message: &Message) -> bool {
+/// The hold of an event with which a cart's booking begins.
+fn booked(event: &Event) -> Option<HoldId> {
+    match event {
+        Event::Resource(ResourceEvent::SlotHeld { hold, .. }) => Some(*hold),
+        _ => None,
+    }
+}
+
+pub(crate) fn between_entities(message: &Message) -> bool {
     match message.input {
         Input::Ask { .. } | Input::Reply { .. } => true,
         Input::Command { .. } | Input::Paid { .. } | Input::Wake => false,

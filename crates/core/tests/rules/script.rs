@@ -17,6 +17,7 @@
 //! | `a checkout expect total 3.00` `… lines 4` `… paid 3.00` | refused if the cart differs; `pay` too |
 //! | `a refund 1 2` `a revoke 1 why` `a settle 1 yes` | refunds lines; an operator releases a line, or settles an attempt |
 //! | `box cancel s` | cancels the session |
+//! | `desk cancel r a` `desk cancel r a 100` | cancels the booking that cart a made last, or the last one from 100 s on |
 //! | `gateway authorize no lost deaf more yes` | the fates of the next calls: declined, reply lost, call lost, another amount, success |
 //! | `gateway says a 1 authorize yes` | a webhook; `gateway` alone prints the ledger |
 //! | `ann` | purchases of a customer |
@@ -44,16 +45,19 @@ use std::{
 };
 
 use boxoffice_core::{
+    calendar::{BookingKey, BookingName},
     command::{
         Command, CustomerCommand, HoldPolicy, NewSession, ProductCommand, ProductDetails, ResourceCommand,
         ResourceDetails, SessionCommand, VenueCommand,
     },
+    event::{Event, ResourceEvent},
     host::Input,
-    id::{Entity, Id},
+    id::{CartId, Entity, Id},
     money::Money,
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
     rules::Rules,
     state_map::State,
+    time::Timestamp,
 };
 use expect_test::Expect;
 
@@ -235,6 +239,11 @@ impl ScriptRun {
                 Command::Resource(id(name), ResourceCommand::Put(Box::new(details)))
             }
             [name] => Command::Customer(id(name), CustomerCommand::Purchases { after: 0, limit: 100 }),
+            ["desk", "cancel", name, of, rest @ ..] => {
+                let begin = rest.first().map(|second| Timestamp(number::<u64>(second) * 1_000));
+                let booking = cart_booking(&self.fixture, &id(name), cart(of), begin);
+                Command::Resource(id(name), ResourceCommand::Cancel { booking, series: false })
+            }
             ["box", verb, name, seats @ ..] => {
                 let command = match *verb {
                     "block" => SessionCommand::Block(seats.iter().map(|text| seat(text)).collect()),
@@ -304,4 +313,19 @@ impl ScriptRun {
         }
         self.maps = maps;
     }
+}
+
+/// The name of the last booking that a cart made at a resource, optionally of the last one with this begin. It may be gone.
+pub(crate) fn cart_booking(fixture: &Fixture, of: &Id, cart: CartId, begin: Option<Timestamp>) -> BookingName {
+    let made = fixture.log.iter().rev().find_map(|(entity, event)| match event {
+        Event::Resource(ResourceEvent::SlotHeld { hold, begin: from, .. })
+            if *entity == Entity::Resource(of.clone())
+                && hold.cart == cart
+                && begin.is_none_or(|begin| begin == *from) =>
+        {
+            Some(*hold)
+        }
+        _ => None,
+    });
+    BookingKey::Hold(made.unwrap_or_else(|| panic!("{cart} booked nothing of {of}"))).name()
 }
