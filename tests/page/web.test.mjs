@@ -24,7 +24,9 @@ async function buy(page, row) {
   await hold(page);
   await inCart(page, 2);
   await page.click('#to-cart');
-  await page.fill('#customer', 'Ada');
+  await page.waitForSelector('#pay');
+  // Where customers have tokens, a visitor names none.
+  if (await page.$('#customer')) await page.fill('#customer', 'Ada');
   await page.click('#pay');
   await page.waitForFunction(() => location.hash.startsWith('#/order/'));
 }

@@ -77,7 +77,9 @@ pub(super) fn entry(op: Op) -> Entry {
             asks::<body::ResourceReserve>("Book time of a resource without a cart, once or repeatedly, all or none.")
                 .answers::<reply::BookingPage>()
         }
-        Op::ResourceCancel => asks::<body::ResourceCancel>("End a booking by its name, a cart's too, or all bookings of a series."),
+        Op::ResourceCancel => {
+            asks::<body::ResourceCancel>("End a booking by its name, a cart's too, or all bookings of a series.")
+        }
         Op::ResourceMove => {
             asks::<body::ResourceMove>("Move a booking to another time.").answers::<reply::BookingPage>()
         }
