@@ -252,11 +252,15 @@ impl Resource {
     }
 
     /// Computes what is not serialized.
-    pub(crate) fn rebuild(&mut self) {
+    ///
+    /// # Errors
+    /// The details are none that were ever put, so the state is damaged.
+    pub(crate) fn rebuild(&mut self) -> Result<(), SmolStr> {
         self.holds.rebuild();
-        self.place = Arc::new(Place::decided(&self.details));
+        self.place = Arc::new(Place::new(&self.details)?);
         let series = |(id, note): (&Id, &Note)| note.series.clone().map(|series| ((series, id.clone()), ()));
         self.series = self.notes.iter().filter_map(series).collect();
+        Ok(())
     }
 
     /// Bytes on the heap, without long names and details.

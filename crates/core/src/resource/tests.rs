@@ -126,7 +126,7 @@ fn names(resource: &Resource) -> Vec<SmolStr> {
 fn whole(resource: &Resource) {
     assert_eq!(resource.audit().violations, Vec::<SmolStr>::new());
     let mut read: Resource = reread(resource);
-    read.rebuild();
+    read.rebuild().expect("the state is whole");
     assert_eq!(read, *resource);
 }
 

@@ -244,7 +244,7 @@ impl Read {
                 State::Product(product)
             }
             Read::Resource(mut resource) => {
-                resource.rebuild();
+                resource.rebuild().map_err(|reason| alloc::format!("a state of a resource is damaged: {reason}"))?;
                 State::Resource(resource)
             }
             Read::Customer(mut customer) => {

@@ -273,8 +273,8 @@ fn a_record_torn_at_any_byte_is_cut_off() {
     let Some((_outer, dir, library)) = place() else {
         return;
     };
-    // A record of 3000 bytes takes 3072.
-    for torn in [0, 1, 7, 8, 55, 63, 64, 65, 100, 512, 700, 2_048, 3_064, 3_071, 3_072] {
+    // A record of 3000 bytes takes 3072. Of one or two bytes of it all may be zeros by chance, as if nothing had been written.
+    for torn in [0, 3, 7, 8, 55, 63, 64, 65, 100, 512, 700, 2_048, 3_064, 3_071, 3_072] {
         let _ = std::fs::remove_dir_all(dir.join("log"));
         let mut process = Process::start(&dir, Some(&library));
         process.send_ok("append 500");
