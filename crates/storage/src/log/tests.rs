@@ -609,8 +609,9 @@ fn a_thread_preallocates_and_removes_segments() {
     }
     let seq = log.last_seq();
     drop(log);
-    // The active, the preallocated and the recycled segment.
-    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 3);
+    // The active and the preallocated segment, and a recycled one if the thread removed segments before it needed the next one.
+    let segments = std::fs::read_dir(&path).unwrap().count();
+    assert!((2..=3).contains(&segments), "{segments}");
     let mut seqs = Vec::new();
     let (log, _) = open(&mut |record| seqs.push(record.seq)).unwrap();
     assert_eq!((seqs, log.last_seq()), (vec![seq - 1, seq], seq));
