@@ -139,7 +139,7 @@ fn try_write(path: &Path, secret: &Secret, random: &str) -> io::Result<()> {
     if !folder.exists() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    // Nobody sees a part of the file, and of several that are written at once only the first gets the name.
+    // The file gets its name when it is whole. If several nodes write at the same time, the first one keeps the name.
     let mut aside = path.as_os_str().to_owned();
     aside.push(format!(".{}.new", &random[..16]));
     let aside = PathBuf::from(aside);

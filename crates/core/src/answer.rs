@@ -124,7 +124,7 @@ pub struct ClusterView {
     pub places: Vec<Place>,
 }
 
-/// An invitation as the operator gets it who has made it.
+/// An invitation, as the operator who made it receives it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvitationView {
     /// No machine uses it from then on.

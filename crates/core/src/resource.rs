@@ -196,7 +196,7 @@ impl Resource {
                 self.memory.remember(self.version, remembered);
             }
             ResourceEvent::Hold(event) => self.holds.apply(event),
-            // The booking stays until its cart has let go of it, so nobody else gets time that a cart is paying for.
+            // The booking stays until its cart has released or refunded it, because the cart may be paying for this time.
             ResourceEvent::BookingRevoked { hold, remembered } => {
                 assert!(self.time(*hold).is_some(), "{hold:?} is canceled and unknown");
                 self.revoked.insert(*hold, ());

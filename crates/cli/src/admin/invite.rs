@@ -33,8 +33,8 @@ pub(super) fn run(node_args: &NodeArgs, for_ms: u64) -> Outcome {
         secret: Secret(status.secret.to_string()),
     };
     eprintln!(
-        "Paste this line into `boxoffice join` on the new machine. It is good for one machine until {}, and has the secret \
-         of the cluster's nodes, so show it to nobody else. The machine joins at {}.",
+        "Paste this line into `boxoffice join` on the new machine. One machine can use it until {}, at {}. Keep it private, \
+         because it contains the secret of the cluster's nodes.",
         date_and_time(status.ends_at),
         invited.addresses.join(", ")
     );

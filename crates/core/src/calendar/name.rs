@@ -1,7 +1,7 @@
 //! The public names of bookings. Every client sees a booking under this name, and finds it by it.
 //!
-//! The id of a hold contains its cart, whose id is also the order's, and whoever knows an order may read it. So the public name
-//! of a cart's booking is a hash of the hold's id. It leads nobody back to the order.
+//! The id of a hold contains the id of its cart, which is also the id of the order, and a caller that knows the id may read the
+//! order. Therefore the public name of a cart's booking is a hash of the hold's id, from which the order cannot be found.
 
 use core::{cmp::Ordering, fmt};
 
