@@ -5,11 +5,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
-    ops::Range,
 };
 
 use serde_json::Value;
 
+use super::page_tables;
 use crate::{
     Op,
     schema::{self, components},
@@ -200,24 +200,9 @@ fn drawn() -> String {
     text
 }
 
-/// The position of the tables.
-fn place(document: &str) -> Range<usize> {
-    let begin = document.find(BEGIN).expect("the document has the mark where the tables begin");
-    let end = document[begin..].find(END).expect("the document has the mark where they end");
-    begin..begin + end + END.len()
-}
-
 #[test]
 fn the_op_table_has_each_field_with_its_type_and_unit() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/ops.md");
-    let mut document = std::fs::read_to_string(path).expect("the document is there");
-    let (place, drawn) = (place(&document), drawn());
-    if document[place.clone()] == drawn {
-        return;
-    }
-    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "the tables of docs/reference/ops.md differ from the schemas");
-    document.replace_range(place, &drawn);
-    std::fs::write(path, document).expect("the document can be written");
+    page_tables::check("ops.md", (BEGIN, END), &drawn());
 }
 
 #[test]

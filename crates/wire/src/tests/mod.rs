@@ -1,6 +1,7 @@
 //! Protocol v1: frames in both directions, refusals, and the documents generated from them.
 
 mod common;
+mod page_tables;
 
 mod bounds;
 mod codes;

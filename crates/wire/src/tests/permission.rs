@@ -1,10 +1,11 @@
 //! The tables of `docs/reference/access.md`, generated from the permission table, and the table against the requests.
 
-use std::{fmt::Write as _, ops::Range};
+use std::fmt::Write as _;
 
 use boxoffice_core::command::{CartCommand, Command};
 use serde_json::json;
 
+use super::page_tables;
 use crate::{
     Call, Encoding, Op, Request,
     feed_kind::FeedKind,
@@ -48,24 +49,9 @@ fn drawn() -> String {
     text
 }
 
-/// The position of the tables.
-fn place(document: &str) -> Range<usize> {
-    let begin = document.find(BEGIN).expect("the document has the mark where the tables begin");
-    let end = document[begin..].find(END).expect("the document has the mark where they end");
-    begin..begin + end + END.len()
-}
-
 #[test]
 fn the_access_page_has_a_row_for_every_op_feed_and_path() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/access.md");
-    let mut document = std::fs::read_to_string(path).expect("the document is there");
-    let (place, drawn) = (place(&document), drawn());
-    if document[place.clone()] == drawn {
-        return;
-    }
-    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "docs/reference/access.md differs from the permission table");
-    document.replace_range(place, &drawn);
-    std::fs::write(path, document).expect("the document can be written");
+    page_tables::check("access.md", (BEGIN, END), &drawn());
 }
 
 /// The calls of an op's examples.
