@@ -6,7 +6,13 @@ mod settings;
 mod signals;
 mod stuck;
 
-use std::{io::Write, net::SocketAddr, sync::Arc, thread, time::Duration};
+use std::{
+    io::{IsTerminal, Write},
+    net::SocketAddr,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use boxoffice_edge::{Certificate, Edge, Limits, Runtimes as EdgeRuntimes};
 use boxoffice_node::{
@@ -39,6 +45,9 @@ const STOP_TIMEOUT_MS: u64 = 5_000;
 
 /// Makes this machine a member of the cluster whose invitation is on the standard input, and runs its node.
 pub fn join(args: &Serve) -> Outcome {
+    if std::io::stdin().is_terminal() {
+        eprintln!("Paste the line that `boxoffice admin invite` prints, then press Enter:");
+    }
     let invitation = Invitation::read_from(&mut std::io::stdin().lock())?;
     run_invited(args, Some(invitation))
 }
