@@ -501,7 +501,9 @@ async fn no_secret_stands_where_others_read() {
 
     // The judge sees a secret in an argument, in a log and in a file.
     let planted = "a-secret-that-is-planted".to_owned();
-    let mut argument = Command::new("sh").args(["-c", "sleep 60", &planted]).spawn().expect("a process");
+    // Two commands, since a shell becomes its last one and the argument would be gone.
+    let waits = ["-c", "read -r line; :", &planted];
+    let mut argument = Command::new("sh").args(waits).stdin(Stdio::piped()).spawn().expect("a process");
     let in_argument = places.telling(std::slice::from_ref(&planted));
     let _ = argument.kill();
     let _ = argument.wait();
