@@ -501,9 +501,14 @@ async fn no_secret_stands_where_others_read() {
 
     // The judge sees a secret in an argument, in a log and in a file.
     let planted = "a-secret-that-is-planted".to_owned();
-    // Two commands, since a shell becomes its last one and the argument would be gone.
-    let waits = ["-c", "read -r line; :", &planted];
-    let mut argument = Command::new("sh").args(waits).stdin(Stdio::piped()).spawn().expect("a process");
+    // The line that it prints says that its arguments can be read. It reads another one, because a shell becomes its last command
+    // and the argument would be gone.
+    let waits = ["-c", "echo begun; read -r line; :", &planted];
+    let mut argument = Command::new("sh");
+    let argument = argument.args(waits).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut argument = argument.spawn().expect("a process");
+    let mut begun = String::new();
+    BufReader::new(argument.stdout.take().expect("a pipe")).read_line(&mut begun).expect("a line");
     let in_argument = places.telling(std::slice::from_ref(&planted));
     let _ = argument.kill();
     let _ = argument.wait();
