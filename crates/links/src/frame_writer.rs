@@ -1,25 +1,31 @@
-//! The write side of a connection: the encoder, encoded frames that are not written yet, and the socket of a plain
+//! The write side of a connection: the encoder, encoded frames that are not written yet, and the socket of a direct
 //! connection.
 
-use std::{io::Write as _, net::TcpStream};
+use std::io::{self, Write as _};
 
 use boxoffice_env::Lane;
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::frame::{Encoder, Kind};
+use super::{
+    encrypted::Written,
+    frame::{Encoder, Kind},
+    transport::Socket,
+};
 
 pub(super) struct FrameWriter {
     encoder: Encoder,
     /// Encoded bytes that are to be written next.
     pub(super) out: BytesMut,
     /// A second handle of the non-blocking socket.
-    socket: Option<TcpStream>,
+    socket: Option<Socket>,
+    /// Bytes were taken that must be flushed.
+    has_unsent: bool,
 }
 
 impl FrameWriter {
     /// `first` is written before anything else.
-    pub(super) fn new(encoder: Encoder, socket: Option<TcpStream>, first: &[u8]) -> FrameWriter {
-        FrameWriter { encoder, out: BytesMut::from(first), socket }
+    pub(super) fn new(encoder: Encoder, socket: Option<Socket>, first: &[u8]) -> FrameWriter {
+        FrameWriter { encoder, out: BytesMut::from(first), socket, has_unsent: false }
     }
 
     /// Whether it can write to the socket itself.
@@ -29,7 +35,7 @@ impl FrameWriter {
 
     /// Whether it can write and has nothing left. Frames that the socket does not take must wait in the bounded queues.
     pub(super) fn is_free(&self) -> bool {
-        self.is_direct() && self.out.is_empty()
+        self.is_direct() && self.out.is_empty() && !self.has_unsent
     }
 
     pub(super) fn frame(&mut self, lane: Lane, body: &Bytes) {
@@ -49,10 +55,24 @@ impl FrameWriter {
     /// Writes as much as the socket takes now, and returns whether that was all. The writer task notices a failure
     /// later.
     pub(super) fn write_at_once(&mut self) -> bool {
-        let Some(socket) = &mut self.socket else { return false };
-        if let Ok(taken) = socket.write(&self.out) {
-            self.out.advance(taken);
+        let written = match &mut self.socket {
+            None => return false,
+            Some(Socket::Plain(socket)) => socket.write(&self.out).map(|taken| Written { taken, has_unsent: false }),
+            Some(Socket::Encrypted(stream)) => stream.write_at_once(&self.out),
+        };
+        match written {
+            Ok(Written { taken, has_unsent }) => {
+                self.out.advance(taken);
+                self.has_unsent = has_unsent;
+            }
+            // The rest waits for the socket, or a flush finds the failure again.
+            Err(error) => self.has_unsent = error.kind() != io::ErrorKind::WouldBlock,
         }
-        self.out.is_empty()
+        self.is_free()
+    }
+
+    /// The writer task has written everything.
+    pub(super) fn flushed(&mut self) {
+        self.has_unsent = false;
     }
 }

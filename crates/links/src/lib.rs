@@ -23,6 +23,7 @@ mod counts;
 #[doc(hidden)]
 pub mod decoders;
 mod dial;
+mod encrypted;
 mod frame;
 mod frame_writer;
 mod handshake;
@@ -296,14 +297,14 @@ impl Inner {
         first: Vec<u8>,
     ) {
         let replication = self.replication.get();
-        let direct = replication.filter(|_| connection.link_kind == LinkKind::Consensus && transport.is_plain());
+        let direct = replication.filter(|_| connection.link_kind == LinkKind::Consensus);
         if direct.is_some() {
             self.spawn(Arc::clone(&connection).send_heartbeats(self.config.heartbeat()));
         }
         let (inner, is_direct) = (Arc::clone(self), direct.is_some());
         self.spawn_on(direct.unwrap_or(&self.runtime), async move {
-            let lost = match transport.moved_to_this_runtime(is_direct) {
-                Ok(transport) => connection.run(&inner, (peer.node, &peer.counts), transport, first).await,
+            let lost = match transport.moved_to_this_runtime() {
+                Ok(transport) => connection.run(&inner, (peer.node, &peer.counts), transport, (is_direct, first)).await,
                 Err(error) => Some(error.to_string()),
             };
             if let Some(why) = lost {

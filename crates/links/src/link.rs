@@ -122,17 +122,17 @@ impl Connection {
         }
     }
 
-    /// Carries frames both ways until the connection ends. `first` is written before anything else. Returns the reason
-    /// of a loss, `None` if this side closed it.
+    /// Carries frames both ways until the connection ends. `first` is written before anything else. On a direct connection a
+    /// pushing thread may write itself. Returns the reason of a loss, `None` if this side closed it.
     pub(super) async fn run(
         &self,
         inner: &Inner,
         (node, counts): (NodeId, &TrafficCounts),
         transport: Transport,
-        first: Vec<u8>,
+        (is_direct, first): (bool, Vec<u8>),
     ) -> Option<String> {
         let Transport { reader, writer, socket, encoder, decoder, .. } = transport;
-        let frame_writer = FrameWriter::new(encoder, socket, &first);
+        let frame_writer = FrameWriter::new(encoder, Some(socket).filter(|_| is_direct), &first);
         let _drop_frame_writer = DropFrameWriter(self);
         let inbox = inner.inbox();
         tokio::select! {
@@ -242,7 +242,9 @@ async fn write_batch(
     }
     write_all(writer, &frame_writer.out, config).await?;
     frame_writer.out.clear();
-    timeout(config.stall(), writer.flush()).await.unwrap_or_else(|_| Err(stalled(config)))
+    timeout(config.stall(), writer.flush()).await.unwrap_or_else(|_| Err(stalled(config)))?;
+    frame_writer.flushed();
+    Ok(())
 }
 
 /// Writes all of `bytes`, as long as the other side goes on taking some.

@@ -15,7 +15,7 @@ use rustls::{
     server::{ParsedCertificate, WebPkiClientVerifier},
     version::TLS13,
 };
-use tokio::{io::split, net::TcpStream};
+use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tracing_mutex::parkinglot::{Mutex, RwLock};
 
@@ -80,8 +80,7 @@ impl Tls {
     pub(super) async fn connect(&self, stream: TcpStream, to: NodeId) -> io::Result<Transport> {
         let connector = self.sides.read().connector.clone();
         let stream = connector.connect(name(to), stream).await?;
-        let (reader, writer) = split(stream);
-        Ok(Transport::sealed(Box::new(reader), Box::new(writer), None))
+        Ok(Transport::encrypted(stream.into(), None))
     }
 
     /// Encrypts a stream that the other side dialed, and verifies its certificate. Its name is checked later.
@@ -91,8 +90,7 @@ impl Tls {
         let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let shown = shown.map(|certificate| certificate.clone().into_owned());
         let shown = shown.ok_or_else(|| io::Error::other("the caller has shown no certificate"))?;
-        let (reader, writer) = split(stream);
-        Ok(Transport::sealed(Box::new(reader), Box::new(writer), Some(shown)))
+        Ok(Transport::encrypted(stream.into(), Some(shown)))
     }
 }
 

@@ -10,9 +10,11 @@ use tokio::{
     net::TcpStream,
     time::timeout,
 };
+use tokio_rustls::TlsStream;
 
 use super::{
     config::PeerConfig,
+    encrypted::EncryptedStream,
     frame::{Decoder, Encoder, Kind},
     hello::printable,
     refusal::{Failure, Refusal},
@@ -33,38 +35,51 @@ pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 pub(super) struct Transport {
     pub(super) reader: Reader,
     pub(super) writer: Writer,
-    /// A second handle of the socket for writes without waiting, if they are allowed.
-    pub(super) socket: Option<std::net::TcpStream>,
+    pub(super) socket: Socket,
     pub(super) encoder: Encoder,
     pub(super) decoder: Decoder,
     /// The other side's verified certificate, if the link is encrypted.
     pub(super) certificate: Option<CertificateDer<'static>>,
 }
 
+/// A further handle of what the reader and the writer share.
+pub(super) enum Socket {
+    Plain(std::net::TcpStream),
+    Encrypted(EncryptedStream),
+}
+
 impl Transport {
     /// An unencrypted connection.
     pub(super) fn plain(stream: TcpStream) -> io::Result<Transport> {
-        let socket = SockRef::from(&stream).try_clone()?.into();
+        let socket = Socket::Plain(SockRef::from(&stream).try_clone()?.into());
         let (reader, writer) = split(stream);
-        Ok(Transport { socket: Some(socket), ..Transport::sealed(Box::new(reader), Box::new(writer), None) })
-    }
-
-    pub(super) fn is_plain(&self) -> bool {
-        self.socket.is_some()
-    }
-
-    /// Registers a plain connection with the current runtime. `direct` allows writes without waiting.
-    pub(super) fn moved_to_this_runtime(self, direct: bool) -> io::Result<Transport> {
-        let Some(socket) = self.socket else { return Ok(self) };
-        let (reader, writer) = TcpStream::from_std(socket.try_clone()?)?.into_split();
-        let socket = Some(socket).filter(|_| direct);
-        Ok(Transport { reader: Box::new(reader), writer: Box::new(writer), socket, ..self })
+        Ok(Transport::new(Box::new(reader), Box::new(writer), socket, None))
     }
 
     /// An encrypted connection.
-    pub(super) fn sealed(reader: Reader, writer: Writer, certificate: Option<CertificateDer<'static>>) -> Transport {
+    pub(super) fn encrypted(stream: TlsStream<TcpStream>, certificate: Option<CertificateDer<'static>>) -> Transport {
+        let stream = EncryptedStream::new(stream);
+        let (reader, writer) = (Box::new(stream.clone()), Box::new(stream.clone()));
+        Transport::new(reader, writer, Socket::Encrypted(stream), certificate)
+    }
+
+    fn new(reader: Reader, writer: Writer, socket: Socket, certificate: Option<CertificateDer<'static>>) -> Transport {
         let decoder = Decoder::new(HANDSHAKE_BYTES_MAX);
-        Transport { reader, writer, socket: None, encoder: Encoder::default(), decoder, certificate }
+        Transport { reader, writer, socket, encoder: Encoder::default(), decoder, certificate }
+    }
+
+    /// Registers the connection with the current runtime.
+    pub(super) fn moved_to_this_runtime(self) -> io::Result<Transport> {
+        match &self.socket {
+            Socket::Plain(socket) => {
+                let (reader, writer) = TcpStream::from_std(socket.try_clone()?)?.into_split();
+                Ok(Transport { reader: Box::new(reader), writer: Box::new(writer), ..self })
+            }
+            Socket::Encrypted(stream) => {
+                stream.move_to_this_runtime()?;
+                Ok(self)
+            }
+        }
     }
 
     pub(super) async fn send(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {

@@ -14,13 +14,13 @@ use super::common::{Node, config, link_all, open, until};
 use crate::{PeerConfig, PeerTls, PeersError};
 
 /// An authority, and a directory for its certificates.
-struct Authority {
+pub(crate) struct Authority {
     dir: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Authority {
+    pub(crate) fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -34,7 +34,7 @@ impl Authority {
     }
 
     /// The files of a certificate for this name.
-    fn files(&self, name: &str) -> PeerTls {
+    pub(crate) fn files(&self, name: &str) -> PeerTls {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
         let (certificate_file, key_file) = (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")));

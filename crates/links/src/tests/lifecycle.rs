@@ -8,6 +8,7 @@ use tokio::{net::TcpStream, runtime, sync::oneshot, time::sleep};
 
 use super::{
     common::{Node, config, link_all, open, until},
+    encrypted::Authority,
     proxy::{Flow, Proxy},
 };
 use crate::PeerConfig;
@@ -136,6 +137,15 @@ async fn a_port_in_use_is_reported_and_a_dropped_net_frees_its_port() {
 /// The replication thread also carries consensus, and sometimes waits for the disk. The link must stay up meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_waits_for_its_disk_stays_linked() {
+    wait_for_the_disk(None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_waits_for_its_disk_stays_linked_by_encrypted_links() {
+    wait_for_the_disk(Some(&Authority::new())).await;
+}
+
+async fn wait_for_the_disk(authority: Option<&Authority>) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let handle = runtime.handle().clone();
     let (block, told_to_block) = oneshot::channel::<()>();
@@ -148,8 +158,11 @@ async fn a_node_that_waits_for_its_disk_stays_linked() {
             ended.await.expect("the thread is notified");
         });
     });
-    let quick = || PeerConfig { heartbeat_ms: 50, silence_ms: 400, ..config() };
-    let (one, two) = (Node::with(1, quick()), Node::replicating_on(&handle, 2, quick()));
+    let quick = |name| {
+        let tls = authority.map(|authority| authority.files(name));
+        PeerConfig { heartbeat_ms: 50, silence_ms: 400, tls, ..config() }
+    };
+    let (one, two) = (Node::with(1, quick("node-1")), Node::replicating_on(&handle, 2, quick("node-2")));
     link_all(&[&one, &two]).await;
     one.reaches(&two, Lane::Consensus, b"before").await;
 
@@ -170,4 +183,43 @@ async fn a_node_that_waits_for_its_disk_stays_linked() {
     assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
     end.send(()).expect("the process runs");
     replicating.join().expect("the thread ends without a panic");
+}
+
+/// The pushing thread writes as much as the socket takes, and the writer task the rest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn consensus_that_the_socket_does_not_take_at_once_comes_whole_and_in_order() {
+    let authority = Authority::new();
+    for authority in [None, Some(&authority)] {
+        let with = |name| PeerConfig { tls: authority.map(|authority| authority.files(name)), ..config() };
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let (one, two) = (Node::with(1, with("node-1")), Node::replicating_on(runtime.handle(), 2, with("node-2")));
+        let (end, ended) = oneshot::channel::<()>();
+        let (go_on, blocked) = mpsc::channel::<()>();
+        let (block, told_to_block) = oneshot::channel::<()>();
+        let replicating = thread::spawn(move || {
+            runtime.block_on(async {
+                told_to_block.await.expect("the thread is notified");
+                blocked.recv().expect("the thread is released");
+                ended.await.expect("the thread is notified");
+            });
+        });
+        link_all(&[&one, &two]).await;
+        one.reaches(&two, Lane::Consensus, b"linked").await;
+        block.send(()).expect("the thread runs");
+        let frames: Vec<Bytes> =
+            (0..400_usize).map(|number| vec![number as u8; 1 + number * number % 100_000].into()).collect();
+        let bytes: usize = frames.iter().map(Bytes::len).sum();
+        for frame in &frames {
+            assert!(one.net.send(2, Lane::Consensus, frame.clone()).is_ok(), "{bytes} bytes wait");
+        }
+        // Nobody has read more than the frame of before, so most of the bytes wait here.
+        assert_eq!(two.received(1, Lane::Consensus).len(), 1);
+        assert!(one.link(2).queued > 0, "the kernel has taken {bytes} bytes");
+        go_on.send(()).expect("it waits");
+        until("all have come", || two.received(1, Lane::Consensus).len() == 1 + frames.len()).await;
+        assert_eq!(two.received(1, Lane::Consensus)[1..], frames);
+        assert_eq!(one.link_changes(2), [true]);
+        end.send(()).expect("the thread runs");
+        replicating.join().expect("the thread ends without a panic");
+    }
 }
