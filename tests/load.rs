@@ -180,6 +180,19 @@ fn many_sessions_report_their_memory() {
     assert!(report["memory"]["set_up"].as_u64() > Some(1_000_000), "{}", report["memory"]);
 }
 
+/// Clients and nodes encrypt, with a certificate that is made for the run.
+#[test]
+fn a_cluster_sells_over_tls() {
+    for (nodes, connections) in [("1", 1), ("3", 3)] {
+        let report = passes_with(
+            "n1",
+            &["--nodes", nodes, "--tls"],
+            &["house.venues=10", "open_loop.flows=100", "open_loop.gap_us=10000", "reads.per_second=20"],
+        );
+        assert_eq!(report["server"]["nodes"].as_array().map(Vec::len), Some(connections), "{}", report["server"]);
+    }
+}
+
 /// The nation's peak, scaled down: 100 carts a second on a cluster of its own. One node is killed and restarted while a fourth
 /// one joins. Every node is audited and compared with the clients' record.
 #[test]

@@ -317,6 +317,9 @@ pub struct Load {
     /// No progress bar.
     #[arg(long)]
     pub quiet: bool,
+    /// Encrypt the connections of clients and between nodes, with a certificate that is made for the run
+    #[arg(long, conflicts_with = "addresses")]
+    pub tls: bool,
     /// Durability of the node that is started for the run.
     #[arg(long, default_value = "always")]
     pub fsync: FsyncWord,

@@ -4,7 +4,8 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use boxoffice_client::AdminToken;
 use boxoffice_load::{
-    LaunchConfig, LoadError, LocalCluster, LocalNode, LocalNodeError, NodeController, RunConfig, Scenario,
+    LaunchConfig, LoadError, LocalCluster, LocalNode, LocalNodeError, NodeController, RunCertificate, RunConfig,
+    Scenario,
 };
 
 use crate::{
@@ -18,7 +19,9 @@ use crate::{
 pub fn run(args: &Load) -> Outcome {
     let mut overrides = args.set.clone();
     overrides.extend(faults(args)?);
-    let started = if args.addresses.is_empty() { Some(start(args, &mut overrides)?) } else { None };
+    let certificate = if args.tls { Some(RunCertificate::new()?) } else { None };
+    let tls = certificate.as_ref().map(|certificate| certificate.authorities.clone());
+    let started = if args.addresses.is_empty() { Some(start(args, certificate, &mut overrides)?) } else { None };
     let (addresses, pid) = match &started {
         Some(Started::One(node)) => (vec![node.address.clone()], Some(node.pid())),
         Some(Started::Several(cluster)) => (cluster.addresses(), cluster.pids().first().copied()),
@@ -42,6 +45,7 @@ pub fn run(args: &Load) -> Outcome {
         seed: args.seed,
         disk_dir: None,
         admin_token: token.map(AdminToken),
+        tls,
         server_pid: args.server_pid.or(pid),
         node_controller,
         quiet: args.quiet,
@@ -62,7 +66,7 @@ enum Started {
 }
 
 /// Starts the nodes, with the gateway's address if the run has a gateway.
-fn start(args: &Load, overrides: &mut Vec<String>) -> Result<Started, Failure> {
+fn start(args: &Load, certificate: Option<RunCertificate>, overrides: &mut Vec<String>) -> Result<Started, Failure> {
     let scenario = Scenario::load(&args.scenario, overrides).map_err(|error| failed(error.into()))?;
     let mut config = String::new();
     if scenario.gateway.is_some() {
@@ -72,12 +76,13 @@ fn start(args: &Load, overrides: &mut Vec<String>) -> Result<Started, Failure> {
         overrides.push(format!("gateway.listen={gateway}"));
         config = format!("[payments]\nurl = \"http://{gateway}\"\n");
     }
+    let launch = LaunchConfig { certificate, ..launch(args.fsync, config)? };
     if args.nodes == 1 && !scenario.faults.any() {
-        let node = LocalNode::start(&launch(args.fsync, config)?)?;
+        let node = LocalNode::start(&launch)?;
         eprintln!("started a node of its own: {} (process {})", node.address, node.pid());
         return Ok(Started::One(node));
     }
-    let cluster = LocalCluster::start(args.nodes.into(), launch(args.fsync, config)?)?;
+    let cluster = LocalCluster::start(args.nodes.into(), launch)?;
     block_on(async { Ok(cluster.wait_until_settled().await?) })?;
     for (address, pid) in cluster.addresses().iter().zip(cluster.pids()) {
         eprintln!("started a node of a cluster of its own: {address} (process {pid})");
@@ -93,7 +98,8 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure>
     let program =
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
     let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
-    Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token: secret::hex()?, log: None })
+    let admin_token = secret::hex()?;
+    Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token, log: None, certificate: None })
 }
 
 impl From<LocalNodeError> for Failure {
@@ -125,6 +131,7 @@ fn failed(error: LoadError) -> Failure {
         | LoadError::Picker(_)
         | LoadError::NoAddress
         | LoadError::ForeignNodes
+        | LoadError::NotEncrypted(_)
         | LoadError::File { .. } => Failure::Usage(error.to_string()),
         LoadError::Connect { .. } | LoadError::NoHello { .. } => Failure::Unreachable(format!(
             "{error}; is `boxoffice serve` running there? Without --address a node is started for the run"

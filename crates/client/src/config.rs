@@ -5,6 +5,8 @@ use std::time::Duration;
 use boxoffice_core::id::Id;
 use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 
+use crate::tls::TlsAuthorities;
+
 /// The admin token that authenticates an operator. Its `Debug` output hides it, so it is not written to logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AdminToken(pub String);
@@ -35,6 +37,8 @@ impl std::fmt::Debug for CustomerCredentials {
 pub struct ClientConfig {
     /// Addresses of nodes, as `host:port`. The client tries them in turn.
     pub addresses: Vec<String>,
+    /// Connections are encrypted, and nodes show a certificate of one of these authorities. Default: plain connections.
+    pub tls: Option<TlsAuthorities>,
     /// The encoding of frames. Default: MessagePack.
     pub encoding: Encoding,
     /// The client's name, which the server's operators see.
@@ -80,6 +84,7 @@ impl ClientConfig {
     pub fn new(addresses: impl IntoIterator<Item = impl Into<String>>) -> ClientConfig {
         ClientConfig {
             addresses: addresses.into_iter().map(Into::into).collect(),
+            tls: None,
             encoding: Encoding::MsgPack,
             name: concat!("boxoffice-client ", env!("CARGO_PKG_VERSION")).into(),
             admin_token: None,

@@ -45,6 +45,7 @@
 // In reading order: configuration and errors, the ops, the watches, the internals.
 mod config;
 mod error;
+mod tls;
 
 mod batch;
 mod call;
@@ -130,6 +131,7 @@ pub use error::{Error, Reply};
 pub use live::{Applied, Live, LiveCart, LivePurchases, LiveResource, LiveStock};
 pub use map_state::{Change, MapState};
 pub use retries::RetryCounts;
+pub use tls::{InvalidAuthorities, TlsAuthorities};
 pub use watch::Watch;
 
 /// The parts of a hall's [`Layout`].

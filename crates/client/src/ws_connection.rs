@@ -12,9 +12,11 @@ use boxoffice_wire::{Encoding, limits::ANSWER_BYTES_MAX};
 use bytes::Bytes;
 use futures_util::{Sink, Stream};
 use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, lookup_host},
     time::timeout,
 };
+use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
     tungstenite::{
@@ -25,7 +27,10 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::config::{AdminToken, ClientConfig};
+use crate::{
+    config::{AdminToken, ClientConfig},
+    tls,
+};
 
 /// The path of the upgrade request.
 const PATH: &str = "/v1/ws";
@@ -41,6 +46,8 @@ pub(crate) enum ConnectError {
     InvalidAddress { address: String },
     #[error("{address} is this machine or on its local link, but the node that named the address is remote")]
     LocalAddress { address: String },
+    #[error("{address}: no encrypted connection: {source}")]
+    Tls { address: String, source: io::Error },
     #[error("{reason}")]
     Unauthorized { reason: String },
     #[error("{address} does not speak this protocol: {source}")]
@@ -50,8 +57,15 @@ pub(crate) enum ConnectError {
 /// A WebSocket connection to one node.
 #[derive(Debug)]
 pub(crate) struct WsConnection {
-    socket: WebSocketStream<TcpStream>,
+    socket: WebSocketStream<ByteStream>,
     encoding: Encoding,
+}
+
+/// The bytes of a connection.
+#[derive(Debug)]
+enum ByteStream {
+    Plain(TcpStream),
+    Encrypted(Box<TlsStream<TcpStream>>),
 }
 
 fn upgrade_error(address: &str, source: tungstenite::Error) -> ConnectError {
@@ -105,6 +119,16 @@ impl WsConnection {
         .map_err(connect)?;
         // The client already gathers frames into one write. Nagle's algorithm would only delay them.
         stream.set_nodelay(true).map_err(connect)?;
+        let stream = match &config.tls {
+            None => ByteStream::Plain(stream),
+            Some(authorities) => {
+                let name = tls::server_name(address)
+                    .ok_or_else(|| ConnectError::InvalidAddress { address: address.into() })?;
+                let encrypted = authorities.connector().connect(name, stream).await;
+                let tls = |source| ConnectError::Tls { address: address.into(), source };
+                ByteStream::Encrypted(Box::new(encrypted.map_err(tls)?))
+            }
+        };
         let mut request = ClientRequestBuilder::new(uri).with_sub_protocol(config.encoding.subprotocol());
         if let Some(AdminToken(token)) = &config.admin_token {
             request = request.with_header(AUTHORIZATION.as_str(), format!("Bearer {token}"));
@@ -122,7 +146,7 @@ impl WsConnection {
 
     /// Whether the node is at an address for which [`is_local`] holds.
     pub(crate) fn is_local(&self) -> bool {
-        self.socket.get_ref().peer_addr().is_ok_and(|peer| is_local(peer.ip()))
+        self.socket.get_ref().tcp().peer_addr().is_ok_and(|peer| is_local(peer.ip()))
     }
 
     /// The next frame or event that has arrived.
@@ -175,6 +199,47 @@ impl WsConnection {
         let close = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         // A server that does not read the frame notices the end of the TCP connection.
         let _ = timeout(CLOSE_TIMEOUT, self.socket.close(Some(close))).await;
+    }
+}
+
+impl ByteStream {
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            ByteStream::Plain(stream) => stream,
+            ByteStream::Encrypted(stream) => stream.get_ref().0,
+        }
+    }
+}
+
+impl AsyncRead for ByteStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ByteStream::Plain(stream) => Pin::new(stream).poll_read(context, into),
+            ByteStream::Encrypted(stream) => Pin::new(stream).poll_read(context, into),
+        }
+    }
+}
+
+impl AsyncWrite for ByteStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            ByteStream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            ByteStream::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ByteStream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            ByteStream::Encrypted(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            ByteStream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            ByteStream::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
+        }
     }
 }
 

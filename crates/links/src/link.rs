@@ -177,6 +177,10 @@ impl Connection {
             match timeout(silence, reader.read_buf(decoder.room())).await {
                 Ok(Ok(0)) => return "the other side closed the connection".into(),
                 Ok(Ok(_)) => {}
+                // An encrypted connection that ends without a farewell, as a killed process does.
+                Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    return "the other side closed the connection".into();
+                }
                 Ok(Err(error)) => return error.to_string(),
                 Err(_) => return format!("nothing came for {} ms", silence.as_millis()),
             }

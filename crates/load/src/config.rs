@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use boxoffice_client::AdminToken;
+use boxoffice_client::{AdminToken, TlsAuthorities};
 
 use crate::node_controller::NodeController;
 
@@ -26,6 +26,8 @@ pub struct RunConfig {
     pub disk_dir: Option<PathBuf>,
     /// The admin token, if the nodes require one.
     pub admin_token: Option<AdminToken>,
+    /// Connections to the nodes are encrypted, and the nodes show a certificate of one of these authorities.
+    pub tls: Option<TlsAuthorities>,
     /// The server process whose memory is reported. The default is the process that listens on the first address, if it
     /// runs on this machine.
     pub server_pid: Option<u32>,

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, RetryCounts};
+use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, RetryCounts, TlsAuthorities};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::{LoadError, report::Server, scenario::ConnectSpec};
@@ -28,7 +28,14 @@ pub(crate) struct ConnectionPool {
     clients: Vec<Client>,
     next: AtomicUsize,
     addresses: Mutex<Vec<String>>,
-    admin_token: Option<AdminToken>,
+    credentials: Credentials,
+}
+
+/// How a run shows the nodes who it is, and learns that they are the right ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Credentials {
+    pub(crate) admin_token: Option<AdminToken>,
+    pub(crate) tls: Option<TlsAuthorities>,
 }
 
 impl ConnectionPool {
@@ -37,7 +44,7 @@ impl ConnectionPool {
     pub(crate) async fn open(
         addresses: &[String],
         connect: &ConnectSpec,
-        admin_token: Option<AdminToken>,
+        credentials: Credentials,
     ) -> Result<ConnectionPool, LoadError> {
         let nodes = addresses.len().max(1);
         let mut clients = Vec::new();
@@ -45,7 +52,7 @@ impl ConnectionPool {
             let config = ClientConfig {
                 wait_for_connection: nodes == 1,
                 to_leaders: connect.to_leaders && nodes > 1,
-                ..config(address, connect.deadline_ms, admin_token.clone())
+                ..config(address, connect.deadline_ms, credentials.clone())
             };
             let client = Client::connect(config).await;
             clients.push(client.map_err(|error| LoadError::Connect { addresses: address.clone(), error })?);
@@ -61,7 +68,7 @@ impl ConnectionPool {
             *client = client.with_fallbacks((1..nodes).map(other));
         }
         let addresses = Mutex::new(addresses.to_vec());
-        Ok(ConnectionPool { clients, next: AtomicUsize::new(0), addresses, admin_token })
+        Ok(ConnectionPool { clients, next: AtomicUsize::new(0), addresses, credentials })
     }
 
     /// The next connection in turn.
@@ -115,7 +122,7 @@ impl ConnectionPool {
 
     /// A separate connection to one node, so that the node's answers about itself come from that node.
     pub(crate) async fn connect_node(&self, address: &str) -> Result<Client, LoadError> {
-        let client = Client::connect(config(address, NODE_DEADLINE_MS, self.admin_token.clone())).await;
+        let client = Client::connect(config(address, NODE_DEADLINE_MS, self.credentials.clone())).await;
         client.map_err(|error| LoadError::Connect { addresses: address.to_owned(), error })
     }
 
@@ -132,7 +139,7 @@ impl ConnectionPool {
     pub(crate) async fn only_to(&self, address: &str) -> Result<ConnectionPool, LoadError> {
         let clients = vec![self.connect_node(address).await?, self.connect_node(address).await?];
         let addresses = Mutex::new(vec![address.to_owned()]);
-        Ok(ConnectionPool { clients, next: AtomicUsize::new(0), addresses, admin_token: self.admin_token.clone() })
+        Ok(ConnectionPool { clients, next: AtomicUsize::new(0), addresses, credentials: self.credentials.clone() })
     }
 
     /// What the cluster reports about its members and shards.
@@ -176,9 +183,10 @@ impl ConnectionPool {
     }
 }
 
-fn config(address: &str, deadline_ms: u64, admin_token: Option<AdminToken>) -> ClientConfig {
+fn config(address: &str, deadline_ms: u64, credentials: Credentials) -> ClientConfig {
     ClientConfig {
-        admin_token,
+        admin_token: credentials.admin_token,
+        tls: credentials.tls,
         deadline: Duration::from_millis(deadline_ms),
         name: concat!("boxoffice-load ", env!("CARGO_PKG_VERSION")).into(),
         buffer_bytes: BUFFER_BYTES,

@@ -21,6 +21,9 @@ pub enum LoadError {
         "a run kills and adds only nodes that it started itself; leave out the addresses and give a number of nodes"
     )]
     ForeignNodes,
+    /// The scenario has clients of a kind that speaks no TLS.
+    #[error("the {0} of this scenario cannot encrypt; leave out --tls or choose a scenario without them")]
+    NotEncrypted(&'static str),
     #[error("cannot connect to {addresses}: {error}")]
     Connect { addresses: String, error: Error },
     #[error("a node did not answer the request for {what}: {error}")]

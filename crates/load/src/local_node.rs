@@ -14,7 +14,7 @@ use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, NodeStat
 use boxoffice_wire::cluster::node_of;
 use rand::{TryRngCore, rngs::OsRng};
 
-use crate::node_controller::NodeController;
+use crate::{node_controller::NodeController, run_certificate::RunCertificate};
 
 /// How long an orderly stop may take before the process is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -56,6 +56,8 @@ pub struct LaunchConfig {
     pub admin_token: String,
     /// The file to which the nodes append their log. The default is the standard error of this process.
     pub log: Option<PathBuf>,
+    /// The connections of clients and between nodes are encrypted with it.
+    pub certificate: Option<RunCertificate>,
 }
 
 /// Why local nodes do not serve.
@@ -73,6 +75,8 @@ pub enum LocalNodeError {
     NoPort,
     #[error("no randomness: {0}")]
     NoRandomness(String),
+    #[error("no certificate can be made: {0}")]
+    Certificate(String),
     /// The nodes serve, but their shards do not settle.
     #[error("these nodes do not form a cluster: {0}")]
     NotSettled(String),
@@ -92,6 +96,8 @@ pub struct LocalNode {
     peer_secret: Option<String>,
     /// Where the node listens.
     pub address: String,
+    /// The operators' port of a cluster's node, by which other nodes join. It never speaks TLS.
+    operators: Option<SocketAddr>,
 }
 
 impl LocalNode {
@@ -114,8 +120,15 @@ impl LocalNode {
         data_dir.push(name);
         let data_dir = PathBuf::from(data_dir);
         let files = files_of(&data_dir);
-        for (path, text) in files.iter().zip([OPEN_CONFIG, &launch.config]) {
-            std::fs::write(path, text).map_err(|error| LocalNodeError::File { path: path.clone(), error })?;
+        let mut config = launch.config.clone();
+        if let Some(RunCertificate { certificate, key, .. }) = &launch.certificate {
+            let pem = pem_files_of(&data_dir);
+            write(&pem[0], certificate)?;
+            write(&pem[1], key)?;
+            config.push_str(&tls_config(&pem, peer_secret.is_some()));
+        }
+        for (path, text) in files.iter().zip([OPEN_CONFIG, &config]) {
+            write(path, text)?;
         }
         // The node ends with this process, however this process ends, because its input is a pipe from here.
         let mut args: Vec<String> =
@@ -125,8 +138,8 @@ impl LocalNode {
         args.extend_from_slice(more);
         let (program, log, admin_token) = (launch.program.clone(), launch.log.clone(), launch.admin_token.clone());
         let child = spawn(&program, &args, log.as_deref(), (&admin_token, peer_secret.as_deref()))?;
-        let address = String::new();
-        let mut node = LocalNode { child, program, args, data_dir, log, admin_token, peer_secret, address };
+        let (address, operators) = (String::new(), None);
+        let mut node = LocalNode { child, program, args, data_dir, log, admin_token, peer_secret, address, operators };
         node.address = node.wait_until_serving()?;
         Ok(node)
     }
@@ -143,7 +156,7 @@ impl LocalNode {
             let _ = sender.send(line);
         });
         let line = receiver.recv_timeout(START_LIMIT).map_err(|_| LocalNodeError::Silent)?;
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let address = line.split("://").nth(1).and_then(|rest| rest.split_whitespace().next());
         address.map(str::to_owned).ok_or(LocalNodeError::Ended)
     }
 
@@ -198,6 +211,23 @@ impl LocalNode {
     }
 }
 
+fn write(path: &Path, text: &str) -> Result<(), LocalNodeError> {
+    std::fs::write(path, text).map_err(|error| LocalNodeError::File { path: path.to_owned(), error })
+}
+
+/// The files of a node's certificate and its key.
+fn pem_files_of(data_dir: &Path) -> [PathBuf; 2] {
+    ["certificate.pem", "key.pem"].map(|extension| data_dir.with_extension(extension))
+}
+
+/// The configuration of a node that encrypts.
+fn tls_config([certificate, key]: &[PathBuf; 2], has_peers: bool) -> String {
+    let (certificate, key) = (certificate.display(), key.display());
+    let files = format!("tls_certificate = \"{certificate}\"\ntls_key = \"{key}\"\n");
+    let peers = format!("[peers]\n{files}tls_authority = \"{certificate}\"\n");
+    format!("[listen]\n{files}{}", if has_peers { peers } else { String::new() })
+}
+
 /// The configuration files of a node: the common one and its own.
 fn files_of(data_dir: &Path) -> [PathBuf; 2] {
     ["open.toml", "toml"].map(|extension| data_dir.with_extension(extension))
@@ -231,7 +261,7 @@ impl Drop for LocalNode {
             let _ = self.kill();
         }
         let _ = std::fs::remove_dir_all(&self.data_dir);
-        for file in files_of(&self.data_dir) {
+        for file in files_of(&self.data_dir).into_iter().chain(pem_files_of(&self.data_dir)) {
             let _ = std::fs::remove_file(file);
         }
     }
@@ -314,12 +344,15 @@ impl LocalCluster {
     fn add_node(&self) -> Result<String, LocalNodeError> {
         let mut nodes = self.nodes();
         let number = nodes.len() + 1;
-        let (listen, peers) = (free_port(number)?, free_port(number + usize::from(PORTS.end - PORTS.start) / 2)?);
+        let part = usize::from(PORTS.end - PORTS.start) / 3;
+        let (listen, peers, operators) = (free_port(number)?, free_port(number + part)?, free_port(number + 2 * part)?);
         let mut args: Vec<String> = vec!["--node".into(), number.to_string(), "--listen".into(), listen.to_string()];
-        args.extend(["--ops-listen".into(), "127.0.0.1:0".into()]);
+        args.extend(["--ops-listen".into(), operators.to_string()]);
         args.extend(["--peers-listen".into(), peers.to_string()]);
-        args.extend(nodes.iter().flat_map(|node| ["--join".into(), node.address.clone()]));
-        let node = LocalNode::launch(&format!("-{number}"), &self.launch, Some(self.peer_secret.clone()), &args)?;
+        let members = nodes.iter().filter_map(|node| node.operators);
+        args.extend(members.flat_map(|operators| ["--join".into(), operators.to_string()]));
+        let mut node = LocalNode::launch(&format!("-{number}"), &self.launch, Some(self.peer_secret.clone()), &args)?;
+        node.operators = Some(operators);
         let address = node.address.clone();
         nodes.push(node);
         Ok(address)
@@ -333,13 +366,13 @@ impl LocalCluster {
     pub async fn wait_until_settled(&self) -> Result<(), LocalNodeError> {
         let addresses = self.addresses();
         let voters = if addresses.len() < REPLICAS { 1 } else { REPLICAS };
-        let client = Client::connect(operator(addresses.clone(), &self.launch.admin_token)).await;
+        let client = Client::connect(self.launch.operator(addresses.clone())).await;
         let client = client.map_err(|error| LocalNodeError::NotSettled(error.to_string()))?;
         let until = Instant::now() + SETTLE_LIMIT;
         loop {
             let problem = match client.nodes().await {
                 Ok(reply) if is_settled(&reply.value, addresses.len(), voters) => {
-                    let nodes = ask_each(&addresses, &self.launch.admin_token).await;
+                    let nodes = ask_each(&addresses, &self.launch).await;
                     let promised = nodes.iter().flatten().filter(|node| node.durability.replicas as usize >= voters);
                     match (led_elsewhere(&reply.value, &nodes), promised.count()) {
                         (0, promised) if promised == nodes.len() => return Ok(()),
@@ -361,8 +394,12 @@ impl LocalCluster {
     }
 }
 
-fn operator(addresses: Vec<String>, admin_token: &str) -> ClientConfig {
-    ClientConfig { admin_token: Some(AdminToken(admin_token.to_owned())), ..ClientConfig::new(addresses) }
+impl LaunchConfig {
+    /// The configuration of an operator's client.
+    fn operator(&self, addresses: Vec<String>) -> ClientConfig {
+        let tls = self.certificate.as_ref().map(|certificate| certificate.authorities.clone());
+        ClientConfig { admin_token: Some(AdminToken(self.admin_token.clone())), tls, ..ClientConfig::new(addresses) }
+    }
 }
 
 fn is_settled(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
@@ -371,11 +408,10 @@ fn is_settled(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
 }
 
 /// The status of each node. `None` for a node that does not answer.
-async fn ask_each(addresses: &[String], admin_token: &str) -> Vec<Option<NodeStatus>> {
+async fn ask_each(addresses: &[String], launch: &LaunchConfig) -> Vec<Option<NodeStatus>> {
     let mut nodes = Vec::new();
     for address in addresses {
-        let status =
-            async { Client::connect(operator(vec![address.clone()], admin_token)).await?.status().await }.await;
+        let status = async { Client::connect(launch.operator(vec![address.clone()])).await?.status().await }.await;
         nodes.push(status.ok().map(|reply| reply.value));
     }
     nodes

@@ -47,6 +47,11 @@ pub fn run(config: RunConfig) -> Result<Report, LoadError> {
         if scenario.faults.any() && config.node_controller.is_none() {
             return Err(LoadError::ForeignNodes);
         }
+        let not_encrypted =
+            [("watchers", scenario.watchers.is_some()), ("overload phases", scenario.overload.is_some())];
+        if let Some((what, _)) = not_encrypted.into_iter().find(|(_, has)| *has && config.tls.is_some()) {
+            return Err(LoadError::NotEncrypted(what));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| LoadError::System { what: "start a runtime", error })?;
         let report = runtime.block_on(execute(&config, scenario))?;

@@ -13,7 +13,7 @@ use boxoffice_workload::{goods::Goods, house::House};
 use crate::{
     LoadError,
     clock::now_ms,
-    connection_pool::ConnectionPool,
+    connection_pool::{ConnectionPool, Credentials},
     progress::Progress,
     scenario::{ArenaSpec, ConnectSpec, Scenario},
 };
@@ -69,7 +69,8 @@ pub async fn create_house(
     price: Money,
 ) -> Result<(), LoadError> {
     let connect = ConnectSpec::default();
-    let connections = ConnectionPool::open(addresses, &connect, Some(admin_token)).await?;
+    let connections =
+        ConnectionPool::open(addresses, &connect, Credentials { admin_token: Some(admin_token), tls: None }).await?;
     let terms = SessionDefaults { price, hold_ttl_ms: None, now_ms: now_ms(), batch: connect.setup_batch as usize };
     create_sessions(&connections, house, &terms, &Progress::new(true)).await
 }
@@ -88,7 +89,8 @@ pub async fn create_products(
     currency: Currency,
 ) -> Result<(), LoadError> {
     let connect = ConnectSpec::default();
-    let connections = ConnectionPool::open(addresses, &connect, Some(admin_token)).await?;
+    let connections =
+        ConnectionPool::open(addresses, &connect, Credentials { admin_token: Some(admin_token), tls: None }).await?;
     let products = (0..goods.products).map(|product| put_product(goods, currency, product, Vec::new(), None)).collect();
     send_all(&connections, "products", products, PRODUCTS_A_BATCH, &Progress::new(true)).await
 }

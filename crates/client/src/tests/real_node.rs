@@ -9,16 +9,17 @@ use boxoffice_core::{
     id::OrderId,
     money::{Currency, Money},
 };
-use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
+use boxoffice_edge::{Certificate, Edge, EdgeConfig, Runtimes, TlsFiles, WebConfig};
 use boxoffice_env::World;
 use boxoffice_node::{
     config::{NodeConfig, ReplicationConfig},
     node::{Node, Runtimes as NodeRuntimes},
 };
 use boxoffice_storage::fsync::Fsync;
-use tokio::{runtime::Handle, time::timeout};
+use rcgen::{CertificateParams, KeyPair};
+use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 
-use crate::{Cart, Client, ClientConfig, Encoding, Error, Id, LivePurchases, Watch, recorded};
+use crate::{Cart, Client, ClientConfig, Encoding, Error, Id, LivePurchases, TlsAuthorities, Watch, recorded};
 
 /// Longer than any step takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -45,32 +46,89 @@ async fn purchases(watch: &mut Watch<LivePurchases>, to: u64) -> Vec<OrderId> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_of_every_kind_work_in_both_encodings() {
-    let data = tempfile::tempdir().expect("a directory");
-    let config = NodeConfig {
-        replication: ReplicationConfig {
-            data_dir: data.path().join("data"),
-            shards: 2,
-            fsync: Fsync::Never,
-            log_segment_bytes: 1 << 20,
-            ..ReplicationConfig::default()
-        },
-        ..NodeConfig::default()
+    watch_everything(WebConfig::default(), None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_of_every_kind_work_over_tls() {
+    let files = tempfile::tempdir().expect("a directory");
+    let pem = |name: &str, hosts: &[&str]| {
+        let key = KeyPair::generate().expect("a key");
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let certificate = CertificateParams::new(hosts).expect("names").self_signed(&key).expect("a certificate");
+        let file = |kind: &str| files.path().join(format!("{name}.{kind}"));
+        std::fs::write(file("pem"), certificate.pem()).expect("a written file");
+        std::fs::write(file("key"), key.serialize_pem()).expect("a written file");
+        (certificate.pem(), TlsFiles { certificate: file("pem"), key: file("key") })
     };
-    let (selling, watching) = (Handle::current(), Handle::current());
-    let runtimes = NodeRuntimes { selling: selling.clone(), watching: watching.clone() };
-    let node = Node::start(config, World::standalone(), &runtimes).expect("a node");
-    while node.handle().ready().is_err() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
+    let ((shown, served), (other, _)) = (pem("node", &["127.0.0.1"]), pem("other", &["127.0.0.1"]));
+    let web = || {
+        let certificate = Certificate::load(served.clone()).expect("valid files");
+        WebConfig { certificate: Some(Arc::new(certificate)), ..WebConfig::default() }
+    };
+    let trusting = |text: &str| Some(TlsAuthorities::from_pem(text.as_bytes()).expect("an authority"));
+    watch_everything(web(), trusting(&shown)).await;
+
+    // Another authority, and a client that does not encrypt.
+    let node = Served::start(web()).await;
+    for (tls, words) in [(trusting(&other), "no encrypted connection"), (None, "does not speak this protocol")] {
+        let deadline = Duration::from_millis(300);
+        let client = Client::connect(ClientConfig { tls, deadline, ..ClientConfig::new([node.address.clone()]) }).await;
+        let refused = client.expect_err("no connection").to_string();
+        assert!(refused.contains(words), "{refused}");
     }
-    let mut edge = EdgeConfig { anonymous: Some(Role::Admin), ..EdgeConfig::default() };
-    edge.listen.set_port(0);
-    let edge = Edge::bind(edge, Arc::new(node.handle().clone()), Runtimes { selling, watching }).expect("a free port");
-    let address = edge.local_addr().to_string();
-    let edge_task = tokio::spawn(edge.run(std::future::pending()));
+    node.stop().await;
+}
+
+/// A node on a free port.
+struct Served {
+    _data: tempfile::TempDir,
+    node: Node,
+    address: String,
+    edge: JoinHandle<()>,
+}
+
+impl Served {
+    async fn start(web: WebConfig) -> Served {
+        let data = tempfile::tempdir().expect("a directory");
+        let config = NodeConfig {
+            replication: ReplicationConfig {
+                data_dir: data.path().join("data"),
+                shards: 2,
+                fsync: Fsync::Never,
+                log_segment_bytes: 1 << 20,
+                ..ReplicationConfig::default()
+            },
+            ..NodeConfig::default()
+        };
+        let (selling, watching) = (Handle::current(), Handle::current());
+        let runtimes = NodeRuntimes { selling: selling.clone(), watching: watching.clone() };
+        let node = Node::start(config, World::standalone(), &runtimes).expect("a node");
+        while node.handle().ready().is_err() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let mut edge = EdgeConfig { anonymous: Some(Role::Admin), web, ..EdgeConfig::default() };
+        edge.listen.set_port(0);
+        let handle = Arc::new(node.handle().clone());
+        let edge = Edge::bind(edge, handle, Runtimes { selling, watching }).expect("a free port");
+        let address = edge.local_addr().to_string();
+        let edge = tokio::spawn(edge.run(std::future::pending()));
+        Served { _data: data, node, address, edge }
+    }
+
+    async fn stop(self) {
+        self.edge.abort();
+        self.node.stop(10_000).await.expect("an orderly stop");
+    }
+}
+
+/// Buys, and follows with every kind of watch, in both encodings.
+async fn watch_everything(web: WebConfig, tls: Option<TlsAuthorities>) {
+    let served = Served::start(web).await;
 
     let mut orders = Vec::new();
     for encoding in Encoding::ALL {
-        let config = ClientConfig { encoding, ..ClientConfig::new([address.clone()]) };
+        let config = ClientConfig { encoding, tls: tls.clone(), ..ClientConfig::new([served.address.clone()]) };
         let client = Client::connect(config).await.expect("a connection");
         let before = orders.len() as u64;
         // Each round buys one unit, then two.
@@ -118,6 +176,5 @@ async fn watches_of_every_kind_work_in_both_encodings() {
         // A later watch with an older cursor gets all purchases after that cursor.
         assert_eq!(purchases(&mut client.watch_purchases(&id("ada"), 0), before + 2).await, orders);
     }
-    edge_task.abort();
-    node.stop(10_000).await.expect("an orderly stop");
+    served.stop().await;
 }

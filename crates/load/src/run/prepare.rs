@@ -9,7 +9,7 @@ use crate::{
     LoadError, RunConfig,
     audit::NodeTotals,
     clock::now_ms,
-    connection_pool::ConnectionPool,
+    connection_pool::{ConnectionPool, Credentials},
     machine::{listening_pid, process_memory},
     progress::Progress,
     report::{Memory, Server},
@@ -53,8 +53,8 @@ impl Prepared {
             Some(spec) => Some(TestGateway::start(spec, seed).await?),
             None => None,
         };
-        let connections =
-            ConnectionPool::open(&config.addresses, &scenario.connect, config.admin_token.clone()).await?;
+        let credentials = Credentials { admin_token: config.admin_token.clone(), tls: config.tls.clone() };
+        let connections = ConnectionPool::open(&config.addresses, &scenario.connect, credentials).await?;
         let connections = Arc::new(connections);
         let pid = config.server_pid.or_else(|| listening_pid(config.addresses.first()?));
         let memory_before = resident(pid);

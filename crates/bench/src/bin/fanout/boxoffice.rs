@@ -54,8 +54,15 @@ impl Boxoffice {
             if each > CONNECTIONS_DEFAULT { format!("[limits]\nconnections = {each}\n") } else { String::new() };
         let files = directory.path().join("node");
         let admin_token = admin_token().to_owned();
-        let launch =
-            LaunchConfig { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
+        let launch = LaunchConfig {
+            program: program.to_owned(),
+            files,
+            fsync: "always",
+            config,
+            admin_token,
+            log: None,
+            certificate: None,
+        };
         let processes = if nodes == 1 {
             Processes::One(LocalNode::start(&launch)?)
         } else {

@@ -108,8 +108,15 @@ impl Boxoffice {
     async fn start_three(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let files = directory.path().join("node");
         let (config, admin_token) = (String::new(), admin_token().to_owned());
-        let launch =
-            LaunchConfig { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
+        let launch = LaunchConfig {
+            program: program.to_owned(),
+            files,
+            fsync: "always",
+            config,
+            admin_token,
+            log: None,
+            certificate: None,
+        };
         let cluster = LocalCluster::start(3, launch)?;
         cluster.wait_until_settled().await?;
         let addresses = cluster.addresses();
