@@ -1,6 +1,7 @@
 //! A node in this process, driven without sockets. Benches of the node share it.
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, LazyLock, mpsc},
     thread,
@@ -68,6 +69,21 @@ pub fn product() -> ProductDetails {
         hold_ttl_ms: None,
         limits: Limits::default(),
     }
+}
+
+/// Processor time of a process's threads by their names, in nanoseconds. `process` is its number, or `self`.
+///
+/// # Panics
+/// On other systems than Linux, or if there is no such process.
+pub fn processor_ns(process: &str) -> BTreeMap<String, u64> {
+    let mut by_name = BTreeMap::new();
+    for task in std::fs::read_dir(format!("/proc/{process}/task")).expect("a process").flatten() {
+        // A thread may end meanwhile.
+        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let ns = read("schedstat").split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok());
+        *by_name.entry(read("comm").trim().to_owned()).or_default() += ns.unwrap_or(0);
+    }
+    by_name
 }
 
 /// A node with two runtimes of one thread each, as on two processors.

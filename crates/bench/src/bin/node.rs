@@ -6,7 +6,6 @@
 //! memory is allocated.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_bench::{Alone, euros, id};
+use boxoffice_bench::{Alone, euros, id, processor_ns};
 use boxoffice_core::{
     command::{
         CartCommand, Command, Expect, Limits, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine,
@@ -203,18 +202,6 @@ fn allocated() -> [u64; 2] {
     [0, 0]
 }
 
-/// Processor time of this process's threads by their names, in nanoseconds.
-fn processor_ns() -> BTreeMap<String, u64> {
-    let mut by_name = BTreeMap::new();
-    for task in std::fs::read_dir("/proc/self/task").expect("Linux").flatten() {
-        // A thread may end meanwhile.
-        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
-        let ns = read("schedstat").split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok());
-        *by_name.entry(read("comm").trim().to_owned()).or_default() += ns.unwrap_or(0);
-    }
-    by_name
-}
-
 /// Purchases of closed loops in one process, without sockets.
 #[derive(Parser)]
 struct Options {
@@ -246,7 +233,7 @@ fn main() {
         set_up(&node);
         for (number, &clients) in options.clients.iter().enumerate() {
             create_sessions(&node, number as u64);
-            let (before, allocated_before) = (processor_ns(), allocated());
+            let (before, allocated_before) = (processor_ns("self"), allocated());
             let (flows, flows_a_second, mean_ms) =
                 round(&node, number as u64, clients, Duration::from_secs(options.seconds));
             let allocated_after = allocated();
@@ -254,7 +241,7 @@ fn main() {
             let [allocations, bytes] = [0, 1].map(|at| each(allocated_after[at] - allocated_before[at]));
             let mut all_us = 0.0;
             let mut by_thread = String::new();
-            for (name, ns) in processor_ns() {
+            for (name, ns) in processor_ns("self") {
                 let us = each(ns.saturating_sub(before.get(&name).copied().unwrap_or(0))) / 1_000.0;
                 all_us += us;
                 if us >= 0.5 {
