@@ -450,6 +450,18 @@ fn demo_output(demo: &mut Child) -> (String, usize) {
     (told.join("\n"), nodes)
 }
 
+/// A demo. Its nodes end with it, also when the test fails.
+struct RunningDemo(Child);
+
+impl Drop for RunningDemo {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        // It may have ended.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+        let _ = tokio::task::block_in_place(|| self.0.wait());
+    }
+}
+
 /// The processes that a process has started.
 fn children_of(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("threads").flatten();
@@ -470,11 +482,12 @@ async fn no_secret_stands_where_others_read() {
     let files = tempfile::tempdir().expect("a directory");
     let mut demo = Command::new(BOXOFFICE);
     demo.args(["demo", "--buyers", "2"]).env("TMPDIR", files.path());
-    let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
-    let (told, nodes) = demo_output(&mut demo);
+    let demo = demo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    let mut demo = RunningDemo(demo);
+    let (told, nodes) = demo_output(&mut demo.0);
     places.texts.push(told);
     let mut secrets = Vec::new();
-    let pids: Vec<u32> = children_of(demo.id());
+    let pids: Vec<u32> = children_of(demo.0.id());
     assert_eq!((nodes, pids.len()), (3, 3), "three nodes");
     for pid in &pids {
         let of_node = secrets_of(*pid);
@@ -518,8 +531,6 @@ async fn no_secret_stands_where_others_read() {
     places.files.push(files.path().join("planted"));
     assert_eq!(places.telling(&[planted]).len(), 2, "a log and a file");
 
-    let pid = rustix::process::Pid::from_child(&demo);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("the demo runs");
-    tokio::task::block_in_place(|| demo.wait()).expect("it ends");
+    drop(demo);
     [second, founder].into_iter().for_each(Server::kill);
 }
