@@ -49,6 +49,8 @@ const NUMBER_KEY: &[u8] = b"\0number";
 /// The directory of the trees, and the file that a tree has once it is made.
 const TREES: &str = "keyspaces";
 const MADE: &str = "current";
+/// What fjall's own tree has once it is made.
+const FIRST_TREE: &str = "keyspaces/0/current";
 
 /// The stores of the real disk.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +59,13 @@ pub struct FjallStores;
 impl Stores for FjallStores {
     fn open(&self, dir: &Path, settings: &StoreSettings, needed: u64) -> Result<Arc<dyn Store>, StoreError> {
         let open = Open::new(dir, settings, needed)?;
-        let open = RwLock::new(Some(open));
-        Ok(Arc::new(FjallStore { dir: dir.to_owned(), settings: *settings, open, poisoned: AtomicU32::new(0) }))
+        Ok(Arc::new(FjallStore {
+            dir: dir.to_owned(),
+            settings: *settings,
+            open: RwLock::new(Some(open)),
+            synced: AtomicU64::new(needed),
+            poisoned: AtomicU32::new(0),
+        }))
     }
 
     fn exists(&self, dir: &Path) -> bool {
@@ -72,6 +79,8 @@ struct FjallStore {
     settings: StoreSettings,
     /// `None` if it could not be reopened after it failed.
     open: RwLock<Option<Open>>,
+    /// The last batch that is known to be synced.
+    synced: AtomicU64,
     /// Failures without a named cause since the last sync.
     poisoned: AtomicU32,
 }
@@ -79,9 +88,8 @@ struct FjallStore {
 struct Open {
     /// It refuses writes until it is reopened.
     is_failed: bool,
-    /// The number of the last batch, and of the last synced one.
+    /// The number of the last batch.
     last: AtomicU64,
-    synced: AtomicU64,
     tree: Keyspace,
     // Dropped last.
     database: Database,
@@ -90,6 +98,7 @@ struct Open {
 impl Open {
     /// `needed` is the batch that snapshots need.
     fn new(dir: &Path, settings: &StoreSettings, needed: u64) -> Result<Open, StoreError> {
+        remove_unfinished(&OsDisk, dir).map_err(|error| StoreError::broken(dir, error))?;
         if FjallStores.exists(dir) {
             prepare_journals(&OsDisk, dir, needed, || in_tables(dir)).map_err(|error| match error {
                 JournalError::Damaged { journal, at, last } => {
@@ -117,9 +126,31 @@ impl Open {
         OsDisk.sync_dir(&dir.join(TREES)).map_err(|error| StoreError::broken(dir, error))?;
         let numbers = when_descriptors_allow(dir, || tree.get(NUMBER_KEY)).map_err(|error| store_error(dir, &error))?;
         let numbers = numbers.and_then(|numbers| Numbers::decode(&numbers)).unwrap_or_default();
-        let (last, synced) = (AtomicU64::new(numbers.batch), AtomicU64::new(numbers.synced));
-        Ok(Open { is_failed: false, last, synced, tree, database })
+        Ok(Open { is_failed: false, last: AtomicU64::new(numbers.batch), tree, database })
     }
+}
+
+/// Makes the directory of a store durable, and removes what a power cut has left of one that was not made completely. fjall makes its
+/// trees last, and refuses to make anything again.
+fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    disk.create_dir_all(dir)?;
+    let is_written = |name: &str| -> io::Result<bool> {
+        let file = disk.open(&dir.join(name), OpenMode::Read)?;
+        let mut bytes = vec![0; file.length()? as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes.iter().any(|byte| *byte != 0))
+    };
+    let names = disk.list(dir)?;
+    if names.iter().any(|name| name == VERSION) && is_written(VERSION)?
+        || disk.open(&dir.join(FIRST_TREE), OpenMode::Read).is_ok()
+    {
+        return Ok(());
+    }
+    let Some(_lock) = disk.lock(&dir.join(LOCK))? else { return Ok(()) };
+    for name in names.iter().filter(|name| *name == VERSION || journals::is_journal(name)) {
+        disk.remove(&dir.join(name))?;
+    }
+    disk.sync_dir(dir)
 }
 
 /// The last batch in the store's tables, without its journals.
@@ -212,8 +243,8 @@ impl FjallStore {
         }
         // fjall must not have the same directory open twice.
         *open = None;
-        // What is synced is there, and what is not will be written again.
-        *open = Some(Open::new(&self.dir, &self.settings, 0)?);
+        // What is synced must be there, because memory has it no more. The rest will be written again.
+        *open = Some(Open::new(&self.dir, &self.settings, self.synced.load(Ordering::Relaxed))?);
         Ok(())
     }
 
@@ -265,7 +296,7 @@ impl Store for FjallStore {
             let all = OwnedWriteBatch::with_capacity(open.database.clone(), 1 + batch.len() + gone.len());
             let mut all = all.durability(Some(PersistMode::Buffer));
             let number = open.last.load(Ordering::Relaxed) + 1;
-            let numbers = Numbers { batch: number, synced: open.synced.load(Ordering::Relaxed) };
+            let numbers = Numbers { batch: number, synced: self.synced.load(Ordering::Relaxed) };
             all.insert(&open.tree, NUMBER_KEY, numbers.encode());
             for (key, value) in batch {
                 all.insert(&open.tree, &key[..], &value[..]);
@@ -282,10 +313,10 @@ impl Store for FjallStore {
         self.reopen()?;
         let synced = self.reading(|open| {
             let last = open.last.load(Ordering::Relaxed);
-            Ok(open.database.persist(PersistMode::SyncData).map(|()| open.synced.store(last, Ordering::Relaxed)))
+            Ok(open.database.persist(PersistMode::SyncData).map(|()| self.synced.fetch_max(last, Ordering::Relaxed)))
         })?;
         match synced {
-            Ok(()) => {
+            Ok(_) => {
                 self.poisoned.store(0, Ordering::Relaxed);
                 Ok(())
             }
@@ -368,8 +399,13 @@ mod tests {
     fn a_failed_store_serves_reads_until_there_is_room_to_reopen_it() {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings::default();
-        let open = RwLock::new(Some(Open::new(dir.path(), &settings, 0).unwrap()));
-        let mut store = FjallStore { dir: dir.path().to_owned(), settings, open, poisoned: AtomicU32::new(0) };
+        let mut store = FjallStore {
+            dir: dir.path().to_owned(),
+            settings,
+            open: RwLock::new(Some(Open::new(dir.path(), &settings, 0).unwrap())),
+            synced: AtomicU64::new(0),
+            poisoned: AtomicU32::new(0),
+        };
         let pair = |value: &'static str| [(Bytes::from_static(b"key"), Bytes::from_static(value.as_bytes()))];
         let found = |store: &FjallStore| store.get(b"key").unwrap().unwrap();
         store.write(&pair("one")).unwrap();
@@ -386,6 +422,42 @@ mod tests {
         // A repeated failure is permanent.
         let last = (0..=POISONED_MAX).map(|_| store.fail_open(&fjall::Error::Poisoned)).last().unwrap();
         assert!(!last.is_full(), "{last}");
+    }
+
+    #[test]
+    fn a_store_that_was_not_made_completely_is_made_again() {
+        for left in [&["0.jnl"][..], &["0.jnl", "version"], &["lock"]] {
+            let dir = tempfile::tempdir().unwrap();
+            left.iter().for_each(|name| std::fs::write(dir.path().join(name), b"").unwrap());
+            let store = FjallStores.open(dir.path(), &StoreSettings::default(), 0).unwrap();
+            assert_eq!(store.begin().unwrap(), 1, "{left:?}");
+            drop(store);
+            // Its version may not get lost later.
+            std::fs::write(dir.path().join(VERSION), b"").unwrap();
+            let refused =
+                FjallStores.open(dir.path(), &StoreSettings::default(), 0).map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains(" cannot be used: "), "{refused}");
+        }
+    }
+
+    /// Memory has nothing of it any more.
+    #[test]
+    fn a_store_that_has_lost_a_synced_batch_is_not_reopened() {
+        let (dir, settings) = (tempfile::tempdir().unwrap(), StoreSettings::default());
+        let store = FjallStore {
+            dir: dir.path().to_owned(),
+            settings,
+            open: RwLock::new(Some(Open::new(dir.path(), &settings, 0).unwrap())),
+            synced: AtomicU64::new(0),
+            poisoned: AtomicU32::new(0),
+        };
+        store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(b"one"))]).unwrap();
+        store.sync().unwrap();
+        store.fail_open(&fjall::Error::Poisoned);
+        let journal = std::fs::File::options().write(true).open(dir.path().join("0.jnl")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&journal, b"?", 20).unwrap();
+        let refused = store.begin().unwrap_err().to_string();
+        assert!(refused.contains("0.jnl cannot be read from byte 0 on, which leaves the batches up to 0"), "{refused}");
     }
 
     #[test]

@@ -216,10 +216,14 @@ fn tell(dir: &Path, journal: &str, (at, last, synced): (u64, u64, u64), is_cut: 
     }
 }
 
+pub(super) fn is_journal(name: &str) -> bool {
+    name.ends_with(JOURNALS)
+}
+
 /// The names of the journals in `dir`, oldest first.
 fn names(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<String>> {
     let mut names = disk.list(dir)?;
-    names.retain(|name| name.ends_with(JOURNALS));
+    names.retain(|name| is_journal(name));
     let number = |name: &String| name.strip_suffix(JOURNALS).and_then(|name| name.parse::<u64>().ok());
     names.sort_by_key(number);
     Ok(names)
