@@ -94,7 +94,7 @@ async fn killed_three_times() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_power_is_cut() {
     let mut rng = Rng::of_test("the_power_is_cut");
-    let home = Home::with_config(SMALL).with_faults();
+    let home = Home::with_config(SMALL).with_torn_units(rng.fork(1));
     let mut server = home.start();
     let theatre = theatre(&server).await;
     let mut record = Record::default();

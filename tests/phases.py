@@ -296,7 +296,7 @@ def long():
     # Random tests make this many times more runs.
     os.environ["BOXOFFICE_RANDOM"] = "10"
     with Phase("random tests"):
-        for package, targets in [("core", ["--lib", "--test", "rules"]), ("shard", ["--lib"]), ("wire", ["--lib"])]:
+        for package, targets in [("env", ["--lib"]), ("core", ["--lib", "--test", "rules"]), ("shard", ["--lib"]), ("wire", ["--lib"])]:
             check(f"random tests of {package}", [*cargo, "-p", f"boxoffice-{package}", *targets])
     with Phase("clippy"):
         # The gate lints neither the code of planted bugs nor the clients of other stores.
@@ -305,6 +305,7 @@ def long():
         check("clippy", clippy)
     with Phase("planted bugs"):
         check("planted bugs of the rules", [*cargo, "-p", "boxoffice-core", "--features", "planted", "--test", "rules", "planted"])
+        check("planted bugs of the store", [*cargo, "-p", "boxoffice-env", "--features", "planted", "--lib", "planted"])
         check("planted bugs", [*cargo, "-p", "boxoffice-sim", "--features", "planted", "--test", "planted"])
     with Phase("long faults of clusters"):
         check("long faults of clusters", [*cargo, "-p", "boxoffice", "--test", "cluster", "--", "--ignored"])

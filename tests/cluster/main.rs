@@ -21,6 +21,7 @@ mod members;
 mod network;
 mod panics;
 mod pauses;
+mod power;
 mod processes;
 mod waits;
 

@@ -21,6 +21,9 @@ use super::{
     theatre::{Theatre, written},
 };
 
+/// The length of a long address.
+const ADDRESS_BYTES: usize = 1_000;
+
 /// Buyers that share one connection.
 const BUYERS_A_CONNECTION: usize = 8;
 
@@ -206,7 +209,10 @@ impl Buyer {
         for _ in 0..2 {
             if cart.status == CartStatus::Active && !cart.lines.is_empty() {
                 let payment = self.payment(&mut cart);
-                let body = json!({"token": cart.token, "payment": payment});
+                let mut body = json!({"token": cart.token, "payment": payment});
+                if self.rng.percent(30) {
+                    body["shipping"] = json!({"address": self.address()});
+                }
                 self.ask(&mut cart, "cart.checkout", body).await;
             }
         }
@@ -234,6 +240,11 @@ impl Buyer {
         cart.sources.push(source.to_owned());
         let on_decline = if self.rng.percent(50) { "keep" } else { "release" };
         json!({"gateway": {"source": source, "on_decline": on_decline}})
+    }
+
+    /// An address that fills more than a sector of a disk, of letters that do not repeat.
+    fn address(&mut self) -> String {
+        (0..ADDRESS_BYTES).map(|_| char::from(b'a' + self.rng.below(26) as u8)).collect()
     }
 
     /// Draws the next hold: named seats, the best seats, or seats of two sessions. With other goods on sale also these, or

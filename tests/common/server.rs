@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::task::block_in_place;
 
 use super::{
-    TIMEOUT,
+    Rng, TIMEOUT,
     port::{Encoding, Port},
     shim,
 };
@@ -42,6 +42,8 @@ pub(crate) struct Home {
     dir: Arc<TempDir>,
     args: Vec<String>,
     shim: bool,
+    /// Draws for each process which units a power cut loses. Without it, all that are not synced.
+    units: Option<Mutex<Rng>>,
 }
 
 /// A node that failed to start.
@@ -60,7 +62,7 @@ impl Home {
     /// A home with this configuration file.
     pub(crate) fn with_config(config: &str) -> Home {
         let dir = tempfile::Builder::new().prefix("boxoffice-test-").tempdir().expect("a temporary directory");
-        let home = Home { dir: Arc::new(dir), args: Vec::new(), shim: false };
+        let home = Home { dir: Arc::new(dir), args: Vec::new(), shim: false, units: None };
         home.write_config(config);
         home
     }
@@ -70,6 +72,11 @@ impl Home {
         shim::library();
         fs::create_dir_all(self.data_dir()).expect("a data directory");
         Home { shim: true, ..self }
+    }
+
+    /// The same, and a power cut loses each unsynced unit of the disk by itself.
+    pub(crate) fn with_torn_units(self, rng: Rng) -> Home {
+        Home { units: Some(Mutex::new(rng)), ..self.with_faults() }
     }
 
     /// The same, with further arguments of `serve`.
@@ -134,6 +141,9 @@ impl Home {
         if self.shim {
             command.env("LD_PRELOAD", shim::library());
             command.env("BOXOFFICE_FAULT_DIR", self.data_dir()).env("BOXOFFICE_FAULT_CONTROL", self.control_file());
+            if let Some(units) = &self.units {
+                command.env("BOXOFFICE_FAULT_UNITS", shim::units(&mut units.lock().expect("no panic")));
+            }
         }
         command
     }

@@ -9,6 +9,8 @@ use std::{
     sync::OnceLock,
 };
 
+use super::Rng;
+
 /// Path of the preloaded library. Builds it from `tests/faults/shim.c` with the system's C compiler.
 ///
 /// # Panics
@@ -44,6 +46,12 @@ pub(crate) enum Faults {
     SlowSync(u32),
     /// The power fails after the next sync of a log segment has written this many bytes.
     Torn(u32),
+}
+
+/// The value of `BOXOFFICE_FAULT_UNITS` for one process: a power cut loses each unit by itself, a tenth of them, half or all.
+pub(crate) fn units(rng: &mut Rng) -> String {
+    let (bytes, percent) = ([512, 4_096][rng.below(2)], [10, 50, 100][rng.below(3)]);
+    format!("{bytes} {percent} {}", rng.next())
 }
 
 /// Writes the control file and renames it, so that no partial line is read.

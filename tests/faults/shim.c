@@ -8,6 +8,9 @@
  * So kill -9 is a power cut: unsynced bytes are gone. Reads, lengths and truncation in this process see
  * the held bytes. An orderly exit writes the held bytes, without a sync.
  *
+ * With BOXOFFICE_FAULT_UNITS="BYTES PERCENT SEED" each unit of so many bytes is lost by itself: PERCENT of the units that are
+ * written between two syncs of a file are held, and the others reach the disk at once. Which ones is drawn from SEED.
+ *
  * The control file is read at every sync and at every call that makes a file longer. Each line is one
  * fault. The last word may limit it to files whose path contains that word:
  *
@@ -31,6 +34,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -60,6 +64,7 @@ struct file {
     ino_t ino;
     int fd;      /* Our own descriptor, so that closing theirs loses nothing. */
     off_t length; /* With what is held. */
+    uint64_t draw; /* Differs between files, and between two syncs of one. */
     struct held *first, *last;
 };
 
@@ -68,6 +73,8 @@ static struct file *files;
 static char directory[PATH_MAX];
 static size_t directory_bytes;
 static const char *control;
+static uint64_t unit_bytes, unit_percent = 100, unit_seed;
+static uint64_t draws;
 
 static ssize_t (*real_write)(int, const void *, size_t);
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
@@ -117,6 +124,11 @@ __attribute__((constructor)) static void begin(void) {
     find(&real_unlink, "unlink");
     find(&real_unlinkat, "unlinkat");
     control = getenv("BOXOFFICE_FAULT_CONTROL");
+    const char *units = getenv("BOXOFFICE_FAULT_UNITS");
+    if (units && sscanf(units, "%" SCNu64 " %" SCNu64 " %" SCNu64, &unit_bytes, &unit_percent, &unit_seed) != 3) {
+        fprintf(stderr, "shim: BOXOFFICE_FAULT_UNITS %s: three numbers are expected\n", units);
+        _exit(97);
+    }
     const char *wanted = getenv("BOXOFFICE_FAULT_DIR");
     if (!wanted) return;
     if (!realpath(wanted, directory)) {
@@ -227,9 +239,30 @@ static struct file *hold_open(int fd, const struct stat *status) {
     file->ino = status->st_ino;
     file->fd = own;
     file->length = status->st_size;
+    file->draw = unit_seed + 0x9e3779b97f4a7c15u * ++draws;
     file->next = files;
     files = file;
     return file;
+}
+
+/* Whether a unit of a file is held until the next sync. */
+static int is_held(const struct file *file, uint64_t unit) {
+    uint64_t bits = file->draw ^ (unit + 1) * 0xd1342543de82ef95u;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+    return (bits ^ bits >> 31) % 100 < unit_percent;
+}
+
+/* Writes what reaches the disk without a sync. */
+static void let_through(const struct file *file, const struct held *held) {
+    if (!unit_bytes) return;
+    off_t end = held->at + held->bytes;
+    for (off_t at = held->at; at < end;) {
+        off_t unit = at / unit_bytes, next = (unit + 1) * unit_bytes;
+        if (next > end) next = end;
+        if (!is_held(file, unit) && real_pwrite(file->fd, held->data + (at - held->at), next - at, at) < 0) abort();
+        at = next;
+    }
 }
 
 /* Holds the parts at `at` (-1: the descriptor's own position). -2: another file, call the real function. */
@@ -273,6 +306,7 @@ static ssize_t hold(int fd, const struct iovec *parts, int count, off_t at) {
     if (file->last) file->last->next = held; else file->first = held;
     file->last = held;
     if (at + (off_t)bytes > file->length) file->length = at + bytes;
+    let_through(file, held);
     if (moves) real_lseek(fd, at + bytes, SEEK_SET);
     pthread_mutex_unlock(&lock);
     return bytes;

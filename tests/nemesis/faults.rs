@@ -214,6 +214,20 @@ impl Faults {
     }
 }
 
+/// Cuts the power of single nodes and of all of them under load, until this many disks have lost it. All nodes must start again.
+pub(crate) async fn cut_power(cluster: &mut Cluster, buyers: &mut Buyers, rng: &mut Rng, cuts: usize) {
+    let (mut cut, began) = (0, Instant::now());
+    while cut < cuts {
+        buyers.orders(1 + rng.below(20)).await;
+        let running = cluster.running();
+        let dark = if rng.percent(40) { running } else { vec![running[rng.below(running.len())]] };
+        dark.iter().for_each(|node| cluster.kill(*node));
+        cut += dark.len();
+        cluster.start_nodes(&dark).await;
+    }
+    println!("{cut} disks lost power in {:?}, and all nodes started again", began.elapsed());
+}
+
 /// Ends every fault, and starts every node that is down.
 async fn heal(cluster: &mut Cluster) {
     cluster.links.heal();

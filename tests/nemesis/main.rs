@@ -22,7 +22,7 @@ use std::{
 
 use cluster::{Plan, Stage};
 use common::Rng;
-use faults::{CLOCK, Faults};
+use faults::{CLOCK, Faults, cut_power};
 use guests::Guests;
 use settings::RunSettings;
 use staff::Staff;
@@ -30,6 +30,9 @@ use tokio::time::Instant;
 
 /// New nodes that may join in a run. Each replaces another node.
 const SPARE_NODES: usize = 2;
+
+/// Disks that lose power at the end of a run, besides those in its rounds.
+const POWER_CUTS: usize = 30;
 
 fn main() {
     let Some(settings) = RunSettings::read(std::env::args().skip(1)) else { return };
@@ -95,6 +98,10 @@ async fn run(settings: RunSettings) {
             stage.record.granted.len(),
         );
     }
+    let mut buyers = stage.begin().await;
+    cut_power(&mut stage.cluster, &mut buyers, &mut stage.rng, POWER_CUTS).await;
+    stage.cluster.ready().await;
+    stage.end(buyers).await;
     stage.check_everything().await;
     let unknown = stage.record.refused.get(&0).copied().unwrap_or_default();
     println!(

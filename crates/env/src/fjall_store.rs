@@ -5,20 +5,28 @@
 //! Reads go on. Before the next write the store is closed and reopened, as soon as there is room. That drops unsynced
 //! batches.
 //!
-//! Before fjall opens its journals, they are rewritten with the same bytes. After a failed sync the system keeps their
-//! pages as if they were written, so fjall would otherwise trust data that is not on the disk.
+//! Before fjall opens its journals, their ends are cut off behind the first batch that a power cut has taken, and what is left is
+//! rewritten with the same bytes. After a failed sync the system keeps their pages as if they were written, so fjall would
+//! otherwise trust data that is not on the disk.
 
 #![allow(clippy::disallowed_methods, reason = "this is a door to the system's files")]
+
+mod journals;
+#[cfg(test)]
+mod power_cuts;
 
 use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use lsm_tree::{AbstractTree, SeqNo, SequenceNumberCounter};
 use tracing_mutex::parkinglot::{RwLock, RwLockReadGuard};
+
+use journals::{JournalError, Numbers};
 
 use super::disk::{Disk, OpenMode};
 use super::os_disk::{OsDisk, is_out_of_descriptors, with_descriptor};
@@ -29,27 +37,35 @@ const JOURNAL_BYTES: u64 = 64 << 20;
 const FILES_MAX: usize = 32;
 /// Free room that a batch leaves for sorted files, in memtables.
 const MEMTABLES_SPARE: u64 = 4;
-/// The unit in which journals are rewritten. Pieces of zeros are skipped, because preallocated journals consist of
-/// them.
-const PIECE: usize = 256 << 10;
-/// The suffix of fjall's journals, its first file and its lock.
-const JOURNALS: &str = ".jnl";
+/// fjall's first file and its lock.
 const VERSION: &str = "version";
 const LOCK: &str = "lock";
 /// How often fjall may fail without naming a cause between two syncs. Its thread may have met a full disk, so the store is
 /// reopened. More failures than this are permanent.
 const POISONED_MAX: u32 = 3;
 const TREE: &str = "all";
+/// The key of the last batch's [`Numbers`]. Every batch writes it, and no caller sees it.
+const NUMBER_KEY: &[u8] = b"\0number";
+/// The directory of the trees, and the file that a tree has once it is made.
+const TREES: &str = "keyspaces";
+const MADE: &str = "current";
+/// What fjall's own tree has once it is made.
+const FIRST_TREE: &str = "keyspaces/0/current";
 
 /// The stores of the real disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FjallStores;
 
 impl Stores for FjallStores {
-    fn open(&self, dir: &Path, settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
-        let open = Open::new(dir, settings)?;
-        let open = RwLock::new(Some(open));
-        Ok(Arc::new(FjallStore { dir: dir.to_owned(), settings: *settings, open, poisoned: AtomicU32::new(0) }))
+    fn open(&self, dir: &Path, settings: &StoreSettings, needed: u64) -> Result<Arc<dyn Store>, StoreError> {
+        let open = Open::new(dir, settings, needed)?;
+        Ok(Arc::new(FjallStore {
+            dir: dir.to_owned(),
+            settings: *settings,
+            open: RwLock::new(Some(open)),
+            synced: AtomicU64::new(needed),
+            poisoned: AtomicU32::new(0),
+        }))
     }
 
     fn exists(&self, dir: &Path) -> bool {
@@ -63,6 +79,8 @@ struct FjallStore {
     settings: StoreSettings,
     /// `None` if it could not be reopened after it failed.
     open: RwLock<Option<Open>>,
+    /// The last batch that is known to be synced.
+    synced: AtomicU64,
     /// Failures without a named cause since the last sync.
     poisoned: AtomicU32,
 }
@@ -70,17 +88,26 @@ struct FjallStore {
 struct Open {
     /// It refuses writes until it is reopened.
     is_failed: bool,
+    /// The number of the last batch.
+    last: AtomicU64,
     tree: Keyspace,
     // Dropped last.
     database: Database,
 }
 
 impl Open {
-    fn new(dir: &Path, settings: &StoreSettings) -> Result<Open, StoreError> {
+    /// `needed` is the batch that snapshots need.
+    fn new(dir: &Path, settings: &StoreSettings, needed: u64) -> Result<Open, StoreError> {
+        remove_unfinished(&OsDisk, dir).map_err(|error| StoreError::broken(dir, error))?;
         if FjallStores.exists(dir) {
-            rewrite_journals(&OsDisk, dir).map_err(|error| match is_no_space(&error) {
-                true => StoreError::full(dir, error),
-                false => StoreError::broken(dir, format!("its journal cannot be written again: {error}")),
+            prepare_journals(&OsDisk, dir, needed, || in_tables(dir)).map_err(|error| match error {
+                JournalError::Damaged { journal, at, last } => {
+                    StoreError::Damaged { dir: dir.to_owned(), journal, at, last, needed }
+                }
+                JournalError::Io(error) if is_no_space(&error) => StoreError::full(dir, error),
+                JournalError::Io(error) => {
+                    StoreError::broken(dir, format!("its journal cannot be written again: {error}"))
+                }
             })?;
         }
         let database = || {
@@ -95,33 +122,70 @@ impl Open {
         let options = || KeyspaceCreateOptions::default().max_memtable_size(settings.memtable_bytes);
         let tree = when_descriptors_allow(dir, || database.keyspace(TREE, options))
             .map_err(|error| store_error(dir, &error))?;
-        Ok(Open { is_failed: false, tree, database })
+        // fjall syncs what is in its trees' directories, and not their names.
+        OsDisk.sync_dir(&dir.join(TREES)).map_err(|error| StoreError::broken(dir, error))?;
+        let numbers = when_descriptors_allow(dir, || tree.get(NUMBER_KEY)).map_err(|error| store_error(dir, &error))?;
+        let numbers = numbers.and_then(|numbers| Numbers::decode(&numbers)).unwrap_or_default();
+        Ok(Open { is_failed: false, last: AtomicU64::new(numbers.batch), tree, database })
     }
 }
 
-/// Rewrites the journals in `dir` with the same bytes and syncs them. Tables need no rewriting, because fjall never
-/// uses a table whose sync failed.
-fn rewrite_journals(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+/// Makes the directory of a store durable, and removes what a power cut has left of one that was not made completely. fjall makes its
+/// trees last, and refuses to make anything again.
+fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    disk.create_dir_all(dir)?;
+    let is_written = |name: &str| -> io::Result<bool> {
+        let file = disk.open(&dir.join(name), OpenMode::Read)?;
+        let mut bytes = vec![0; file.length()? as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes.iter().any(|byte| *byte != 0))
+    };
+    let names = disk.list(dir)?;
+    if names.iter().any(|name| name == VERSION) && is_written(VERSION)?
+        || disk.open(&dir.join(FIRST_TREE), OpenMode::Read).is_ok()
+    {
+        return Ok(());
+    }
+    let Some(_lock) = disk.lock(&dir.join(LOCK))? else { return Ok(()) };
+    for name in names.iter().filter(|name| *name == VERSION || journals::is_journal(name)) {
+        disk.remove(&dir.join(name))?;
+    }
+    disk.sync_dir(dir)
+}
+
+/// The last batch in the store's tables, without its journals.
+fn in_tables(dir: &Path) -> io::Result<u64> {
+    let mut last = 0;
+    for tree in std::fs::read_dir(dir.join(TREES))? {
+        let path = tree?.path();
+        // fjall removes a tree that was not made completely, and keeps its own in number 0.
+        if path.ends_with("0") || !path.join(MADE).exists() {
+            continue;
+        }
+        let (next, visible) = (SequenceNumberCounter::default(), SequenceNumberCounter::default());
+        let tree = lsm_tree::Config::new(path, next, visible).open().map_err(io::Error::other)?;
+        let numbers = tree.get(NUMBER_KEY, SeqNo::MAX).map_err(io::Error::other)?;
+        last = last.max(numbers.and_then(|numbers| Numbers::decode(&numbers)).unwrap_or_default().batch);
+    }
+    Ok(last)
+}
+
+/// Cuts off what the journals in `dir` have behind the first missing batch, rewrites the rest with the same bytes, and syncs them.
+/// Tables need no rewriting, because fjall never uses a table whose sync failed.
+fn prepare_journals(
+    disk: &dyn Disk,
+    dir: &Path,
+    needed: u64,
+    in_tables: impl Fn() -> io::Result<u64>,
+) -> Result<(), JournalError> {
     let Some(_lock) = disk.lock(&dir.join(LOCK))? else {
         // fjall reports it.
         return Ok(());
     };
-    let names = disk.list(dir)?;
-    let mut piece = vec![0; PIECE];
-    for name in names.iter().filter(|name| name.ends_with(JOURNALS) || *name == VERSION) {
-        let file = disk.open(&dir.join(name), OpenMode::Write)?;
-        let (length, mut at) = (file.length()?, 0);
-        while at < length {
-            let piece = &mut piece[..PIECE.min((length - at) as usize)];
-            file.read_exact_at(piece, at)?;
-            if piece.iter().any(|byte| *byte != 0) {
-                file.write_all_at(piece, at)?;
-            }
-            at += piece.len() as u64;
-        }
-        file.sync_data()?;
-    }
-    disk.sync_dir(dir)
+    journals::prepare(disk, dir, needed, in_tables)?;
+    let version = disk.open(&dir.join(VERSION), OpenMode::Write)?;
+    journals::rewrite(&*version, version.length()?)?;
+    Ok(disk.sync_dir(dir)?)
 }
 
 /// The operating system's error behind fjall's error.
@@ -179,7 +243,8 @@ impl FjallStore {
         }
         // fjall must not have the same directory open twice.
         *open = None;
-        *open = Some(Open::new(&self.dir, &self.settings)?);
+        // What is synced must be there, because memory has it no more. The rest will be written again.
+        *open = Some(Open::new(&self.dir, &self.settings, self.synced.load(Ordering::Relaxed))?);
         Ok(())
     }
 
@@ -214,10 +279,11 @@ impl Store for FjallStore {
         self.reading(|open| Ok(open.tree.get(key)?.map(|value| Bytes::copy_from_slice(&value))))
     }
 
-    fn begin(&self) -> Result<(), StoreError> {
+    fn begin(&self) -> Result<u64, StoreError> {
         // Without room for a reopen the failed store goes on serving reads.
         self.check_room(0)?;
-        self.reopen()
+        self.reopen()?;
+        self.reading(|open| Ok(open.last.load(Ordering::Relaxed) + 1))
     }
 
     fn change(&self, batch: &[KeyValue], gone: &[Bytes]) -> Result<(), StoreError> {
@@ -227,23 +293,30 @@ impl Store for FjallStore {
         self.check_room(batch.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum())?;
         self.reopen()?;
         let written = self.reading(|open| {
-            let all = OwnedWriteBatch::with_capacity(open.database.clone(), batch.len() + gone.len());
+            let all = OwnedWriteBatch::with_capacity(open.database.clone(), 1 + batch.len() + gone.len());
             let mut all = all.durability(Some(PersistMode::Buffer));
+            let number = open.last.load(Ordering::Relaxed) + 1;
+            let numbers = Numbers { batch: number, synced: self.synced.load(Ordering::Relaxed) };
+            all.insert(&open.tree, NUMBER_KEY, numbers.encode());
             for (key, value) in batch {
                 all.insert(&open.tree, &key[..], &value[..]);
             }
             for key in gone {
                 all.remove(&open.tree, &key[..]);
             }
-            Ok(all.commit())
+            Ok(all.commit().map(|()| open.last.store(number, Ordering::Relaxed)))
         })?;
         written.map_err(|error| self.fail_open(&error))
     }
 
     fn sync(&self) -> Result<(), StoreError> {
         self.reopen()?;
-        match self.reading(|open| Ok(open.database.persist(PersistMode::SyncData)))? {
-            Ok(()) => {
+        let synced = self.reading(|open| {
+            let last = open.last.load(Ordering::Relaxed);
+            Ok(open.database.persist(PersistMode::SyncData).map(|()| self.synced.fetch_max(last, Ordering::Relaxed)))
+        })?;
+        match synced {
+            Ok(_) => {
                 self.poisoned.store(0, Ordering::Relaxed);
                 Ok(())
             }
@@ -261,10 +334,13 @@ impl Store for FjallStore {
         };
         self.reading(|open| {
             let mut found = Vec::new();
-            for guard in open.tree.range::<&[u8], _>((from, Bound::Unbounded)).take(limit) {
+            for guard in open.tree.range::<&[u8], _>((from, Bound::Unbounded)) {
                 let (key, value) = guard.into_inner()?;
-                if !key.starts_with(prefix) {
+                if !key.starts_with(prefix) || found.len() == limit {
                     break;
+                }
+                if key == NUMBER_KEY {
+                    continue;
                 }
                 found.push((Bytes::copy_from_slice(&key), Bytes::copy_from_slice(&value)));
             }
@@ -294,26 +370,27 @@ mod tests {
         let (disk, dir) = (MemoryDisk::new(), Path::new("/data/history"));
         disk.create_dir_all(dir).unwrap();
         let journal = disk.open(&dir.join("7.jnl"), OpenMode::Create).unwrap();
-        journal.set_length(3 * PIECE as u64).unwrap();
+        drop(disk.open(&dir.join(VERSION), OpenMode::Create).unwrap());
+        journal.set_length(1 << 20).unwrap();
         journal.sync_data().unwrap();
         disk.sync_dir(dir).unwrap();
-        journal.write_all_at(b"a batch", 100).unwrap();
-        journal.write_all_at(b"another", 2 * PIECE as u64).unwrap();
+        // The second piece of the journal has some of it as well.
+        let batches = [journals::tests::batch(1, 0, b"small"), journals::tests::batch(2, 1, &[7; 300 << 10])].concat();
+        journal.write_all_at(&batches, 0).unwrap();
         disk.fail_next_sync();
         assert!(journal.sync_data().is_err());
         disk.process_end();
-        rewrite_journals(&disk, dir).unwrap();
+        let prepare = || prepare_journals(&disk, dir, 2, || Ok(0)).unwrap_or_else(|_| panic!("a good disk"));
+        prepare();
         disk.power_cut(&mut || false);
         let journal = disk.open(&dir.join("7.jnl"), OpenMode::Read).unwrap();
-        let mut read = [0; 7];
-        for (at, written) in [(100, b"a batch"), (2 * PIECE as u64, b"another")] {
-            journal.read_exact_at(&mut read, at).unwrap();
-            assert_eq!(&read, written);
-        }
+        let mut read = vec![0; batches.len()];
+        journal.read_exact_at(&mut read, 0).unwrap();
+        assert!(read == batches);
         // A journal that another process writes is not touched.
         let held = disk.lock(&dir.join(LOCK)).unwrap();
         let before = disk.changes();
-        rewrite_journals(&disk, dir).unwrap();
+        prepare();
         assert_eq!(disk.changes(), before);
         drop(held);
     }
@@ -322,8 +399,13 @@ mod tests {
     fn a_failed_store_serves_reads_until_there_is_room_to_reopen_it() {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings::default();
-        let open = RwLock::new(Some(Open::new(dir.path(), &settings).unwrap()));
-        let mut store = FjallStore { dir: dir.path().to_owned(), settings, open, poisoned: AtomicU32::new(0) };
+        let mut store = FjallStore {
+            dir: dir.path().to_owned(),
+            settings,
+            open: RwLock::new(Some(Open::new(dir.path(), &settings, 0).unwrap())),
+            synced: AtomicU64::new(0),
+            poisoned: AtomicU32::new(0),
+        };
         let pair = |value: &'static str| [(Bytes::from_static(b"key"), Bytes::from_static(value.as_bytes()))];
         let found = |store: &FjallStore| store.get(b"key").unwrap().unwrap();
         store.write(&pair("one")).unwrap();
@@ -343,17 +425,53 @@ mod tests {
     }
 
     #[test]
+    fn a_store_that_was_not_made_completely_is_made_again() {
+        for left in [&["0.jnl"][..], &["0.jnl", "version"], &["lock"]] {
+            let dir = tempfile::tempdir().unwrap();
+            left.iter().for_each(|name| std::fs::write(dir.path().join(name), b"").unwrap());
+            let store = FjallStores.open(dir.path(), &StoreSettings::default(), 0).unwrap();
+            assert_eq!(store.begin().unwrap(), 1, "{left:?}");
+            drop(store);
+            // Its version may not get lost later.
+            std::fs::write(dir.path().join(VERSION), b"").unwrap();
+            let refused =
+                FjallStores.open(dir.path(), &StoreSettings::default(), 0).map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains(" cannot be used: "), "{refused}");
+        }
+    }
+
+    /// Memory has nothing of it any more.
+    #[test]
+    fn a_store_that_has_lost_a_synced_batch_is_not_reopened() {
+        let (dir, settings) = (tempfile::tempdir().unwrap(), StoreSettings::default());
+        let store = FjallStore {
+            dir: dir.path().to_owned(),
+            settings,
+            open: RwLock::new(Some(Open::new(dir.path(), &settings, 0).unwrap())),
+            synced: AtomicU64::new(0),
+            poisoned: AtomicU32::new(0),
+        };
+        store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(b"one"))]).unwrap();
+        store.sync().unwrap();
+        store.fail_open(&fjall::Error::Poisoned);
+        let journal = std::fs::File::options().write(true).open(dir.path().join("0.jnl")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&journal, b"?", 20).unwrap();
+        let refused = store.begin().unwrap_err().to_string();
+        assert!(refused.contains("0.jnl cannot be read from byte 0 on, which leaves the batches up to 0"), "{refused}");
+    }
+
+    #[test]
     fn a_store_closes_when_dropped_and_is_refused_when_open_or_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings::default();
-        let store = FjallStores.open(dir.path(), &settings).unwrap();
-        let refused = FjallStores.open(dir.path(), &settings).map(|_| ()).unwrap_err().to_string();
+        let store = FjallStores.open(dir.path(), &settings, 0).unwrap();
+        let refused = FjallStores.open(dir.path(), &settings, 0).map(|_| ()).unwrap_err().to_string();
         assert!(refused.contains("another process has it open"), "{refused}");
         store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(b"value"))]).unwrap();
         store.sync().unwrap();
         drop(store);
         std::fs::write(dir.path().join("version"), b"something else").unwrap();
-        let refused = FjallStores.open(dir.path(), &settings).map(|_| ()).unwrap_err().to_string();
+        let refused = FjallStores.open(dir.path(), &settings, 0).map(|_| ()).unwrap_err().to_string();
         assert!(refused.contains(" cannot be used: "), "{refused}");
     }
 }

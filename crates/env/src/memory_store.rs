@@ -1,5 +1,6 @@
-//! Stores in memory that lose unsynced batches at a power cut, for tests and the simulation. A failed sync marks its
-//! batches as clean, as in [`MemoryDisk`](super::MemoryDisk). No later sync writes them before the store is reopened.
+//! Stores in memory that lose unsynced batches at a power cut, for tests and the simulation. Each may be lost by itself, or a part
+//! of it, and the store is then left with those before the first such batch. A failed sync marks its batches as clean, as in
+//! [`MemoryDisk`](super::MemoryDisk). No later sync writes them before the store is reopened.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -30,11 +31,20 @@ struct State {
     changes: u64,
 }
 
+/// The values that a batch has replaced.
+type Replaced = Vec<(Bytes, Option<Bytes>)>;
+
 #[derive(Clone, Default)]
 struct Content {
     pairs: BTreeMap<Bytes, Bytes>,
-    /// The values that each batch since the last sync has replaced.
-    unsynced: Vec<Vec<(Bytes, Option<Bytes>)>>,
+    /// The number of the last batch.
+    last: u64,
+    /// What each batch since the last sync has replaced, and the last one before it.
+    unsynced: Vec<Replaced>,
+    synced: Option<Replaced>,
+    /// Whether the last power cut has taken batches, and a part of one.
+    was_cut: bool,
+    is_torn: bool,
     /// A failed sync has marked the first of them as clean, and the later ones are useless without them.
     has_hole: bool,
     bytes: u64,
@@ -88,14 +98,17 @@ impl MemoryStores {
         state.changes_left = None;
     }
 
-    /// Cuts the power. `keeps` decides for each batch since the last sync, in order, whether it reached the disk. After
-    /// the first one that did not, none did.
+    /// Cuts the power. `keeps` decides for both halves of each batch since the last sync, in order, whether it reached the disk.
     pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
         self.process_end();
         for content in self.state.lock().stores.values_mut() {
-            let kept = content.unsynced.iter().take_while(|_| keeps()).count();
+            let reached: Vec<[bool; 2]> = content.unsynced.iter().map(|_| [keeps(), keeps()]).collect();
+            content.is_torn = reached.iter().any(|[first, second]| first != second);
+            let kept = reached.iter().take_while(|reached| **reached == [true, true]).count();
             let lost = content.unsynced.split_off(kept);
+            content.was_cut = !lost.is_empty();
             lost.into_iter().rev().for_each(|batch| content.undo(batch));
+            content.synced = content.unsynced.pop().or(content.synced.take());
             content.unsynced.clear();
             (content.has_hole, content.refused) = (false, None);
         }
@@ -152,10 +165,12 @@ impl Content {
         let mut replaced: Vec<_> = replaced.collect();
         replaced.extend(gone.iter().map(|key| (key.clone(), self.pairs.remove(key))));
         self.unsynced.push(replaced);
+        self.last += 1;
         self.bytes += bytes_of(batch);
     }
 
-    fn undo(&mut self, batch: Vec<(Bytes, Option<Bytes>)>) {
+    fn undo(&mut self, batch: Replaced) {
+        self.last -= 1;
         for (key, before) in batch.into_iter().rev() {
             match before {
                 Some(value) => _ = self.pairs.insert(key, value),
@@ -166,10 +181,19 @@ impl Content {
 }
 
 impl Stores for MemoryStores {
-    fn open(&self, dir: &Path, _settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
+    fn open(&self, dir: &Path, _settings: &StoreSettings, needed: u64) -> Result<Arc<dyn Store>, StoreError> {
         let mut state = self.state.lock();
         let epoch = state.epoch;
         let content = state.stores.entry(dir.to_owned()).or_default();
+        if content.is_torn && planted::is("a journal's end is trusted") {
+            return Err(StoreError::broken(dir, "a batch of its journal is torn"));
+        }
+        if content.was_cut && planted::is("a synced batch is dropped in silence") {
+            content.synced.take().into_iter().for_each(|batch| content.undo(batch));
+        } else if content.last < needed {
+            let (journal, last) = ("the journal".to_owned(), content.last);
+            return Err(StoreError::Damaged { dir: dir.to_owned(), journal, at: 0, last, needed });
+        }
         if !planted::is("a store believed as it is read") {
             // Opening rewrites the journal.
             content.has_hole = false;
@@ -206,7 +230,7 @@ impl Store for MemoryStore {
         Ok(self.state()?.stores[&self.dir].pairs.get(key).cloned())
     }
 
-    fn begin(&self) -> Result<(), StoreError> {
+    fn begin(&self) -> Result<u64, StoreError> {
         let mut state = self.state()?;
         let (used, capacity) = (state.used_bytes(), state.capacity_bytes);
         let content = state.stores.get_mut(&self.dir).expect("looked at above");
@@ -220,10 +244,13 @@ impl Store for MemoryStore {
         if let Some((batch, gone)) = content.refused.take() {
             content.apply(&batch, &gone);
         }
-        Ok(())
+        Ok(content.last + 1)
     }
 
     fn change(&self, batch: &[KeyValue], gone: &[Bytes]) -> Result<(), StoreError> {
+        if batch.is_empty() && gone.is_empty() {
+            return Ok(());
+        }
         let mut state = self.state()?;
         state.change(&self.dir)?;
         let used = state.used_bytes();
@@ -253,7 +280,9 @@ impl Store for MemoryStore {
             return Err(StoreError::broken(&self.dir, "the disk does not sync"));
         }
         if !content.has_hole {
+            content.synced = content.unsynced.pop().or(content.synced.take());
             content.unsynced.clear();
+            (content.was_cut, content.is_torn) = (false, false);
         }
         Ok(())
     }
@@ -285,19 +314,21 @@ mod tests {
     }
 
     #[test]
-    fn a_power_cut_takes_the_last_batches_that_were_not_synced() {
+    fn a_power_cut_takes_unsynced_batches_and_all_behind_them() {
         let stores = MemoryStores::new();
         let dir = Path::new("/data/history");
-        let store = stores.open(dir, &StoreSettings::default()).unwrap();
+        let store = stores.open(dir, &StoreSettings::default(), 0).unwrap();
         let put =
             |value: &'static str| store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(value.as_bytes()))]);
         put("one").unwrap();
         store.sync().unwrap();
         ["two", "three", "four"].into_iter().for_each(|value| put(value).unwrap());
-        let mut answers = [true, false, true].into_iter();
+        let mut answers = [true, true, false, true, true, true].into_iter();
         stores.power_cut(&mut || answers.next().unwrap());
         assert!(store.get(b"key").is_err(), "opened before the power cut");
-        let store = stores.open(dir, &StoreSettings::default()).unwrap();
+        let refused = stores.open(dir, &StoreSettings::default(), 3).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("leaves the batches up to 2, and snapshots need 3"), "{refused}");
+        let store = stores.open(dir, &StoreSettings::default(), 2).unwrap();
         assert_eq!(store.get(b"key").unwrap().as_deref(), Some(&b"two"[..]));
         stores.set_capacity(Some(0));
         assert!(store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(b"five"))]).unwrap_err().is_full());
@@ -310,15 +341,15 @@ mod tests {
         let dir = Path::new("/data/history");
         for reopened in [false, true] {
             let stores = MemoryStores::new();
-            let store = stores.open(dir, &StoreSettings::default()).unwrap();
+            let store = stores.open(dir, &StoreSettings::default(), 0).unwrap();
             store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(b"one"))]).unwrap();
             stores.fail_syncs(true);
             assert!(store.sync().is_err());
             stores.fail_syncs(false);
-            let store = if reopened { stores.open(dir, &StoreSettings::default()).unwrap() } else { store };
+            let store = if reopened { stores.open(dir, &StoreSettings::default(), 0).unwrap() } else { store };
             store.sync().unwrap();
             stores.power_cut(&mut || false);
-            let store = stores.open(dir, &StoreSettings::default()).unwrap();
+            let store = stores.open(dir, &StoreSettings::default(), 0).unwrap();
             assert_eq!(store.get(b"key").unwrap().is_some(), reopened);
         }
     }

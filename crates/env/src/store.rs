@@ -18,13 +18,13 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Broken`].
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
 
-    /// Prepares the next batch. From now on reads see exactly the state that the batch will change. Call it before any read that
-    /// the batch depends on. A batch that failed with `Full` may be in the journal all the same, which shows only when the store
-    /// is reopened.
+    /// Prepares the next batch and returns its number. Batches are numbered from 1 without a gap. From now on reads see exactly the
+    /// state that the batch will change. Call it before any read that the batch depends on. A batch that failed with `Full` may be
+    /// in the journal all the same, which shows only when the store is reopened.
     ///
     /// # Errors
     /// As [`Store::write`].
-    fn begin(&self) -> Result<(), StoreError>;
+    fn begin(&self) -> Result<u64, StoreError>;
 
     /// Writes all of `batch` or nothing. Readers see it when this returns, and it is durable after the next
     /// [`Store::sync`]. A power cut takes batches from the end only.
@@ -64,9 +64,13 @@ pub trait Stores: Send + Sync {
     /// Opens the store in `dir`, and makes it if it does not exist. Everything that can be read then is durable after
     /// the next [`Store::sync`], even if a sync failed in an earlier process.
     ///
+    /// `needed` is the number of a batch that was synced and must be there, 0 for none. Whatever came behind it may be damaged: the
+    /// store has every batch before the first damaged one, and none behind it.
+    ///
     /// # Errors
-    /// [`StoreError::Broken`] if it is damaged, [`StoreError::Full`] if there is no room to make it.
-    fn open(&self, dir: &Path, settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError>;
+    /// [`StoreError::Damaged`] if the batch `needed` or one before it is damaged, [`StoreError::Broken`] if something else is,
+    /// [`StoreError::Full`] if there is no room to make it.
+    fn open(&self, dir: &Path, settings: &StoreSettings, needed: u64) -> Result<Arc<dyn Store>, StoreError>;
 
     /// Whether `dir` has a store.
     fn exists(&self, dir: &Path) -> bool;
@@ -96,6 +100,24 @@ pub enum StoreError {
     /// The process has no file descriptor left.
     #[error("the store {} waits for a file descriptor: {why}; raise the limit of them, or lower limits.connections", .dir.display())]
     NoDescriptor { dir: PathBuf, why: String },
+    /// A batch that is needed is damaged. Nothing was changed.
+    #[error(
+        "the store {} is damaged: {journal} cannot be read from byte {at} on, which leaves the batches up to {last}, and snapshots need \
+         {needed}; nothing was changed; check the disk and keep the directory, then restore the whole data directory from one backup, \
+         or in a cluster let the node join anew with an empty one",
+        .dir.display()
+    )]
+    Damaged {
+        dir: PathBuf,
+        /// The name of the file.
+        journal: String,
+        /// The byte from which it cannot be read.
+        at: u64,
+        /// The last batch that is left.
+        last: u64,
+        /// The batch that snapshots need.
+        needed: u64,
+    },
     /// The store or the disk is damaged.
     #[error(
         "the store {} cannot be used: {why}; check the disk; if it is damaged, restore the whole data directory from one backup, \
@@ -110,7 +132,7 @@ impl StoreError {
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::Full { .. } | StoreError::NoDescriptor { .. } => true,
-            StoreError::Broken { .. } => false,
+            StoreError::Damaged { .. } | StoreError::Broken { .. } => false,
         }
     }
 
@@ -145,10 +167,11 @@ pub(super) mod contract {
 
     pub(crate) fn check(stores: &dyn Stores, dir: &Path) {
         assert!(!stores.exists(dir));
-        let store = stores.open(dir, &StoreSettings::default()).unwrap();
+        let store = stores.open(dir, &StoreSettings::default(), 0).unwrap();
         assert!(stores.exists(dir));
         assert_eq!(store.get(b"a").unwrap(), None);
         store.write(&[]).unwrap();
+        assert_eq!(store.begin().unwrap(), 1);
         store.write(&[pair("a/1", "one"), pair("b/1", "other"), pair("a/2", "two")]).unwrap();
         store.write(&[pair("a/3", "three"), pair("a/1", "new"), pair("a", "prefix")]).unwrap();
         assert_eq!(store.get(b"a/1").unwrap().as_deref(), Some(&b"new"[..]));
@@ -157,7 +180,8 @@ pub(super) mod contract {
         assert_eq!(store.get(b"b/1").unwrap(), None);
         store.sync().unwrap();
         drop(store);
-        let store = stores.open(dir, &StoreSettings::default()).unwrap();
+        let store = stores.open(dir, &StoreSettings::default(), 3).unwrap();
+        assert_eq!(store.begin().unwrap(), 4);
         assert_eq!((store.get(b"b/1").unwrap(), keys(store.scan(b"c/", None, 2).unwrap())), (None, vec!["c/1".into()]));
         assert_eq!(store.get(b"a/1").unwrap().as_deref(), Some(&b"new"[..]));
         assert_eq!(keys(store.scan(b"a/", None, 10).unwrap()), ["a/1", "a/2", "a/3"]);

@@ -176,8 +176,8 @@ impl Disk for SimDisk {
 }
 
 impl Stores for SimDisk {
-    fn open(&self, dir: &Path, settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
-        Stores::open(&self.stores, dir, settings)
+    fn open(&self, dir: &Path, settings: &StoreSettings, needed: u64) -> Result<Arc<dyn Store>, StoreError> {
+        Stores::open(&self.stores, dir, settings, needed)
     }
 
     fn exists(&self, dir: &Path) -> bool {

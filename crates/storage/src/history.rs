@@ -1,8 +1,8 @@
 //! The history store: entities that have left memory, by shard and key.
 //!
 //! **Why nothing is lost or doubled.** An entity leaves memory only when its record is durable in the store. So memory and
-//! the durable store together are always complete. A snapshot contains memory only and names the number of batches that
-//! the store had. A start with fewer batches is refused.
+//! the durable store together are always complete. A snapshot contains memory only and names the last batch of the store that it
+//! needs. A start without that batch is refused. What came behind it may be lost, because the log has its entries again.
 //!
 //! A record contains every event of its entity up to a log index. After a crash the log is replayed from the snapshot
 //! on, and the store may be ahead of it. Events that the record contains are skipped. Later events apply to the
@@ -99,7 +99,7 @@ impl WriterState {
 pub struct ShardHistory {
     /// The last log index of any record.
     pub upto: u64,
-    /// The number of batches so far.
+    /// How many batches the store had with the last one of this shard.
     pub batches: u64,
     /// The sums of the records.
     pub totals: Totals,
@@ -126,7 +126,7 @@ pub enum HistoryStoreError {
     },
     /// It lacks batches that a snapshot needs.
     #[error(
-        "the history in {} is older than the snapshot of shard {shard}: it has {found} batches of it, {needed} are needed; it was \
+        "the history in {} is older than the snapshot of shard {shard}: its last batch of it is {found}, and {needed} is needed; it was \
          damaged or comes from another backup: restore the whole data directory from one backup, or in a cluster empty it and let \
          the node join anew",
         .dir.display()
@@ -134,9 +134,9 @@ pub enum HistoryStoreError {
     Older {
         dir: PathBuf,
         shard: ShardId,
-        /// Batches it has.
+        /// The last batch of the shard that it has.
         found: u64,
-        /// Batches that the snapshot needs.
+        /// The batch that the snapshot needs.
         needed: u64,
     },
     /// It is ahead of the log.
@@ -171,8 +171,7 @@ pub enum HistoryStoreError {
 }
 
 impl HistoryStore {
-    /// Opens the store in `dir` for the data directory `owner`. `snapshots` has the number of batches that each shard's
-    /// snapshot needs.
+    /// Opens the store in `dir` for the data directory `owner`. `snapshots` has the last batch that each shard's snapshot needs.
     ///
     /// # Errors
     /// [`HistoryStoreError`].
@@ -189,7 +188,8 @@ impl HistoryStore {
         {
             return Err(HistoryStoreError::Missing { dir: dir.to_owned(), shard });
         }
-        let store = stores.open(dir, settings)?;
+        let needed = snapshots.iter().map(|(_, batches)| *batches).max().unwrap_or(0);
+        let store = stores.open(dir, settings, needed)?;
         let history = HistoryStore {
             store,
             dir: dir.to_owned(),
@@ -343,7 +343,7 @@ impl HistoryStore {
         }
         let mut writing = self.writing.lock();
         // Without this, the totals could miss a batch that failed and is in the journal all the same.
-        self.store.begin()?;
+        let number = self.store.begin()?;
         let mut pairs = Vec::new();
         let mut changed = Vec::with_capacity(shards.len());
         for (&shard, leaving) in shards {
@@ -368,7 +368,7 @@ impl HistoryStore {
                 history.upto = history.upto.max(leaving.index);
                 pairs.push((key, record::encode(leaving)));
             }
-            history.batches += 1;
+            history.batches = number;
             history.imported_upto = history.imported_upto.max(imported_upto);
             pairs.push((shard_key(shard), record::encode_checked(&history)));
             changed.push((shard, history));
@@ -463,7 +463,7 @@ impl HistoryStore {
         if !self.dropped_shards.lock().contains(&shard) {
             return Ok(false);
         }
-        self.store.begin()?;
+        let number = self.store.begin()?;
         let found = self.store.scan(&records_prefix(shard), None, SCAN)?;
         let mut history = self.shard_for_write(&mut writing, shard)?;
         if found.is_empty() {
@@ -481,7 +481,7 @@ impl HistoryStore {
                 history.totals.subtract(&Totals::of(&stored.state));
             }
         }
-        history.batches += 1;
+        history.batches = number;
         let gone: Vec<Bytes> = found.into_iter().map(|(key, _)| key).collect();
         let pairs = [(shard_key(shard), record::encode_checked(&history))];
         self.write_pairs(&mut writing, (&pairs, &gone), vec![(shard, history)])?;

@@ -8,13 +8,13 @@ use bytes::Bytes;
 pub struct Snapshot {
     /// The shard, position and configuration.
     pub meta: SnapshotMeta,
-    /// Batches of the history store that the snapshot needs to be complete.
+    /// The last batch of the history store that the snapshot needs to be complete.
     pub store_batches: u64,
     /// The entities in memory.
     pub cut: Cut,
 }
 
-/// Encodes a snapshot: the length of its description, the description, the number of store batches, the state.
+/// Encodes a snapshot: the length of its description, the description, the last store batch, the state.
 pub fn encode(meta: &SnapshotMeta, store_batches: u64, state: &[u8]) -> Vec<u8> {
     let described = meta.encode();
     let length = u32::try_from(described.len()).expect("a description is short");

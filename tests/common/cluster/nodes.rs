@@ -29,7 +29,7 @@ use super::{
     links::Links,
 };
 use crate::common::{
-    Answer, Encoding, Faults, Gateway, Home, Port, Refused, SECRET as GATEWAY_SECRET, Server, TIMEOUT, with_ulimit,
+    Answer, Encoding, Faults, Gateway, Home, Port, Refused, Rng, SECRET as GATEWAY_SECRET, Server, TIMEOUT, with_ulimit,
     write_control,
 };
 
@@ -182,13 +182,14 @@ impl Cluster {
         let clients: Vec<SocketAddr> = peers.iter().map(|_| free_address()).collect();
         let gateway = plan.gateway.then(|| Gateway::with_webhooks_to(clients[0]));
         let more = gateway.as_ref().map_or_else(String::new, |gateway| payments_config(gateway.address()));
+        let torn = Rng::of_test("units that power cuts lose");
         let nodes = (1..).zip(peers).zip(&clients).map(|((id, peers), &client)| {
             let links = format!("[peers]\nlisten = \"{peers}\"\n\n{}", links.routes(id));
             // Each node divides its shards among its threads in its own way.
             let replicating = id % 3 + 1;
             let threads = format!("[threads]\nreplicating = {replicating}\n\n");
             let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{threads}{CONFIG}{more}{links}"));
-            let home = if plan.faults { home.with_faults() } else { home };
+            let home = if plan.faults { home.with_torn_units(torn.fork(id)) } else { home };
             Node {
                 id,
                 home,

@@ -85,7 +85,8 @@ enum Step {
     Sync,
     Snapshot,
     PowerCut {
-        batches_kept: u8,
+        /// A bit for each half of an unsynced batch.
+        kept: u16,
         older_snapshot: bool,
         replayed: u8,
     },
@@ -159,8 +160,8 @@ impl Shard {
                 }
                 self.snapshots.push((self.applied, self.store_batches, self.kept.cut()));
             }
-            Step::PowerCut { batches_kept, older_snapshot, replayed } => {
-                self.power_cut(*batches_kept, *older_snapshot);
+            Step::PowerCut { kept, older_snapshot, replayed } => {
+                self.power_cut(*kept, *older_snapshot);
                 self.replay(*replayed);
             }
             Step::Replay(count) => self.replay(*count),
@@ -169,10 +170,11 @@ impl Shard {
         }
     }
 
-    fn power_cut(&mut self, mut batches_kept: u8, older_snapshot: bool) {
+    fn power_cut(&mut self, mut kept: u16, older_snapshot: bool) {
         self.stores.power_cut(&mut || {
-            batches_kept = batches_kept.saturating_sub(1);
-            batches_kept > 0
+            let reached = kept & 1 == 1;
+            kept >>= 1;
+            reached
         });
         if older_snapshot && self.snapshots.len() == 2 {
             self.snapshots.pop();
@@ -232,6 +234,11 @@ impl Shard {
     }
 }
 
+/// The first batches, or any of them.
+fn kept_halves() -> impl Strategy<Value = u16> {
+    prop_oneof![(0..9u32).prop_map(|halves| (1 << halves) - 1), any::<u16>()]
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         12 => (0..6u8).prop_map(Step::Happen),
@@ -239,8 +246,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => Just(Step::Write),
         3 => Just(Step::Sync),
         2 => Just(Step::Snapshot),
-        2 => (0..5u8, any::<bool>(), prop_oneof![0..9u8, Just(u8::MAX)]).prop_map(
-            |(batches_kept, older_snapshot, replayed)| Step::PowerCut { batches_kept, older_snapshot, replayed }
+        2 => (kept_halves(), any::<bool>(), prop_oneof![0..9u8, Just(u8::MAX)]).prop_map(
+            |(kept, older_snapshot, replayed)| Step::PowerCut { kept, older_snapshot, replayed }
         ),
         1 => (0..9u8).prop_map(Step::Replay),
         2 => Just(Step::Fill),
@@ -262,7 +269,7 @@ proptest! {
             }
         }
         shard.check();
-        shard.step(&Step::PowerCut { batches_kept: 0, older_snapshot: false, replayed: u8::MAX });
+        shard.step(&Step::PowerCut { kept: 0, older_snapshot: false, replayed: u8::MAX });
         shard.check();
     }
 }
@@ -314,7 +321,7 @@ fn one_left() -> Shard {
     for step in [Step::Happen(1), Step::Happen(1), Step::Take, Step::Write, Step::Sync] {
         shard.step(&step);
     }
-    assert_eq!((shard.kept.len(), shard.store_batches), (0, 1));
+    assert_eq!((shard.kept.len(), shard.store_batches), (0, 2));
     shard
 }
 
@@ -358,10 +365,19 @@ fn a_store_that_does_not_fit_is_refused_by_name() {
     let entity = shard.log[0].0.clone();
     drop(shard);
     let refusal = |store_batches| open(&stores, store_batches).map(|_| ()).expect_err("refused").to_string();
-    assert!(open(&stores, 1).expect("a complete store").disk_bytes() > 0);
-    let older = refusal(2);
-    assert!(older.contains("older than the snapshot of shard 3: it has 1 batches of it, 2 are needed"), "{older}");
-    let newer = open(&stores, 1).expect("a complete store").check_not_ahead(SHARD, 1).expect_err("refused").to_string();
+    assert!(open(&stores, 2).expect("a complete store").disk_bytes() > 0);
+    // Another shard has written since.
+    let history = open(&stores, 2).expect("a complete store");
+    history.write(&[(SHARD + 1, ended(9))]).expect("room");
+    history.sync().expect("a good disk");
+    let older = refusal(3);
+    assert!(
+        older.contains("older than the snapshot of shard 3: its last batch of it is 2, and 3 is needed"),
+        "{older}"
+    );
+    let damaged = refusal(4);
+    assert!(damaged.contains("leaves the batches up to 3, and snapshots need 4; nothing was changed"), "{damaged}");
+    let newer = open(&stores, 2).expect("a complete store").check_not_ahead(SHARD, 1).expect_err("refused").to_string();
     assert!(newer.contains("tells of shard 3 up to entry 2, the log and snapshots end at 1"), "{newer}");
     let foreign =
         HistoryStore::open(&stores, dir(), &StoreSettings::default(), 8, &[]).map(|_| ()).expect_err("refused");
@@ -390,7 +406,7 @@ fn records_of_another_version_or_shape_are_refused() {
     };
     assert_eq!(refused(b""), "it is too short");
     assert_eq!(refused(&sealed(vec![])), "it is empty");
-    assert_eq!(refused(&sealed(vec![2, 0])), "it has version 2, this program reads version 5");
+    assert_eq!(refused(&sealed(vec![2, 0])), "it has version 2, this program reads version 6");
     assert!(!refused(&sealed(vec![5, 0xc1])).is_empty());
     let two: BTreeMap<u8, u8> = BTreeMap::new();
     assert!(!refused(&super::record::encode_checked(&two)).is_empty());
