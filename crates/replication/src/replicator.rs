@@ -12,7 +12,7 @@ use std::{
 use boxoffice_core::{id::Entity, planted, time::Timestamp};
 use boxoffice_env::{Lane, StoreError};
 use boxoffice_shard::{
-    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, Turns,
+    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, TICK_MS, Turns,
 };
 use boxoffice_storage::{
     codec,
@@ -41,8 +41,6 @@ mod housekeeping;
 mod log_writing;
 mod replicas;
 
-/// The engine's clock tick.
-const TICK_MS: u64 = 100;
 /// On a node that is alone with at least this many commands under way, a turn with few inputs waits for more. With fewer
 /// commands, buyers would rather have their answers. On a node with followers, their frames come by the same thread, and it does
 /// not wait.

@@ -2,6 +2,7 @@
 
 mod directory;
 mod disk;
+mod elections;
 mod history;
 mod member;
 mod moves;
