@@ -10,7 +10,7 @@ use std::{
 };
 
 use boxoffice_core::{id::Entity, planted, time::Timestamp};
-use boxoffice_env::{Lane, StoreError};
+use boxoffice_env::{Clock, Lane, StoreError};
 use boxoffice_shard::{
     DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, TICK_MS, Turns,
 };
@@ -282,9 +282,7 @@ impl<O: Owner> Replicator<O> {
                 Input::Stop => is_last = true,
             }
         }
-        let clock = &self.replication.world.clock;
-        let mono_ms = clock.monotonic_ms();
-        let now = Now { wall_ms: clock.wall_ms(), mono_ms };
+        let now = now(&*self.replication.world.clock);
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.tick(now.mono_ms)?;
@@ -589,6 +587,16 @@ impl<O: Owner> Replicator<O> {
     fn unreachable(&self, node: NodeId) {
         self.replication.replicators.inbox(self.number).push(Input::Engine(EngineInput::Unreachable { node }));
     }
+}
+
+/// The node's clocks now.
+fn now(clock: &dyn Clock) -> Now {
+    if planted::is("the wall clock is read late") {
+        let mono_ms = clock.monotonic_ms();
+        return Now { wall_ms: clock.wall_ms(), mono_ms };
+    }
+    let (wall_ms, mono_ms) = clock.both_ms();
+    Now { wall_ms, mono_ms }
 }
 
 /// Asks the store for something without which the replication cannot go on. While there is no room to open the store, the node is

@@ -6,6 +6,7 @@ mod elections;
 mod history;
 mod member;
 mod moves;
+mod network;
 mod rng;
 mod simulation;
 mod stories;
