@@ -102,6 +102,9 @@ pub(crate) enum Message<'a> {
         program: Cow<'a, str>,
         checksums: Vec<Checksum>,
     },
+    /// How long a sync of the sender's log takes now, in microseconds. `None` if it syncs nothing. A node of a version without
+    /// this message drops it.
+    SyncTime(Option<u64>),
 }
 
 /// Why a call has no outcome.

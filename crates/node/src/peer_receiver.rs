@@ -135,6 +135,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::AvoidLeadership(avoids_leadership) => {
             shared.replication.replicators.avoid_leadership(from, avoids_leadership);
         }
+        Message::SyncTime(sync_us) => shared.disk_pace.heard(from, sync_us, shared.world.clock.monotonic_ms()),
         Message::History { tag, query } => history_answer::answer(shared, from, tag, query),
         Message::HistoryReply { tag, result } => shared.remote_histories.answered(from, tag, result),
         Message::LeaveNotice => placement::on_leave_notice(shared),

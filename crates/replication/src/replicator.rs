@@ -83,6 +83,8 @@ pub(crate) struct Replicator<O: Owner> {
     next_tick_ms: u64,
     synced_ms: u64,
     unsynced: bool,
+    /// When the sync of this pass began, in monotonic nanoseconds, if there was one.
+    sync_began_ns: Option<u64>,
     /// The log's last record, and when it became the last one.
     log_rests: (u64, u64),
     /// By shard: the last entries of its snapshots on disk.
@@ -159,6 +161,7 @@ impl<O: Owner> Replicator<O> {
             next_tick_ms: now_ms,
             synced_ms: now_ms,
             unsynced: false,
+            sync_began_ns: None,
             log_rests: (last_seq, now_ms),
             snapshots_kept,
             replays,
@@ -336,6 +339,10 @@ impl<O: Owner> Replicator<O> {
 
     /// The second half of a pass: outputs. `true` if the engine has something ready for another pass in this turn.
     fn persisted(&mut self) -> Result<bool, ReplicationError> {
+        if let Some(began_ns) = self.sync_began_ns.take() {
+            let now_ns = self.replication.world.clock.monotonic_ns();
+            self.replication.sync_times.record(now_ns / 1_000_000, (now_ns - began_ns) / 1_000);
+        }
         self.engine.persisted(&mut self.outputs);
         self.take_outputs()?;
         self.flush();
