@@ -8,7 +8,7 @@ use crate::common::{Answer, Encoding, Home, Rng};
 const CONFIG: &str = "[log]\nsegment_bytes = 262_144\n";
 
 /// Seats of the smallest and the largest hall. The largest one fits into a frame, and not into a segment.
-const SEATS: (usize, usize) = (200, 60_000);
+const SEATS: (usize, usize) = (200, 50_000);
 
 /// A hall in which each seat has a place of its own.
 fn hall(id: &str, seats: usize, rng: &mut Rng) -> Value {

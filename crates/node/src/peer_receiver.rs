@@ -146,6 +146,13 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             }
             shared.replication.replicators.checksums(&shared.replication.metrics, from, checksums);
         }
+        Message::Leads { shard, term } => {
+            // A replica here knows better.
+            let lead = shared.shards.get(usize::from(shard)).filter(|lead| lead.replica_here().is_none());
+            if lead.is_some_and(|lead| lead.leader_hint.lock().announced(LeaderInfo { term, leader: Some(from) })) {
+                shared.leader_changed(shard, Some(from));
+            }
+        }
         Message::NotLeader { shard, leader } => {
             if let Some(lead) = shared.shards.get(usize::from(shard)) {
                 let is_news = lead.leader_hint.lock().correct(from, leader, shared.config.replication.node_id);
