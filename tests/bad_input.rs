@@ -3,6 +3,7 @@
 mod frames;
 mod goods;
 mod requests;
+mod segments;
 mod starts;
 
 use crate::common::{Answer, Encoding, Home, Port, Rng, Server, Theatre, checkout};

@@ -28,6 +28,19 @@ async fn old_copies_of_disks_are_detected() {
             replace(cluster, node).await;
         })
         .await;
+    stage
+        .story("all nodes are stopped, copied, and started on their copies", async |cluster, _, _| {
+            let nodes = cluster.running();
+            for node in &nodes {
+                cluster.terminate(*node);
+            }
+            for node in &nodes {
+                cluster.copy_disk(*node);
+                cluster.put_copy_back(*node);
+            }
+            cluster.start_nodes(&nodes).await;
+        })
+        .await;
     stage.check_everything().await;
 }
 

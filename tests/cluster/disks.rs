@@ -92,8 +92,21 @@ async fn disks_fail() {
         .story("a disk is slow", async |cluster, buyers, _| {
             let leader = cluster.a_leader().await;
             cluster.fault(leader, Faults::SlowSync(SLOW_MS));
+            cluster
+                .until("a node with a slow disk leads nothing", async || match leads(cluster, leader).await? {
+                    (true, 0) => Ok(()),
+                    (is_slow, leads) => Err(format!("slow: {is_slow}, leads {leads}")),
+                })
+                .await;
             sustain_fault(buyers).await;
+            assert_eq!(leads(cluster, leader).await, Ok((true, 0)), "leaderships went back to a slow disk");
             cluster.fault(leader, Faults::None);
+            cluster
+                .until("a node whose disk is quick again leads", async || match leads(cluster, leader).await? {
+                    (false, leads) if leads > 0 => Ok(()),
+                    (is_slow, leads) => Err(format!("slow: {is_slow}, leads {leads}")),
+                })
+                .await;
         })
         .await;
     stage.check_everything().await;
@@ -147,6 +160,14 @@ async fn disks_are_lost() {
         })
         .await;
     stage.check_everything().await;
+}
+
+/// Whether a node says that its disk is slow, and how many shards it leads.
+async fn leads(cluster: &Cluster, node: u64) -> Result<(bool, usize), String> {
+    let status = cluster.read(node, "admin.status", json!({})).await.ok_or("it does not answer")?;
+    let shards = status["shards"].as_array().ok_or("no shards")?;
+    let leads = shards.iter().filter(|shard| shard["role"] == "leader").count();
+    Ok((status["disk_is_slow"] == true, leads))
 }
 
 /// The node returns under its id with an empty disk, on an operator's order.

@@ -1,7 +1,8 @@
 //! Random faults, drawn from a seed, under load, in rounds. After each round everything is healed and checked.
 //!
 //! `cargo test -p boxoffice --test nemesis -- --minutes 30 --seed 7 --nodes 5`. Without arguments it runs one short round. With
-//! `--hold` the nodes keep running after a failure, until the program is ended.
+//! `--hold` the nodes keep running after a failure, until the program is ended. With `--failover 100` it measures instead how long
+//! sessions pause when a node is killed or stopped, 100 times each.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -9,6 +10,7 @@ mod common;
 #[path = "../common/cluster/mod.rs"]
 mod cluster;
 
+mod failover;
 mod faults;
 mod guests;
 mod settings;
@@ -49,7 +51,16 @@ fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
-    if catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(settings)))).is_err() {
+    if catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            match settings.failovers {
+                Some(rounds) => failover::run(settings, rounds).await,
+                None => run(settings).await,
+            }
+        })
+    }))
+    .is_err()
+    {
         println!("nemesis failed; to replay it: {}", settings.command());
         std::process::exit(1);
     }

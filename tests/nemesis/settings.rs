@@ -19,6 +19,8 @@ pub(crate) struct RunSettings {
     pub(crate) round: Duration,
     /// Whether the nodes stay up after a failure, for inspection.
     pub(crate) hold: bool,
+    /// How often a node is killed, and how often one is stopped, to measure pauses. Nothing else happens then.
+    pub(crate) failovers: Option<usize>,
 }
 
 impl RunSettings {
@@ -30,7 +32,8 @@ impl RunSettings {
         let seed = std::env::var("BOXOFFICE_SEED").ok().map(|seed| number(&seed));
         // The same short round every time without arguments. Other runs name their seed.
         let seed = seed.unwrap_or(SHORT_SEED);
-        let mut settings = RunSettings { time: Duration::ZERO, seed, nodes: 3, round: SHORT, hold: false };
+        let mut settings =
+            RunSettings { time: Duration::ZERO, seed, nodes: 3, round: SHORT, hold: false, failovers: None };
         while let Some(argument) = arguments.next() {
             let mut value = || number(&arguments.next().unwrap_or_else(|| panic!("{argument} needs a number")));
             match argument.as_str() {
@@ -40,6 +43,7 @@ impl RunSettings {
                 }
                 "--seed" => settings.seed = value(),
                 "--nodes" => settings.nodes = usize::try_from(value()).expect("a small number"),
+                "--failover" => settings.failovers = Some(usize::try_from(value()).expect("a small number")),
                 "--hold" => settings.hold = true,
                 "--list" => return None,
                 // Flags of the standard test harness.
@@ -61,7 +65,11 @@ impl RunSettings {
     /// The command that replays the run.
     pub(crate) fn command(&self) -> String {
         let minutes = self.time.as_secs() / 60;
-        let time = if minutes > 0 { format!("--minutes {minutes} ") } else { String::new() };
+        let time = match self.failovers {
+            Some(rounds) => format!("--failover {rounds} "),
+            None if minutes > 0 => format!("--minutes {minutes} "),
+            None => String::new(),
+        };
         format!("cargo test -p boxoffice --test nemesis -- {time}--seed {} --nodes {}", self.seed, self.nodes)
     }
 }

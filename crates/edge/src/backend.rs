@@ -41,6 +41,15 @@ pub trait Backend: Send + Sync + 'static {
     /// cannot be taken is answered busy.
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo);
 
+    /// Whether a command fits into the node's log. One that does not is refused and not submitted.
+    ///
+    /// # Errors
+    /// Why not.
+    fn check_size(&self, command: &Command) -> Result<(), SmolStr> {
+        let _ = command;
+        Ok(())
+    }
+
     /// Whether the node refuses this command because of overload. Returns after how many milliseconds the client should
     /// retry. Such a command is not submitted.
     fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {

@@ -40,6 +40,10 @@ impl Backend for NodeHandle {
         }
     }
 
+    fn check_size(&self, command: &Command) -> Result<(), SmolStr> {
+        NodeHandle::check_size(self, command)
+    }
+
     fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         NodeHandle::sheds(self, command, request)
     }

@@ -136,6 +136,8 @@ impl Submission {
 
     /// Charges a command to the caller's budgets.
     fn charge(&self, op: Option<Op>, command: &Command, shape: Shape) -> Result<PendingCommand, Verdict> {
+        let fits = self.shared.backend.check_size(command);
+        fits.map_err(|why| Verdict::Rejected(Rejection::TooLarge(why)))?;
         let charge = self.shared.budgets.begin(&self.owners, command, Instant::now());
         let charge = charge.map_err(|over| Verdict::Rejected(over.rejection()))?;
         Ok(PendingCommand { shape, charge, reads_order: op.is_some_and(caller::reads_order) })

@@ -73,7 +73,8 @@ impl Clocks {
 }
 
 fn shift(clock: &dyn Clock) -> i64 {
-    clock.wall_ms() as i64 - clock.monotonic_ms() as i64
+    let (wall_ms, mono_ms) = clock.both_ms();
+    wall_ms as i64 - mono_ms as i64
 }
 
 #[cfg(test)]

@@ -95,6 +95,17 @@ impl LeaderHint {
         now != before && now.is_some()
     }
 
+    /// A node says that it leads. Returns whether that is news.
+    pub(crate) fn announced(&mut self, info: LeaderInfo) -> bool {
+        let newest = self.named.map_or(0, |named| named.term).max(self.follows.term);
+        if info.term < newest || self.named == Some(info) {
+            return false;
+        }
+        self.named = Some(info);
+        self.last_failed.take_if(|failed| Some(*failed) == info.leader);
+        true
+    }
+
     /// A node cannot be reached. A node that was only named, and may be dead, must not hide the one that the replica here
     /// follows. If it is that one, there is no better hint until the replica follows another.
     pub(crate) fn unreachable(&mut self, node: NodeId) {
@@ -206,6 +217,19 @@ mod tests {
         assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3)]);
         leader_hint.correct(2, info(8, 3), HERE);
         assert_eq!(leader_hint.leader(0), Some(3));
+    }
+
+    #[test]
+    fn a_new_leader_that_says_so_is_asked_although_the_old_one_says_nothing() {
+        let mut leader_hint = LeaderHint { replica_nodes: vec![2, 3, 4], ..LeaderHint::default() };
+        leader_hint.correct(3, info(6, 4), HERE);
+        leader_hint.correct(2, info(7, 4), HERE);
+        assert_eq!(leader_hint.leader(0), Some(4));
+        // Node 4 has stopped, and 2 was the last that was asked without success.
+        assert!(leader_hint.announced(info(8, 2)));
+        assert_eq!(leader_hint.leader(0), Some(2));
+        assert!(!leader_hint.announced(info(8, 2)) && !leader_hint.announced(info(7, 4)), "nothing new");
+        assert_eq!(leader_hint.leader(0), Some(2));
     }
 
     #[test]

@@ -82,6 +82,7 @@ pub mod contain;
 mod costs;
 #[doc(hidden)]
 pub mod decoders;
+mod disk_pace;
 mod feed_source;
 pub mod frame_info;
 pub mod history;

@@ -102,6 +102,12 @@ pub(crate) enum Message<'a> {
         program: Cow<'a, str>,
         checksums: Vec<Checksum>,
     },
+    /// How long a sync of the sender's log takes now, in microseconds. `None` if it syncs nothing. A node of a version without
+    /// this message drops it.
+    SyncTime(Option<u64>),
+    /// The sender leads this shard since this term. It says so to nodes without a replica, which hear of no elections. A node of a
+    /// version without this message drops it.
+    Leads { shard: ShardId, term: u64 },
 }
 
 /// Why a call has no outcome.

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU16, Ordering},
 };
 
-use boxoffice_core::{command::Command, id::Request};
+use boxoffice_core::{command::Command, id::Request, packing};
 use boxoffice_env::{Local, World};
 use boxoffice_feeds::{FeedSettings, Feeds};
 use boxoffice_replication::{
@@ -13,7 +13,8 @@ use boxoffice_replication::{
     running::{Opened, Running},
 };
 use boxoffice_storage::identity::Identity;
-use boxoffice_wire::FirstCommand;
+use boxoffice_wire::{FirstCommand, limits::IMPORT_FRAME_BYTES_MAX};
+use smol_str::{SmolStr, format_smolstr};
 use tokio::{
     runtime::Handle,
     sync::{Notify, mpsc},
@@ -27,6 +28,7 @@ use crate::{
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
+    disk_pace::DiskPace,
     error::NodeError,
     feed_source::Watched,
     history_query::HISTORIES_MAX,
@@ -137,6 +139,7 @@ impl Node {
                 pending_asks: Arc::default(),
                 transfers: Arc::clone(&opened.transfers),
                 clocks: Clocks::new(&*world.clock),
+                disk_pace: DiskPace::default(),
                 epochs,
                 placement_changed: Notify::new(),
                 reached: Mutex::default(),
@@ -254,6 +257,27 @@ impl NodeHandle {
     /// Takes a command. Its answer goes to `reply`. Never blocks.
     pub fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
         self.shared.submit(command, request, reply);
+    }
+
+    /// Whether the turn of a command fits into the node's log.
+    ///
+    /// # Errors
+    /// Why not, with the name of the setting.
+    pub fn check_size(&self, command: &Command) -> Result<(), SmolStr> {
+        let config = &self.shared.config.replication;
+        let bytes_max = config.command_bytes_max();
+        // Stored, a command has about as many bytes as its frame, and never twice as many.
+        if bytes_max >= 2 * IMPORT_FRAME_BYTES_MAX {
+            return Ok(());
+        }
+        let bytes = packing::append(command, Vec::new()).len();
+        match bytes <= bytes_max {
+            true => Ok(()),
+            false => Err(format_smolstr!(
+                "stored it has {bytes} bytes, and with `log.segment_bytes` = {} at most {bytes_max} fit",
+                config.log_segment_bytes
+            )),
+        }
     }
 
     /// Whether a command that comes now is shed because of overload, and then after how many milliseconds its client should try

@@ -135,6 +135,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::AvoidLeadership(avoids_leadership) => {
             shared.replication.replicators.avoid_leadership(from, avoids_leadership);
         }
+        Message::SyncTime(sync_us) => shared.disk_pace.heard(from, sync_us, shared.world.clock.monotonic_ms()),
         Message::History { tag, query } => history_answer::answer(shared, from, tag, query),
         Message::HistoryReply { tag, result } => shared.remote_histories.answered(from, tag, result),
         Message::LeaveNotice => placement::on_leave_notice(shared),
@@ -144,6 +145,13 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
                 return shared.replication.not_understood(from, "checksums of a shard that there is not");
             }
             shared.replication.replicators.checksums(&shared.replication.metrics, from, checksums);
+        }
+        Message::Leads { shard, term } => {
+            // A replica here knows better.
+            let lead = shared.shards.get(usize::from(shard)).filter(|lead| lead.replica_here().is_none());
+            if lead.is_some_and(|lead| lead.leader_hint.lock().announced(LeaderInfo { term, leader: Some(from) })) {
+                shared.leader_changed(shard, Some(from));
+            }
         }
         Message::NotLeader { shard, leader } => {
             if let Some(lead) = shared.shards.get(usize::from(shard)) {

@@ -272,7 +272,7 @@ impl Reconciler {
             return Ok(());
         };
         self.check_self(shared, cluster)?;
-        self.compare_clocks(shared);
+        self.compare_with_others(shared);
         shared.remote_feeds.send_owed();
         if std::mem::replace(&mut self.peers_version, cluster.version()) != cluster.version() {
             let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
@@ -312,8 +312,8 @@ impl Reconciler {
         Err(NodeError::NotAMember { node: self.identity.node, why })
     }
 
-    /// Compares clocks with the other nodes. Tells them, and the shards here, whether this node should lead.
-    fn compare_clocks(&mut self, shared: &Shared) {
+    /// Compares clocks and disks with the other nodes. Tells them, and the shards here, whether this node should lead.
+    fn compare_with_others(&mut self, shared: &Shared) {
         let clock = &*shared.world.clock;
         let now_ms = clock.monotonic_ms();
         let others = self.peers.iter().map(|peer| peer.node);
@@ -337,8 +337,21 @@ impl Reconciler {
                 None => tracing::warn!("this machine's clock is right again"),
             }
         }
-        let avoids_leadership =
-            self.clock_is_off || shared.draining.load(Ordering::Relaxed) || shared.replication.is_read_only();
+        let sync_us = shared.replication.sync_times.median_us(now_ms);
+        if compares {
+            self.broadcast(shared, &Message::SyncTime(sync_us).encode());
+        }
+        match shared.disk_pace.judge(sync_us, now_ms) {
+            Some(true) => {
+                tracing::error!(sync_us, "this node's disk is clearly slower than the others', so it leads nothing")
+            }
+            Some(false) => tracing::warn!(sync_us, "this node's disk is about as quick as the others' again"),
+            None => {}
+        }
+        let avoids_leadership = self.clock_is_off
+            || shared.disk_pace.is_slow()
+            || shared.draining.load(Ordering::Relaxed)
+            || shared.replication.is_read_only();
         let changed = avoids_leadership != self.avoids_leadership;
         if changed {
             self.avoids_leadership = avoids_leadership;

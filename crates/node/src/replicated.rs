@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     api::Failure, error::NodeError, leader_hint::LeaderInfo, message::Message, pending_commit::PendingCommit,
-    placement, shared::Shared, watched::Before,
+    placement, shard_lead::ShardLead, shared::Shared, watched::Before,
 };
 
 /// The completions that were committed in one pass, with the index of their entry.
@@ -83,7 +83,25 @@ impl Replicated {
             self.shared.feeds.leaders_changed();
         }
         self.shared.leader_changed(shard, led.leader);
+        if led.leader == Some(self.shared.config.replication.node_id) {
+            self.announce(lead, led.term);
+        }
         self.shared.placement_changed.notify_one();
+    }
+
+    /// Tells the nodes without a replica of a shard that this node leads it. Calls of theirs may wait for a leader that has stopped.
+    fn announce(&self, lead: &ShardLead, term: u64) {
+        if planted::is("a new leader does not say so") {
+            return;
+        }
+        let replica_nodes = lead.leader_hint.lock().replica_nodes.clone();
+        let message = Message::Leads { shard: lead.id, term }.encode();
+        for link in self.shared.world.net.links() {
+            if !replica_nodes.contains(&link.node) {
+                // A node that is not linked asks the replicas one after the other.
+                let _ = self.shared.world.net.send(link.node, Lane::Calls, message.clone());
+            }
+        }
     }
 }
 

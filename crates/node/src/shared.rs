@@ -18,6 +18,7 @@ use crate::{
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
+    disk_pace::DiskPace,
     error::NodeError,
     metrics::Metrics,
     pending::{asks::PendingAsks, calls::ForwardedCalls, histories::PendingHistories, leaderless::LeaderlessQueue},
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) remote_feeds: RemoteFeeds,
     /// The wall clocks of the nodes.
     pub(crate) clocks: Clocks,
+    /// The pace of the disks of the nodes.
+    pub(crate) disk_pace: DiskPace,
     /// The epoch that versions belong to.
     pub(crate) epochs: Arc<EpochTracker>,
     /// Wakes the placement reconciler.

@@ -108,8 +108,19 @@ impl NodeHandle {
         let damaged = shared.world.net.damaged();
         let mut text = shared.metrics.text(&replication.metrics, &now, replication.history.lookups(), damaged);
         shared.admission.write(&mut text);
+        self.write_disk(&mut text);
         self.write_times(&mut text);
         text.finish()
+    }
+
+    /// Writes the pace of the disk.
+    fn write_disk(&self, text: &mut MetricsText) {
+        let shared = &self.shared;
+        let sync_us = shared.replication.sync_times.median_us(shared.world.clock.monotonic_ms());
+        let help = "Median time of a sync of the log in the last second, in microseconds. 0 without one.";
+        text.gauge("boxoffice_log_sync_median_microseconds", help, sync_us.unwrap_or(0));
+        let help = "1 while the node leads nothing because its disk is clearly slower than those of the others.";
+        text.gauge("boxoffice_disk_is_slow", help, u8::from(shared.disk_pace.is_slow()));
     }
 
     /// Writes the time of each shard that has a replica here.
@@ -136,6 +147,7 @@ impl NodeHandle {
             uptime_ms: shared.world.clock.monotonic_ms() - shared.started_ms,
             durability: self.durability(),
             state: self.ready().map_or_else(SmolStr::from, |()| SmolStr::new("ready")),
+            disk_is_slow: shared.disk_pace.is_slow(),
             shards: Vec::with_capacity(shared.shards.len()),
             connections: 0,
             watchers: 0,

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use boxoffice_core::planted;
 use boxoffice_env::StoreSettings;
-use boxoffice_shard::NodeId;
+use boxoffice_shard::{NodeId, TURN_BYTES_MAX};
 use boxoffice_storage::{fsync::Fsync, identity::Joining};
 
 /// The data directory, the node's identity in its cluster, and how much is written and kept. Every setting has a default that
@@ -36,6 +37,28 @@ pub struct ReplicationConfig {
     pub history_store: StoreSettings,
     /// Old segments of the log are kept, compressed, up to this number of bytes in all; 0 = they are removed.
     pub history_archive_bytes: u64,
+}
+
+/// The share of a segment that a turn may take. An entry may have two turns, and shares its record with other entries.
+const TURN_SHARE: u64 = 4;
+
+/// The share of the longest turn that a command may take. The turn may repeat what another entity was told before: the opening of a
+/// session repeats the hall.
+const COMMAND_SHARE: usize = 2;
+
+impl ReplicationConfig {
+    /// The longest turn that fits into the log, in bytes.
+    pub fn turn_bytes_max(&self) -> usize {
+        if planted::is("a turn may be larger than a segment") {
+            return TURN_BYTES_MAX;
+        }
+        usize::try_from(self.log_segment_bytes / TURN_SHARE).map_or(TURN_BYTES_MAX, |share| share.min(TURN_BYTES_MAX))
+    }
+
+    /// The longest command that makes no longer turn, in bytes.
+    pub fn command_bytes_max(&self) -> usize {
+        self.turn_bytes_max() / COMMAND_SHARE
+    }
 }
 
 impl Default for ReplicationConfig {

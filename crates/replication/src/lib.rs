@@ -17,6 +17,7 @@ pub mod replicators;
 pub mod runner;
 pub mod running;
 pub mod shard_state;
+pub mod sync_times;
 pub mod transfer;
 
 mod history_writer;

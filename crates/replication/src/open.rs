@@ -27,6 +27,7 @@ use crate::{
     replicators::{Division, Replicators},
     shard_state::{Replica, ShardState},
     snapshot_writer::SnapshotsKept,
+    sync_times::SyncTimes,
 };
 
 /// A data directory as it was found, with an engine for each replicator.
@@ -107,6 +108,7 @@ pub(crate) fn restored<T>(
     let replication = Arc::new(Replication {
         replicators: Replicators::new(division),
         metrics: Metrics::default(),
+        sync_times: SyncTimes::default(),
         read_only: AtomicBool::new(false),
         directory_heard_ms: AtomicU64::new(0),
         history,
@@ -136,6 +138,7 @@ fn engine_config(config: &ReplicationConfig, world: &World, directory: &DataDire
     // An entry must fit into a segment of the log.
     let entry_bytes = usize::try_from(config.log_segment_bytes / 4).unwrap_or(usize::MAX);
     engine.entry_bytes = engine.entry_bytes.min(entry_bytes);
+    engine.turn_bytes_max = config.turn_bytes_max();
     engine.snapshot_entries = config.snapshot_entries;
     engine.snapshot_bytes = config.snapshot_bytes;
     engine

@@ -15,7 +15,10 @@ use boxoffice_storage::{
     snapshot_files::SnapshotFiles,
 };
 
-use crate::{config::ReplicationConfig, metrics::Metrics, replicators::Replicators, shard_state::ShardState};
+use crate::{
+    config::ReplicationConfig, metrics::Metrics, replicators::Replicators, shard_state::ShardState,
+    sync_times::SyncTimes,
+};
 
 /// The replication of a node. Its loops are in [`Running`](crate::running::Running).
 pub struct Replication<T> {
@@ -26,6 +29,8 @@ pub struct Replication<T> {
     /// The queues of the replicators.
     pub replicators: Replicators<T>,
     pub metrics: Metrics,
+    /// How long syncs of the log have taken lately.
+    pub sync_times: SyncTimes,
     /// The disk is nearly full. No new changes are taken.
     pub read_only: AtomicBool,
     /// When the last message of the directory's leader arrived, if that is another node, in monotonic milliseconds.

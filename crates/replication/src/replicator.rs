@@ -10,9 +10,9 @@ use std::{
 };
 
 use boxoffice_core::{id::Entity, planted, time::Timestamp};
-use boxoffice_env::{Lane, StoreError};
+use boxoffice_env::{Clock, Lane, StoreError};
 use boxoffice_shard::{
-    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, Turns,
+    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, TICK_MS, Turns,
 };
 use boxoffice_storage::{
     codec,
@@ -41,8 +41,6 @@ mod housekeeping;
 mod log_writing;
 mod replicas;
 
-/// The engine's clock tick.
-const TICK_MS: u64 = 100;
 /// On a node that is alone with at least this many commands under way, a turn with few inputs waits for more. With fewer
 /// commands, buyers would rather have their answers. On a node with followers, their frames come by the same thread, and it does
 /// not wait.
@@ -85,6 +83,8 @@ pub(crate) struct Replicator<O: Owner> {
     next_tick_ms: u64,
     synced_ms: u64,
     unsynced: bool,
+    /// When the sync of this pass began, in monotonic nanoseconds, if there was one.
+    sync_began_ns: Option<u64>,
     /// The log's last record, and when it became the last one.
     log_rests: (u64, u64),
     /// By shard: the last entries of its snapshots on disk.
@@ -161,6 +161,7 @@ impl<O: Owner> Replicator<O> {
             next_tick_ms: now_ms,
             synced_ms: now_ms,
             unsynced: false,
+            sync_began_ns: None,
             log_rests: (last_seq, now_ms),
             snapshots_kept,
             replays,
@@ -284,9 +285,7 @@ impl<O: Owner> Replicator<O> {
                 Input::Stop => is_last = true,
             }
         }
-        let clock = &self.replication.world.clock;
-        let mono_ms = clock.monotonic_ms();
-        let now = Now { wall_ms: clock.wall_ms(), mono_ms };
+        let now = now(&*self.replication.world.clock);
         if now.mono_ms >= self.next_tick_ms {
             self.next_tick_ms = now.mono_ms + TICK_MS;
             self.tick(now.mono_ms)?;
@@ -340,6 +339,10 @@ impl<O: Owner> Replicator<O> {
 
     /// The second half of a pass: outputs. `true` if the engine has something ready for another pass in this turn.
     fn persisted(&mut self) -> Result<bool, ReplicationError> {
+        if let Some(began_ns) = self.sync_began_ns.take() {
+            let now_ns = self.replication.world.clock.monotonic_ns();
+            self.replication.sync_times.record(now_ns / 1_000_000, (now_ns - began_ns) / 1_000);
+        }
         self.engine.persisted(&mut self.outputs);
         self.take_outputs()?;
         self.flush();
@@ -591,6 +594,16 @@ impl<O: Owner> Replicator<O> {
     fn unreachable(&self, node: NodeId) {
         self.replication.replicators.inbox(self.number).push(Input::Engine(EngineInput::Unreachable { node }));
     }
+}
+
+/// The node's clocks now.
+fn now(clock: &dyn Clock) -> Now {
+    if planted::is("the wall clock is read late") {
+        let mono_ms = clock.monotonic_ms();
+        return Now { wall_ms: clock.wall_ms(), mono_ms };
+    }
+    let (wall_ms, mono_ms) = clock.both_ms();
+    Now { wall_ms, mono_ms }
 }
 
 /// Asks the store for something without which the replication cannot go on. While there is no room to open the store, the node is

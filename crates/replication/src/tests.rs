@@ -2,7 +2,11 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -16,8 +20,8 @@ use boxoffice_core::{
     state_map::StateMap,
     time::Timestamp,
 };
-use boxoffice_env::{MemoryDisk, MemoryStores, World};
-use boxoffice_shard::{Epoch, Input, RejectReason};
+use boxoffice_env::{Clock, MemoryDisk, MemoryStores, OsClock, World};
+use boxoffice_shard::{Epoch, Input, RejectReason, ShardTime};
 use boxoffice_storage::codec;
 
 use crate::{
@@ -83,7 +87,7 @@ impl Completion for NewShow {
 /// Events of the owner, in order.
 #[derive(Debug, PartialEq)]
 enum Notified {
-    Leads(u16, Epoch),
+    Leads(u16, Epoch, ShardTime),
     Settled { completions: usize, changes: Vec<Entity> },
     Dropped(RejectReason),
     Failed(String),
@@ -115,7 +119,9 @@ impl Owner for Listener {
 
     fn on(&self, event: Event<NewShow, Entity>) {
         let events = match event {
-            Event::BecameLeader { shard, leadership: Leadership { epoch, .. } } => Notified::Leads(shard, epoch),
+            Event::BecameLeader { shard, leadership: Leadership { epoch, time } } => {
+                Notified::Leads(shard, epoch, time)
+            }
             Event::Committed { changes, settled } => Notified::Settled { completions: settled.len(), changes },
             Event::Dropped { why, .. } => Notified::Dropped(why),
             Event::BecameFollower { .. }
@@ -144,7 +150,12 @@ struct TestReplication {
 
 impl TestReplication {
     fn start(disk: &Arc<MemoryDisk>, stores: &Arc<MemoryStores>) -> TestReplication {
-        let world = World { disk: Arc::clone(disk) as _, stores: Arc::clone(stores) as _, ..World::standalone() };
+        TestReplication::start_with(disk, stores, Arc::new(OsClock::new()))
+    }
+
+    fn start_with(disk: &Arc<MemoryDisk>, stores: &Arc<MemoryStores>, clock: Arc<dyn Clock>) -> TestReplication {
+        let (disk, stores) = (Arc::clone(disk) as _, Arc::clone(stores) as _);
+        let world = World { clock, disk, stores, ..World::standalone() };
         let config = ReplicationConfig {
             data_dir: PathBuf::from("/data"),
             shards: SHARD,
@@ -166,9 +177,14 @@ impl TestReplication {
 
     /// The epoch in which this node leads the shard.
     fn epoch(&self) -> Epoch {
+        self.leadership().0
+    }
+
+    /// The same, and its time.
+    fn leadership(&self) -> (Epoch, ShardTime) {
         loop {
-            if let Notified::Leads(SHARD, epoch) = self.next() {
-                return epoch;
+            if let Notified::Leads(SHARD, epoch, time) = self.next() {
+                return (epoch, time);
             }
         }
     }
@@ -212,6 +228,60 @@ async fn committed_turns_survive_a_power_cut() {
     again.epoch();
     assert_eq!(again.version(), Some(1));
     again.stop().await.1.expect("an orderly end");
+}
+
+/// Clocks that agree and go on. One reading of the wall clock in three takes 300 ms longer, before or after the clock is read.
+struct StallingClock {
+    base: OsClock,
+    stalled_ms: AtomicU64,
+    readings: AtomicU64,
+}
+
+const STALL_MS: u64 = 300;
+
+impl Clock for StallingClock {
+    fn wall_ms(&self) -> u64 {
+        let reading = self.readings.fetch_add(1, Ordering::Relaxed);
+        let stall_ms = if reading.is_multiple_of(3) { STALL_MS } else { 0 };
+        let before_ms = self.stalled_ms.fetch_add(stall_ms, Ordering::Relaxed);
+        let stalled_ms = if reading.is_multiple_of(2) { before_ms + stall_ms } else { before_ms };
+        NOON_MS + self.base.monotonic_ms() + stalled_ms
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.base.monotonic_ns() + self.stalled_ms.load(Ordering::Relaxed) * 1_000_000
+    }
+}
+
+const NOON_MS: u64 = 1_790_000_000_000;
+
+/// How far a shard's true time is ahead of the clock at most, when the node begins to lead ten times, in milliseconds.
+async fn ahead_at_starts() -> i64 {
+    let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
+    let (base, zero) = (OsClock::new(), AtomicU64::default);
+    let clock = Arc::new(StallingClock { base, stalled_ms: zero(), readings: zero() });
+    let mut ahead_ms = i64::MIN;
+    for _ in 0..10 {
+        let shop = TestReplication::start_with(&disk, &stores, Arc::clone(&clock) as _);
+        let (_, time) = shop.leadership();
+        // Wall time and monotonic time always differ by as much.
+        let wall_ms = NOON_MS + time.mono_base_ms;
+        ahead_ms = ahead_ms.max(time.true_ms(time.mono_base_ms) as i64 - wall_ms as i64);
+        shop.stop().await.1.expect("an orderly end");
+    }
+    ahead_ms
+}
+
+/// A hold that was promised until 20:00 would end as much too early as the shard's time is ahead at the start of a node.
+#[tokio::test]
+async fn a_thread_that_is_stopped_between_two_clocks_shortens_no_hold() {
+    let ahead_ms = ahead_at_starts().await;
+    assert!(ahead_ms <= 1, "a term begins {ahead_ms} ms ahead of the clock");
+    // Tests the test.
+    boxoffice_core::planted::plant_everywhere("the wall clock is read late");
+    let ahead_ms = ahead_at_starts().await;
+    boxoffice_core::planted::plant_everywhere("");
+    assert!(ahead_ms >= STALL_MS as i64 - 1, "the bug makes a term begin only {ahead_ms} ms ahead");
 }
 
 #[tokio::test]

@@ -127,10 +127,11 @@ fn judge(own: NodeId, now: Now, members: &Members, known_clocks: &[Reading]) -> 
         let agree: Vec<Reading> =
             known_clocks.iter().filter(|reading| reading.agrees(judge, AGREE_MS)).copied().collect();
         if is_majority(&agree, members) {
-            return TrueTime::Confirmed(instant(judge.shift_ms));
+            // An error must not shorten a life, so the reading counts as the earliest that it may be.
+            return TrueTime::Confirmed(instant(judge.shift_ms.saturating_sub(judge.error_ms)));
         }
     }
-    let earliest = known_clocks.iter().map(|reading| reading.shift_ms).min();
+    let earliest = known_clocks.iter().map(|reading| reading.shift_ms.saturating_sub(reading.error_ms)).min();
     TrueTime::Unconfirmed(instant(earliest.unwrap_or_else(|| now.shift_ms())))
 }
 
@@ -218,9 +219,9 @@ mod tests {
             "the true time is within its error"
         );
         clocks.record(2, read(now(), WALL - 1_200, 20));
-        assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_190)));
+        assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_200)));
         clocks.record(2, read(now(), WALL, ROUND_MAX_MS + 1));
-        assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_190)));
+        assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_200)));
         clocks.record(2, read(now(), WALL, 500));
         assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Confirmed(WALL)), "the clock was set since");
         let later = Now { wall_ms: WALL + FRESH_MS + 1, mono_ms: MONO + FRESH_MS + 1 };

@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::name::{FOUNDING, NodeId, ReplicaId, ShardId};
 
+/// The time between two ticks of an engine, in milliseconds.
+pub const TICK_MS: u64 = 100;
+
 /// Turns queued for a shard in one pass become one entry of at most this many bytes, then a second one.
 pub const ENTRY_BYTES: usize = 256 * 1024;
 
@@ -40,7 +43,7 @@ pub const COMMIT_BROADCAST_MS: u64 = 15;
 pub struct Config {
     /// This node.
     pub node: NodeId,
-    /// The seed of the election timeouts.
+    /// The seed of the election timeouts, in which campaigns of several shards are spread.
     pub seed: u64,
     /// The number of data shards. They are 1..=`shards`. The directory is shard 0.
     pub shards: u16,
@@ -56,10 +59,8 @@ pub struct Config {
     pub avoid_leadership: BTreeSet<NodeId>,
     /// The longest interval between two messages of a leader, ticks.
     pub heartbeat_ticks: usize,
-    /// The shortest election timeout, ticks.
-    pub election_ticks_min: usize,
-    /// The longest election timeout, ticks.
-    pub election_ticks_max: usize,
+    /// The lease of a leader, ticks. For so long after a message of a leader no replica campaigns or votes for another one.
+    pub election_ticks: usize,
     /// See [`ENTRY_BYTES`].
     pub entry_bytes: usize,
     /// See [`TURN_BYTES_MAX`].
@@ -94,8 +95,7 @@ impl Config {
             generation_min: 0,
             avoid_leadership: BTreeSet::new(),
             heartbeat_ticks: 2,
-            election_ticks_min: 5,
-            election_ticks_max: 10,
+            election_ticks: 5,
             entry_bytes: ENTRY_BYTES,
             turn_bytes_max: TURN_BYTES_MAX,
             uncommitted_bytes_max: UNCOMMITTED_BYTES_MAX,
@@ -115,15 +115,9 @@ impl Config {
         Config { groups, ..Config::joining(node, seed, shards) }
     }
 
-    /// The election timeout of this node for a shard and a term, in ticks. It is deterministic and differs between
-    /// nodes, so that elections do not stay split.
-    pub(crate) fn election_ticks(&self, shard: ShardId, term: u64) -> usize {
-        let drawn =
-            [self.node, u64::from(shard), term].into_iter().fold(self.seed, |drawn, part| scramble(drawn ^ part));
-        let span = (self.election_ticks_max - self.election_ticks_min) as u64;
-        let extra = usize::try_from(drawn % span).expect("a span of ticks is small");
-        let delay = if self.avoids_leadership() { self.election_ticks_max } else { 0 };
-        self.election_ticks_min + extra + delay
+    /// A number that is drawn for this node, a shard and a term, the same each time.
+    pub(crate) fn drawn(&self, shard: ShardId, term: u64) -> u64 {
+        [self.node, u64::from(shard), term].into_iter().fold(self.seed, |drawn, part| scramble(drawn ^ part))
     }
 
     /// Whether this node should not lead.
@@ -133,7 +127,7 @@ impl Config {
 }
 
 /// One step of SplitMix64: every input bit affects every output bit.
-fn scramble(input: u64) -> u64 {
+pub(crate) fn scramble(input: u64) -> u64 {
     let mut mixed = input.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -143,19 +137,6 @@ fn scramble(input: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn election_timeouts_are_repeatable_and_spread() {
-        let ticks = |node, term| Config::born(node, 9, 1, &[1, 2, 3]).election_ticks(1, term);
-        let mut seen = [0; 10];
-        for term in 0..1_000 {
-            assert_eq!(ticks(1, term), ticks(1, term));
-            seen[ticks(1, term)] += 1;
-        }
-        assert!(seen[5..].iter().all(|count| *count > 120), "{seen:?}");
-        let equal = (0..1_000).filter(|term| ticks(1, *term) == ticks(2, *term)).count();
-        assert!((120..280).contains(&equal), "{equal}");
-    }
 
     #[test]
     fn the_entries_kept_for_followers_are_bounded() {

@@ -21,16 +21,16 @@ const APPLY_BYTES: u64 = 8 * 1024 * 1024;
 pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> raft::Config {
     raft::Config {
         id: replica.bits(),
-        election_tick: config.election_ticks_min,
+        election_tick: config.election_ticks,
         heartbeat_tick: config.heartbeat_ticks,
         applied,
         max_size_per_msg: MESSAGE_BYTES.min(config.uncommitted_bytes_max),
         max_inflight_msgs: INFLIGHT_MESSAGES,
         check_quorum: true,
         pre_vote: true,
-        min_election_tick: config.election_ticks_min,
-        // A node that avoids leadership waits up to twice as long.
-        max_election_tick: 2 * config.election_ticks_max,
+        // The group decides when to campaign.
+        min_election_tick: 0,
+        max_election_tick: 0,
         read_only_option: ReadOnlyOption::Safe,
         // The next entry usually tells followers the commit index. Otherwise the group broadcasts it.
         skip_bcast_commit: true,

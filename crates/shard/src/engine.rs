@@ -6,6 +6,7 @@ use slog::Discard;
 use crate::clocks::Clocks;
 use crate::config::Config;
 use crate::consensus::{is_from_leader, travels};
+use crate::election::PASS_MS_MAX;
 use crate::envelope;
 use crate::group::Group;
 use crate::input::Input;
@@ -50,6 +51,8 @@ pub struct Engine<T> {
     // Outputs for the second half of the pass.
     out: Vec<Output<T>>,
     now: Now,
+    // The time in which the node ran, in milliseconds.
+    awake_ms: u64,
     clocks: Clocks,
     phase: Phase,
     dropped: u64,
@@ -93,6 +96,7 @@ impl<T> Engine<T> {
             early: Vec::new(),
             out: Vec::new(),
             now: Now::default(),
+            awake_ms: 0,
             clocks: Clocks::default(),
             phase: Phase::Step,
             dropped: 0,
@@ -108,7 +112,7 @@ impl<T> Engine<T> {
     }
 
     fn begin_group(&mut self, shard: ShardId, revived: Revived) -> Result<(), RestoreError> {
-        let mut group = Group::new(&self.config, revived, &self.logger)?;
+        let mut group = Group::new((&self.config, self.awake_ms), revived, &self.logger)?;
         if let Some(target) = &self.targets[usize::from(shard)] {
             group.target(target);
         }
@@ -140,12 +144,15 @@ impl<T> Engine<T> {
         }
         assert_eq!(self.phase, Phase::Step, "a pass was begun inside a pass");
         self.phase = Phase::Persisted;
+        let passed_ms = now.mono_ms.saturating_sub(self.now.mono_ms);
+        self.awake_ms += passed_ms.min(PASS_MS_MAX);
         self.now = Now { wall_ms: now.wall_ms, mono_ms: now.mono_ms.max(self.now.mono_ms) };
+        self.groups.iter_mut().flatten().for_each(|group| group.set_awake(self.awake_ms));
         for input in inputs {
             self.take(input);
         }
         let now = self.now;
-        self.all(|group, _, _| group.broadcast_commit(now));
+        self.all(|group, config, out| group.broadcast_commit(now) | group.campaign_if_due(config, out));
         let mut write = Write { records: std::mem::take(&mut self.spare), ..Write::default() };
         write.records.append(&mut self.head);
         for place in 0..self.touched.len() {
@@ -210,7 +217,13 @@ impl<T> Engine<T> {
 
     /// When a pass is needed even without inputs, in monotonic milliseconds.
     pub fn due_ms(&self) -> Option<u64> {
-        self.groups.iter().flatten().filter_map(|group| group.broadcast_due_ms()).min()
+        let groups = self.groups.iter().flatten();
+        let due = groups.flat_map(|group| {
+            let campaign_ms = group.campaign_due_ms(&self.config);
+            let campaign_ms = campaign_ms.map(|due_ms| self.now.mono_ms + due_ms.saturating_sub(self.awake_ms));
+            [group.broadcast_due_ms(), campaign_ms]
+        });
+        due.flatten().min()
     }
 
     /// Whether another pass has something to do even without inputs.
@@ -456,10 +469,10 @@ fn check(config: &Config) -> Result<(), RestoreError> {
     if !(1..=NODE_MAX).contains(&config.node) {
         return wrong(format!("a node's id is one of 1 to {NODE_MAX}, and not {}", config.node));
     }
-    if config.election_ticks_min >= config.election_ticks_max {
+    if config.heartbeat_ticks >= config.election_ticks {
         return wrong(format!(
-            "elections begin after {} to {} ticks, which is no range",
-            config.election_ticks_min, config.election_ticks_max
+            "leaders send messages after {} ticks, and their leases end after {}",
+            config.heartbeat_ticks, config.election_ticks
         ));
     }
     let own = ReplicaId::new(config.node, FOUNDING);

@@ -15,6 +15,7 @@ use crate::clocks::{Clocks, TrueTime};
 use crate::commit_broadcast::CommitBroadcast;
 use crate::config::Config;
 use crate::consensus::{is_from_leader, raft_config};
+use crate::election::Election;
 use crate::follower_activity::FollowerActivity;
 use crate::leadership::Leadership;
 use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
@@ -41,6 +42,8 @@ pub(crate) struct Group<T> {
     // The leader and term that were announced last.
     announced_leader: Option<(Option<NodeId>, u64)>,
     leadership: Option<Leadership<T>>,
+    // When the replica campaigns.
+    election: Election,
     // Ticks until the leader starts its term without the clocks of its voters.
     clocks_awaited: Option<u32>,
     // The shard's running time, from the last message and the monotonic clock. `None` until a message brings one.
@@ -78,8 +81,12 @@ pub(crate) struct Group<T> {
 }
 
 impl<T> Group<T> {
-    /// Restores a replica from disk. A single voter campaigns at once.
-    pub(crate) fn new(config: &Config, revived: Revived, logger: &slog::Logger) -> Result<Group<T>, RestoreError> {
+    /// Restores a replica from disk when the node has run for `awake_ms`. A single voter campaigns at once.
+    pub(crate) fn new(
+        (config, awake_ms): (&Config, u64),
+        revived: Revived,
+        logger: &slog::Logger,
+    ) -> Result<Group<T>, RestoreError> {
         let meta = revived.meta;
         let broken = |error: raft::Error| RestoreError::Config(error.to_string());
         let raft_config = raft_config(config, meta.replica, meta.position.index);
@@ -92,6 +99,7 @@ impl<T> Group<T> {
             written: (revived.term, revived.vote.map_or(0, ReplicaId::bits)),
             announced_leader: None,
             leadership: None,
+            election: Election::new(revived.term, awake_ms),
             clocks_awaited: None,
             running: None,
             leader_heard_ms: None,
@@ -116,8 +124,8 @@ impl<T> Group<T> {
             // The entries alone are not enough, because they do not contain the members at the start of the log.
             group.raft.raft.pending_request_snapshot = 1;
         }
+        group.set_order();
         group.campaign();
-        group.set_election_timeout(config);
         Ok(group)
     }
 
@@ -214,7 +222,7 @@ impl<T> Group<T> {
         let mut followers: Vec<_> = others
             .filter_map(|(id, progress)| {
                 let replica = ReplicaId::from_bits(*id)?;
-                let active = self.follower_activity.within(replica, config.election_ticks_max);
+                let active = self.follower_activity.within(replica, 2 * config.election_ticks);
                 Some(FollowerStatus { replica, matched: progress.matched, active })
             })
             .collect();
@@ -250,8 +258,9 @@ impl<T> Group<T> {
         if self.leads() {
             self.on_message(&message);
         }
+        self.set_elapsed();
         let taken = self.raft.step(message).is_ok();
-        self.watch(config, out);
+        self.watch(out);
         taken
     }
 
@@ -287,9 +296,10 @@ impl<T> Group<T> {
 
     /// Counts a tick. Returns whether there is anything to do.
     pub(crate) fn tick(&mut self, now: Now, config: &Config, clocks: &Clocks, out: &mut Vec<Output<T>>) -> bool {
-        let moved = self.raft.tick();
+        // A replica that does not lead campaigns when its own timeout says so.
+        let moved = self.leads() && self.raft.tick();
         if moved {
-            self.watch(config, out);
+            self.watch(out);
         }
         if !self.snapshot_progress.is_idle() {
             let (free, unheard) = self.snapshot_progress.tick();
@@ -426,6 +436,7 @@ impl<T> Group<T> {
             out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message, now))));
             if let Some(received) = self.received.take() {
                 self.applied_state = AppliedState::new(received.meta.clone());
+                self.set_order();
                 self.saved = received.meta.position.index;
                 out.push(Output::Restore(received));
             }
@@ -445,8 +456,8 @@ impl<T> Group<T> {
             self.step_down();
         }
         self.ask_for_snapshots(config, out);
-        self.watch(config, out);
-        self.settle(config, out);
+        self.watch(out);
+        self.settle(out);
         Ok(())
     }
 

@@ -37,7 +37,7 @@ pub enum Input<T> {
     },
     /// Messages to this node are being lost.
     Unreachable { node: NodeId },
-    /// 100 ms have passed.
+    /// [`TICK_MS`](crate::TICK_MS) have passed.
     Tick,
     /// The wall clock of another node. Nodes ask each other when they connect, every second, and when a clock was set.
     Clock { node: NodeId, read: ClockReading },

@@ -50,6 +50,7 @@ mod config;
 mod consensus;
 #[doc(hidden)]
 pub mod decoders;
+mod election;
 mod engine;
 mod envelope;
 mod fields;
@@ -81,7 +82,7 @@ pub use clocks::ClockReading;
 pub use codec::Malformed;
 pub use config::{
     COMMIT_BROADCAST_MS, Config, ENTRY_BYTES, NODE_TAIL_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES,
-    TAIL_BYTES_MIN, TAIL_ENTRIES, TURN_BYTES_MAX, UNCOMMITTED_BYTES_MAX,
+    TAIL_BYTES_MIN, TAIL_ENTRIES, TICK_MS, TURN_BYTES_MAX, UNCOMMITTED_BYTES_MAX,
 };
 pub use consensus::grows_log;
 pub use engine::Engine;

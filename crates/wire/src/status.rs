@@ -27,6 +27,8 @@ shapes! {
         pub durability: Durability,
         /// `ready`, or why the node is not.
         pub state: SmolStr,
+        /// Whether the node leads nothing because its disk is clearly slower than those of the others.
+        pub disk_is_slow?: bool,
         pub shards: Vec<ShardStatus>,
         pub connections: u64,
         /// The number of feeds of all connections together.

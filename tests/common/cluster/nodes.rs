@@ -464,6 +464,11 @@ impl Cluster {
         std::fs::rename(data.with_extension("copy"), &data).expect("a copy");
     }
 
+    /// The process of a node, if it runs.
+    pub(crate) fn pid(&self, id: u64) -> Option<u32> {
+        self.node(id).server.as_ref().map(Server::pid)
+    }
+
     fn signal(&self, id: u64, signal: Signal) {
         let server = self.node(id).server.as_ref().expect("a node that runs");
         let pid = Pid::from_raw(server.pid() as i32).expect("a process");

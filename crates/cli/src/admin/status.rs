@@ -26,6 +26,11 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
         ),
         format!("shards        {}", roles(status)),
     ];
+    if status.disk_is_slow {
+        lines.push(
+            "slow disk     it is clearly slower than those of the other nodes, so this node leads nothing".into(),
+        );
+    }
     if status.tombstones > 0 {
         lines.push(format!("unopened      {} carts that give back what refused guests held", status.tombstones));
     }

@@ -54,6 +54,7 @@ pub(super) fn node_status(node: &str, roles: &[&str]) -> NodeStatus {
         uptime_ms: 11_525_000,
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
+        disk_is_slow: false,
         shards: (0..).zip(roles).map(|(number, role)| shard(number, role)).collect(),
         connections: 3,
         watchers: 2,

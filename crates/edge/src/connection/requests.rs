@@ -151,6 +151,9 @@ impl Connection {
                 if let Some(retry_after_ms) = self.shared.backend.sheds(&command, key) {
                     return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
                 }
+                if let Err(why) = self.shared.backend.check_size(&command) {
+                    return self.refuse(id, op, &Rejection::TooLarge(why), now);
+                }
                 let charge = match self.shared.budgets.begin(&self.owners, &command, now) {
                     Ok(charge) => charge,
                     Err(over) => return self.refuse(id, op, &over.rejection(), now),
@@ -410,6 +413,10 @@ impl Connection {
         let Batch { id, at, deadline, .. } = *self.batch(place);
         while let Some((index, item)) = self.batch(place).start() {
             let waiter = Waiter::Batch { batch: place, item: index };
+            if let Err(why) = self.shared.backend.check_size(&item.command) {
+                self.batch(place).ended(index, Verdict::Rejected(Rejection::TooLarge(why)));
+                continue;
+            }
             let charge = match self.shared.budgets.begin(&self.owners, &item.command, now) {
                 Ok(charge) => charge,
                 Err(over) => {

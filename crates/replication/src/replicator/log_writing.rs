@@ -121,6 +121,7 @@ impl<O: Owner> Replicator<O> {
             let took_us = (clock.monotonic_ns() - began_ns) / 1_000;
             self.replication.metrics.syncs.fetch_add(1, Ordering::Relaxed);
             self.replication.metrics.sync_us.fetch_add(took_us, Ordering::Relaxed);
+            self.sync_began_ns = Some(began_ns);
         }
         self.synced_ms = now_ms;
         self.unsynced = false;

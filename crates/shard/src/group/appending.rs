@@ -79,7 +79,7 @@ impl<T> Group<T> {
     }
 
     /// Ends a poisoned term that has nothing pending, if no other node takes over, and campaigns for a new one.
-    pub(super) fn settle(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
+    pub(super) fn settle(&mut self, out: &mut Vec<Output<T>>) {
         let raft = &mut self.raft.raft;
         let idle = self.leadership.as_ref().is_none_or(Leadership::is_idle);
         let written = raft.raft_log.unstable_entries().is_empty();
@@ -88,12 +88,12 @@ impl<T> Group<T> {
             return;
         }
         self.raft.raft.become_follower(term, raft::INVALID_ID);
-        self.watch(config, out);
+        self.watch(out);
         let mut message = Message::default();
         message.set_msg_type(MessageType::MsgTimeoutNow);
         (message.from, message.to, message.term) = (node, node, term);
         // If raft refuses, the replica stays a follower, and an election follows after the election timeout.
         let _ = self.raft.step(message);
-        self.watch(config, out);
+        self.watch(out);
     }
 }

@@ -58,6 +58,7 @@ impl<T> Group<T> {
         let state = self.raft.apply_conf_change(&change).map_err(|error| broken(error.to_string()))?;
         let members = Members::of(&state).ok_or_else(|| broken(format!("{state:?} names what is no replica")))?;
         self.applied_state.change_members(members, placed);
+        self.set_order();
         self.changed = self.meta().position.index;
         self.needs_reconcile = true;
         Ok(())

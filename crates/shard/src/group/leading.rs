@@ -25,10 +25,17 @@ impl<T> Group<T> {
     }
 
     /// Announces what the last call changed about the leadership.
-    pub(super) fn watch(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
-        self.set_election_timeout(config);
+    pub(super) fn watch(&mut self, out: &mut Vec<Output<T>>) {
         let leading = self.leads();
         let term = self.raft.raft.term;
+        if !leading && self.raft.raft.election_elapsed == 0 {
+            self.election.restart();
+            self.set_elapsed();
+        }
+        let leader = self.raft.raft.leader_id;
+        if leader != raft::INVALID_ID && self.election.follow(leader, term) {
+            self.set_order();
+        }
         let same = |leadership: &mut Leadership<T>| !leading || leadership.epoch.0 != term;
         if let Some(over) = self.leadership.take_if(same) {
             over.end(out);
@@ -43,10 +50,41 @@ impl<T> Group<T> {
         }
     }
 
-    /// Raft draws election timeouts from the generator of the thread. These come from the seed and are repeatable.
-    pub(super) fn set_election_timeout(&mut self, config: &Config) {
-        let ticks = config.election_ticks(self.shard, self.raft.raft.term);
-        self.raft.raft.set_randomized_election_timeout(ticks);
+    /// Finds the place of this replica in the order in which the voters campaign.
+    pub(super) fn set_order(&mut self) {
+        self.election.set_order(self.shard, self.replica, &self.applied_state.meta().members);
+    }
+
+    /// Tells raft how long ago the last message of a leader was. It grants no vote while the leader's lease lasts.
+    pub(super) fn set_elapsed(&mut self) {
+        if !self.leads() {
+            self.raft.raft.election_elapsed = self.election.elapsed_ticks();
+        }
+    }
+
+    /// The node has run for this long, in milliseconds.
+    pub(crate) fn set_awake(&mut self, awake_ms: u64) {
+        self.election.awake_ms = awake_ms;
+    }
+
+    /// When the replica campaigns if nothing happens before, by the time in which the node ran. `None` if it leads or is no
+    /// voter.
+    pub(crate) fn campaign_due_ms(&self, config: &Config) -> Option<u64> {
+        let raft = &self.raft.raft;
+        let may = !self.leads() && raft.promotable();
+        may.then(|| self.election.due_ms(config, (self.shard, raft.term, raft.state)))
+    }
+
+    /// Campaigns if it is time. Returns whether there is something to do.
+    pub(crate) fn campaign_if_due(&mut self, config: &Config, out: &mut Vec<Output<T>>) -> bool {
+        if self.campaign_due_ms(config).is_none_or(|due_ms| due_ms > self.election.awake_ms) {
+            return false;
+        }
+        self.raft.raft.election_elapsed = self.raft.raft.randomized_election_timeout();
+        let moved = self.raft.tick();
+        self.election.restart();
+        self.watch(out);
+        moved && self.raft.has_ready()
     }
 
     /// Begins the leadership once the leader has applied an entry of its own term, and so everything before it, and the

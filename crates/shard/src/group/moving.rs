@@ -103,9 +103,8 @@ impl<T> Group<T> {
         config.avoids_leadership() && self.leads() && self.cooldown_ticks == 0
     }
 
-    /// Draws the election timeout anew. Returns whether there is something to do.
+    /// This or another node avoids leadership, or does no more. Returns whether there is something to do.
     pub(crate) fn avoidance_changed(&mut self, config: &Config) -> bool {
-        self.set_election_timeout(config);
         if config.avoids_leadership() {
             self.cooldown_ticks = 0;
         }
@@ -158,7 +157,7 @@ impl<T> Group<T> {
             let probed = progress.state != ProgressState::Snapshot && progress.matched > 0;
             probed && progress.matched + CAUGHT_UP_ENTRIES > last
         });
-        caught_up && self.follower_activity.within(replica, config.election_ticks_min)
+        caught_up && self.follower_activity.within(replica, config.election_ticks)
     }
 
     fn propose_members(&mut self, changes: &[Change], version: u64) {
@@ -189,7 +188,7 @@ impl<T> Group<T> {
             self.cooldown_ticks = COOLDOWN_TICKS;
             self.poison_term();
         }
-        self.watch(config, out);
+        self.watch(out);
     }
 }
 

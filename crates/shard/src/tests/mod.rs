@@ -2,9 +2,11 @@
 
 mod directory;
 mod disk;
+mod elections;
 mod history;
 mod member;
 mod moves;
+mod network;
 mod rng;
 mod simulation;
 mod stories;

@@ -2,6 +2,7 @@
 
 use super::{
     member::{Habit, Member, turn_of},
+    network::Network,
     rng::Rng,
 };
 use crate::{ClockReading, Config, Input, NodeId, Now, Output, ShardTime};
@@ -295,4 +296,61 @@ fn a_delayed_message_does_not_tell_the_time() {
     cluster.run(40);
     let late_ms = |time: &ShardTime| (cluster.true_ms() - time.at(cluster.since_ms)).cast_signed();
     assert!(matches!(&cluster.terms[..], [(_, time, true)] if late_ms(time).abs() <= 200), "{:?}", cluster.terms);
+}
+
+/// The leadership goes around 16 times, on a network in which messages take up to some milliseconds and among clocks that differ a
+/// little.
+///
+/// Returns how much longer lives are after each change, in microseconds.
+fn lives_longer_us() -> Vec<i64> {
+    let mut all_longer_us = Vec::new();
+    for (seed, delay_ms) in [(0, 1), (1, 1), (2, 1), (3, 12), (4, 12)] {
+        let mut network = Network::new(seed, 3, (0, delay_ms));
+        network.wrong_ms = vec![0, 40, -40];
+        assert!(network.run(20_000_000, Network::is_led), "seed {seed}: no leaders");
+        let (mut leader, began_us) = (network.leaders()[&SHARD].1, network.now_us + 1_000_000);
+        network.run(began_us, |_| false);
+        // Running time in microseconds, and its distance from true time.
+        let times = |network: &mut Network, leader: NodeId| {
+            network.work(leader);
+            let engine = network.member(leader).engine.as_ref().unwrap();
+            let distance_ms = engine.group(SHARD).unwrap().distance_ms;
+            let running_ms = engine.true_ms(SHARD).unwrap().saturating_add_signed(-distance_ms);
+            (1_000 * running_ms.cast_signed(), distance_ms)
+        };
+        let (running_us, told_distance_ms) = times(&mut network, leader);
+        for change in 0..16 {
+            let to = leader % 3 + 1;
+            network.member(leader).inbox.push(Input::TransferLeader { shard: SHARD, to });
+            network.work(leader);
+            let leads = |network: &Network| network.leaders().get(&SHARD).is_some_and(|(_, leads)| *leads == to);
+            assert!(network.run(network.now_us + 20_000_000, leads), "seed {seed}: {to} does not take over");
+            network.run(network.now_us + 200_000, |_| false);
+            leader = network.leaders()[&SHARD].1;
+            let (now_us, distance_ms) = times(&mut network, leader);
+            // A deadline is kept in running time.
+            assert_eq!(distance_ms, told_distance_ms, "seed {seed}, change {change}: the told deadline moves");
+            let longer_us = running_us + (network.now_us - began_us).cast_signed() - now_us;
+            all_longer_us.push(longer_us);
+        }
+    }
+    all_longer_us
+}
+
+/// Clocks are read in whole milliseconds, so a life may seem this much shorter, in microseconds.
+const ROUNDING_US: i64 = 2_000;
+
+#[test]
+fn a_told_deadline_and_a_life_stay_the_same_when_the_leader_changes() {
+    let longer_us = lives_longer_us();
+    assert!(longer_us.iter().all(|longer_us| (-ROUNDING_US..=20_000).contains(longer_us)), "{longer_us:?}");
+}
+
+/// Tests the test.
+#[cfg(feature = "planted")]
+#[test]
+fn a_reading_of_time_that_is_rounded_up_is_caught() {
+    crate::planted::plant(Some("a reading of time that is rounded up"));
+    let shortest_us = lives_longer_us().into_iter().min().unwrap();
+    assert!(shortest_us < -3 * ROUNDING_US, "the bug shortens a life only by {} us", -shortest_us);
 }

@@ -150,6 +150,7 @@ pub fn status() -> NodeStatus {
         uptime_ms: 12_000,
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
+        disk_is_slow: true,
         shards: vec![ShardStatus {
             shard: 0,
             role: "leader".into(),
