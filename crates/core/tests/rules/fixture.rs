@@ -24,7 +24,11 @@ use boxoffice_core::{
     time::{Moment, Timestamp},
 };
 
-use crate::{hold_lifetimes::HoldLifetimes, test_gateway::TestGateway, watch::Watchers};
+use crate::{
+    hold_lifetimes::HoldLifetimes,
+    test_gateway::TestGateway,
+    watch::{WatchedBefore, Watchers},
+};
 
 /// Identifies the answer to a client.
 pub(crate) type Ticket = u32;
@@ -438,7 +442,11 @@ impl Fixture {
             assert!(!State::never_archived(&events), "{entity} restarts after its eviction");
             self.states.reload(entity.clone(), state);
         }
+        let watched = WatchedBefore::of(entity, &events, &self.states);
         self.states.apply(entity, events.clone());
+        if let Some(before) = watched {
+            before.check_change(entity, &self.states);
+        }
         self.watchers.apply(entity, &events, &self.states);
         self.lifetimes.record_events(self.now, entity, &events, &self.states, &self.rules);
         self.check();
