@@ -113,3 +113,6 @@ mod timers;
 mod under_way;
 mod upkeep;
 mod watched;
+
+#[cfg(all(test, debug_assertions))]
+mod planting;

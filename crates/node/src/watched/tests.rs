@@ -134,9 +134,7 @@ fn a_commit_in_a_watched_session_allocates_as_much_in_every_hall() {
     assert_eq!(growing(), "");
     #[cfg(debug_assertions)]
     {
-        boxoffice_core::planted::plant_everywhere("a map built at each commit");
-        let growing = growing();
-        boxoffice_core::planted::plant_everywhere("none");
+        let growing = crate::planting::with_planted("a map built at each commit", growing);
         assert!(growing.lines().count() == COMMITS.len(), "{growing}");
     }
 }
