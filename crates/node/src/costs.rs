@@ -111,7 +111,7 @@ fn cost_decide(session: &mut Host<u32>, cart: &mut Host<u32>, request: Request) 
     let Call::Command(command) = request.call else { panic!("{:?} is no command", request.call) };
     let entity = command.entity();
     let mut turn = Turn::default();
-    cart.handle(NOW, Input::Command { from: 0, request: request.key, command }, &mut turn);
+    cart.handle(NOW, Input::Command { from: 0, request: request.key, command, timeout_ms: 10_000 }, &mut turn);
     let asked = turn.now.drain(..).chain(turn.committed.drain(..)).find_map(|effect| match effect {
         Effect::Ask { ask, .. } => Some(ask),
         _ => None,

@@ -90,6 +90,8 @@ mod history_query;
 mod history_reader;
 mod joint;
 mod leader_hint;
+#[cfg(test)]
+mod memory_costs;
 mod message;
 pub mod metrics;
 pub mod metrics_text;
