@@ -204,7 +204,7 @@ fn purchase(criterion: &mut Criterion) {
                     let request = Some(Request { id: RequestHash(number), body: number });
                     let command = Command::Cart(CartId(9), command);
                     turn.clear();
-                    cart.handle(NOW, Input::Command { from: 0, request, command }, turn);
+                    cart.handle(NOW, Input::Command { from: 0, request, command, timeout_ms: 10_000 }, turn);
                     let asks: Vec<_> = turn.now.drain(..).chain(turn.committed.drain(..)).collect();
                     for effect in asks {
                         let Effect::Ask { ask, .. } = effect else { continue };

@@ -47,6 +47,8 @@ pub enum Input<R> {
         request: Option<Request>,
         /// The command, addressed to this entity.
         command: Command,
+        /// How long the receiver of the answer waits for it from now on, in milliseconds.
+        timeout_ms: u64,
     },
     /// Another entity asks.
     Ask { from: Entity, ask: Ask },

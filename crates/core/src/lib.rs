@@ -38,7 +38,7 @@
 //! };
 //! let command = Command::Product(mug, ProductCommand::Put(Box::new(details)));
 //! let request = Some(Request { id: RequestHash::of("put-1"), body: 0 });
-//! host.handle(now, Input::Command { from: "operator", request, command }, &mut turn);
+//! host.handle(now, Input::Command { from: "operator", request, command, timeout_ms: 10_000 }, &mut turn);
 //! assert_eq!(turn.events.len(), 1);
 //!
 //! let ask = |cart: u128| {

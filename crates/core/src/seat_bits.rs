@@ -1,21 +1,25 @@
 //! A set of seats of one layout, one bit a seat.
+//!
+//! The bits are in chunks that copies share. A write copies one chunk and references to the others, so its cost does not grow with
+//! the hall, even while a reader or a snapshot has the set as it was before.
 
-use alloc::{boxed::Box, vec};
+use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Seats by index. Empty sets own no memory.
-#[derive(Clone, Debug, Default, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+/// Words of one chunk. A write copies no more, and a hall of 4 096 seats needs no second one.
+const CHUNK_WORDS: usize = 64;
+
+/// Seats by index. Empty sets own no memory, and neither do chunks to which nothing was added.
+#[derive(Clone, Debug, Default, Eq)]
 pub(crate) struct SeatBits {
-    words: Box<[u64]>,
+    chunks: Box<[Option<Arc<[u64]>>]>,
 }
 
 impl PartialEq for SeatBits {
     /// Compares the words. Missing words are empty.
     fn eq(&self, other: &SeatBits) -> bool {
-        let words = self.words.len().max(other.words.len()) as u32;
-        (0..words).all(|number| self.word(number) == other.word(number))
+        self.words().eq(other.words())
     }
 }
 
@@ -28,38 +32,89 @@ impl SeatBits {
     /// Adds a seat that is not in the set yet, of a layout of `seats` seats.
     pub(crate) fn add(&mut self, index: u32, seats: u32) {
         assert!(index < seats, "seat {index} of a layout of {seats}");
-        if self.words.is_empty() {
-            self.words = vec![0; seats.div_ceil(64) as usize].into_boxed_slice();
-        }
-        assert!(!self.has(index), "seat {index} is in the set already");
-        self.words[(index / 64) as usize] |= 1 << (index % 64);
+        let word = self.word_mut(index, seats);
+        assert!(*word >> (index % 64) & 1 == 0, "seat {index} is in the set already");
+        *word |= 1 << (index % 64);
     }
 
     /// Removes a seat that is in the set.
     pub(crate) fn take(&mut self, index: u32) {
         assert!(self.has(index), "seat {index} is not in the set");
-        self.words[(index / 64) as usize] &= !(1 << (index % 64));
+        *self.word_mut(index, index + 1) &= !(1 << (index % 64));
+    }
+
+    /// The word with this seat, to be changed, of a layout of at least `seats` seats.
+    fn word_mut(&mut self, index: u32, seats: u32) -> &mut u64 {
+        let (number, words) = ((index / 64) as usize, seats.div_ceil(64) as usize);
+        let chunks = words.div_ceil(CHUNK_WORDS);
+        if self.chunks.len() < chunks {
+            let mut more = Vec::with_capacity(chunks);
+            more.extend(core::mem::take(&mut self.chunks));
+            more.resize(chunks, None);
+            self.chunks = more.into_boxed_slice();
+        }
+        let first = number - number % CHUNK_WORDS;
+        let length = CHUNK_WORDS.min(words - first);
+        let chunk = &mut self.chunks[number / CHUNK_WORDS];
+        match chunk {
+            Some(chunk) if chunk.len() >= length => {}
+            // It was read without empty words at its end.
+            Some(short) => *short = short.iter().copied().chain(core::iter::repeat(0)).take(length).collect(),
+            None => *chunk = Some(vec![0; length].into()),
+        }
+        &mut Arc::make_mut(chunk.as_mut().expect("it was made above"))[number % CHUNK_WORDS]
     }
 
     /// The bits of seats `64 × number` to `64 × number + 63`, the first in the lowest bit.
     pub(crate) fn word(&self, number: u32) -> u64 {
-        self.words.get(number as usize).copied().unwrap_or(0)
+        let number = number as usize;
+        let chunk = self.chunks.get(number / CHUNK_WORDS).and_then(Option::as_deref);
+        chunk.and_then(|chunk| chunk.get(number % CHUNK_WORDS)).copied().unwrap_or(0)
+    }
+
+    /// All words up to the last one with a seat. Equal sets have the same ones.
+    fn words(&self) -> impl Iterator<Item = u64> {
+        let last = self.chunks.iter().enumerate().rev().find_map(|(number, chunk)| {
+            let last = chunk.as_deref()?.iter().rposition(|word| *word != 0)?;
+            Some(number * CHUNK_WORDS + last + 1)
+        });
+        (0..last.unwrap_or(0) as u32).map(|number| self.word(number))
     }
 
     /// The number of seats in the set, counted anew.
     pub(crate) fn count(&self) -> u32 {
-        self.words.iter().map(|word| word.count_ones()).sum()
+        self.words().map(u64::count_ones).sum()
     }
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.words)
+        let chunk = |chunk: &Arc<[u64]>| 2 * size_of::<usize>() + size_of_val(&**chunk);
+        size_of_val(&*self.chunks) + self.chunks.iter().flatten().map(chunk).sum::<usize>()
+    }
+}
+
+impl Serialize for SeatBits {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.words().collect::<Vec<u64>>())
+    }
+}
+
+impl<'de> Deserialize<'de> for SeatBits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SeatBits, D::Error> {
+        let words = Vec::<u64>::deserialize(deserializer)?;
+        let chunk = |words: &[u64]| words.iter().any(|word| *word != 0).then(|| words.into());
+        Ok(SeatBits { chunks: words.chunks(CHUNK_WORDS).map(chunk).collect() })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::{collections::BTreeSet, vec::Vec};
+
+    use proptest::{collection::vec, prelude::*};
+
     use super::SeatBits;
+    use crate::{packing, random_tests::cases};
 
     #[test]
     fn seats_come_and_go_and_an_empty_set_owns_nothing() {
@@ -68,7 +123,7 @@ mod tests {
         for index in [0, 63, 64, 899] {
             bits.add(index, 900);
         }
-        assert_eq!((bits.has(63), bits.has(62), bits.count(), bits.heap_bytes()), (true, false, 4, 120));
+        assert_eq!((bits.has(63), bits.has(62), bits.count(), bits.heap_bytes()), (true, false, 4, 16 + 16 + 120));
         bits.take(63);
         assert_eq!((bits.has(63), bits.count(), bits.word(14)), (false, 3, 1 << 3));
     }
@@ -79,5 +134,45 @@ mod tests {
         let mut bits = SeatBits::default();
         bits.add(5, 10);
         bits.add(5, 10);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases(200)))]
+
+        /// Each step toggles a seat. Now and then the set is copied, or is written and read.
+        #[test]
+        fn the_bits_match_a_set_and_copies_do_not_change(
+            seats in prop_oneof![1..70_u32, 4_090..4_100_u32, 1..20_000_u32],
+            steps in vec((any::<u32>(), 0..10_u8), 0..200),
+        ) {
+            let (mut bits, mut model) = (SeatBits::default(), BTreeSet::new());
+            let mut copies = Vec::new();
+            for (index, what) in steps {
+                let index = index % seats;
+                match model.remove(&index) {
+                    true => bits.take(index),
+                    false => {
+                        model.insert(index);
+                        bits.add(index, seats);
+                    }
+                }
+                match what {
+                    0 => copies.push((bits.clone(), model.clone())),
+                    1 => {
+                        let again: SeatBits = packing::read(&packing::append(&bits, Vec::new())).expect("it was written");
+                        prop_assert_eq!(&again, &bits);
+                        prop_assert_eq!(packing::append(&again, Vec::new()), packing::append(&bits, Vec::new()));
+                        bits = again;
+                    }
+                    _ => {}
+                }
+            }
+            copies.push((bits, model));
+            for (bits, model) in copies {
+                let found: Vec<u32> = (0..seats).filter(|index| bits.has(*index)).collect();
+                prop_assert!(found.iter().eq(&model));
+                prop_assert_eq!(bits.count() as usize, model.len());
+            }
+        }
     }
 }

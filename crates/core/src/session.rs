@@ -1,12 +1,14 @@
 //! A session, which is one title at one time in one hall, and the seats and places that each hold has.
 //!
-//! [`Session::apply`] writes, with `book`. `hold`, `block` and `areas` decide what may happen. `view` shows the session.
+//! [`Session::apply`] writes, with `book`. `hold`, `block` and `areas` decide what may happen. `view` shows the session, and
+//! `touched` the change by a turn.
 //! While everything is free and nothing is remembered, a session has only its terms.
 
 mod areas;
 mod block;
 mod book;
 mod hold;
+mod touched;
 mod view;
 
 #[cfg(test)]
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 pub(crate) use areas::check_areas;
+pub use touched::Touched;
 pub(crate) use view::opened_view;
 
 use crate::{

@@ -200,7 +200,10 @@ impl EntityActorState {
     }
 
     /// Lets the entity decide, and hands on the result.
-    fn decide(&mut self, mono_ms: u64, input: Input<Caller>) {
+    fn decide(&mut self, mono_ms: u64, mut input: Input<Caller>) {
+        if let Input::Command { from, timeout_ms, .. } = &mut input {
+            *timeout_ms = from.timeout_ms(mono_ms);
+        }
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         if assignment.panics.ignores(&input, mono_ms) {
             return self.ignore(input);

@@ -88,6 +88,11 @@ impl Caller {
         now_ms >= self.until_ms && !planted::is("a command decided for a caller that has gone")
     }
 
+    /// How long it still waits, in milliseconds.
+    pub(crate) fn timeout_ms(&self, now_ms: u64) -> u64 {
+        self.until_ms.saturating_sub(now_ms)
+    }
+
     /// Gives the answer.
     pub(crate) fn answer(mut self, result: api::Result) {
         if let Some(reply) = self.reply.take() {

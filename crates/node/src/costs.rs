@@ -28,7 +28,7 @@ use bytes::{Bytes, BytesMut};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
+pub(crate) static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
 
 /// Purchases that are counted together.
 const PURCHASES: u16 = 64;
@@ -39,29 +39,34 @@ const SHARD: u16 = 1;
 /// The events of one entity in a turn.
 type Happened = (Entity, Vec<Event>);
 
-fn id(text: &str) -> Id {
+pub(crate) fn id(text: &str) -> Id {
     Id::new(text).expect("a good id")
 }
 
-fn session() -> Entity {
+pub(crate) fn session() -> Entity {
     Entity::Session(id("hamlet-tonight"))
 }
 
 /// A session of 30 rows of 30 seats.
 fn opened() -> Event {
+    opened_in(30, 30)
+}
+
+/// A session of `rows` rows of `seats` seats.
+pub(crate) fn opened_in(rows: u16, seats: u16) -> Event {
     let row = |row: u16| Row {
         label: (row + 1).to_string().into(),
         section: None,
         runs: vec![Run {
             gap: 0,
-            count: 30,
+            count: seats,
             labels: Labels::Numbers { first: 1, step: 1 },
             category: id("a"),
             accessible: false,
             points: Vec::new(),
         }],
     };
-    let layout = Arc::new(Layout::new((0..30).map(row).collect(), None).expect("a good hall"));
+    let layout = Arc::new(Layout::new((0..rows).map(row).collect(), None).expect("a good hall"));
     let price = Money { amount: 1_000, currency: Currency::new("EUR").expect("three letters") };
     let session = NewSession {
         id: id("hamlet-tonight"),
@@ -106,7 +111,7 @@ fn cost_decide(session: &mut Host<u32>, cart: &mut Host<u32>, request: Request) 
     let Call::Command(command) = request.call else { panic!("{:?} is no command", request.call) };
     let entity = command.entity();
     let mut turn = Turn::default();
-    cart.handle(NOW, Input::Command { from: 0, request: request.key, command }, &mut turn);
+    cart.handle(NOW, Input::Command { from: 0, request: request.key, command, timeout_ms: 10_000 }, &mut turn);
     let asked = turn.now.drain(..).chain(turn.committed.drain(..)).find_map(|effect| match effect {
         Effect::Ask { ask, .. } => Some(ask),
         _ => None,

@@ -91,6 +91,8 @@ mod history_query;
 mod history_reader;
 mod joint;
 mod leader_hint;
+#[cfg(test)]
+mod memory_costs;
 mod message;
 pub mod metrics;
 pub mod metrics_text;
@@ -114,3 +116,6 @@ mod timers;
 mod under_way;
 mod upkeep;
 mod watched;
+
+#[cfg(all(test, debug_assertions))]
+mod planting;

@@ -6,3 +6,4 @@ pub(crate) mod calls;
 pub(crate) mod doubt;
 pub(crate) mod histories;
 pub(crate) mod leaderless;
+mod steps;

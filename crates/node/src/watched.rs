@@ -1,12 +1,16 @@
 //! The shards' committed state for the feeds: the state when a feed begins, and the changes of each turn.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{
-    answer::{AreaCounts, MapView, Purchase},
+    answer::Purchase,
     event::Event,
     id::{Entity, Id},
-    seat::SeatState,
+    planted,
+    session::Touched,
     state_map::{State, StateMap},
 };
 use boxoffice_feeds::{Commit, DAYS_MAX, FeedUpdate, InitialState};
@@ -14,9 +18,6 @@ use boxoffice_replication::{replication::Replication, shard_state::WatchedEntiti
 use boxoffice_storage::history::HistoryStoreError;
 
 use crate::{pending_commit::PendingCommit, shard_lead::Shards};
-
-/// The seat states of two bits of a map.
-const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];
 
 /// Purchases that one turn is asked for.
 const PURCHASES_MAX: u32 = 1_000;
@@ -51,6 +52,12 @@ pub(crate) fn begin_at(
     let lead = at.shards.of(entity);
     let mut replica = lead.state.replica.lock();
     if let Some(state) = replica.kept.get(entity) {
+        if let State::Session(session) = &*state {
+            begin(&mut replica.watched, entity.clone());
+            // The map of a large hall takes longer than a commit may wait for the replica.
+            drop(replica);
+            return Some(InitialState::Session(session.map()));
+        }
         let beginning = beginning(&state)?;
         begin(&mut replica.watched, entity.clone());
         return Some(beginning);
@@ -108,7 +115,8 @@ fn beginning(state: &State) -> Option<InitialState> {
 
 /// A watched entity before a turn, as far as it is needed to find the change.
 pub(crate) enum Before {
-    Session(MapView),
+    /// A session at this version, and the seats and areas the turn is about.
+    Session(u64, Touched),
     /// A product or a cart at this version.
     Version(u64),
     /// A resource at this version, and the days the turn is about.
@@ -124,7 +132,16 @@ impl Before {
             return matches!(entity, Entity::Customer(_)).then_some(Before::Customer(0));
         };
         Some(match &*state {
-            State::Session(session) => Before::Session(session.map()),
+            State::Session(session) => {
+                let events = events.iter().filter_map(|event| match event {
+                    Event::Session(event) => Some(event),
+                    _ => None,
+                });
+                if planted::is("a map built at each commit") {
+                    drop(std::hint::black_box(session.map()));
+                }
+                Before::Session(session.version(), session.touched_by(events))
+            }
             State::Product(product) => Before::Version(product.version()),
             State::Cart(cart) => Before::Version(cart.version()),
             State::Resource(resource) => {
@@ -146,10 +163,9 @@ impl Before {
         let state = kept.get(&entity)?;
         let to = state.version();
         let (from, to, update) = match (self, &*state) {
-            (Before::Session(before), State::Session(session)) => {
-                let after = session.map();
-                let (seats, areas) = (changed_seats(&before, &after), changed_areas(&before, &after));
-                (before.version, to, FeedUpdate::Session { seats, areas })
+            (Before::Session(from, touched), State::Session(session)) => {
+                let (seats, areas) = session.changed_since(touched);
+                (from, to, FeedUpdate::Session { seats, areas })
             }
             (Before::Version(from), State::Product(product)) => (from, to, FeedUpdate::Product(product.counts())),
             (Before::Version(from), State::Cart(cart)) => (from, to, FeedUpdate::Cart(Box::new(cart.view()?))),
@@ -164,22 +180,4 @@ impl Before {
         };
         (from < to).then_some(Commit { entity, from, to, update })
     }
-}
-
-fn changed_seats(before: &MapView, after: &MapView) -> Vec<(u32, SeatState)> {
-    let mut changes = Vec::new();
-    for (byte, (was, is)) in before.seats.iter().zip(&after.seats).enumerate().filter(|(_, (was, is))| was != is) {
-        for place in 0..4 {
-            let state = |byte: u8| (byte >> (2 * place)) & 3;
-            if state(*was) != state(*is) {
-                let index = u32::try_from(4 * byte + place).expect("a layout has far fewer seats");
-                changes.push((index, SEAT_STATES[usize::from(state(*is))]));
-            }
-        }
-    }
-    changes
-}
-
-fn changed_areas(before: &MapView, after: &MapView) -> Vec<AreaCounts> {
-    before.areas.iter().zip(&after.areas).filter(|(was, is)| was != is).map(|(_, is)| is.clone()).collect()
 }

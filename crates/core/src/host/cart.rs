@@ -51,6 +51,8 @@ struct WaitingCheckout<R> {
     shipping: Option<Shipping>,
     expect: Expect,
     waiting: Vec<R>,
+    /// When nobody waits for its answer any more. Then it is not decided.
+    waits_until: Timestamp,
     until: Timestamp,
 }
 
@@ -88,8 +90,11 @@ impl<R> CartHost<R> {
             }
         }
         self.expire_if_due(stage);
+        self.give_up_late(stage);
         match input {
-            Input::Command { from, request, command } => self.command(stage, from, request, command),
+            Input::Command { from, request, command, timeout_ms } => {
+                self.command(stage, (from, stage.at.after(timeout_ms)), request, command);
+            }
             Input::Ask { from, ask } => self.on_ask(stage, from, ask),
             Input::Reply { from, reply } => self.on_reply(stage, from, reply),
             Input::Paid { key, step, outcome } => {
@@ -122,10 +127,18 @@ impl<R> CartHost<R> {
         self.end_pending(stage);
     }
 
-    fn command(&mut self, stage: &mut Stage<'_, R>, from: R, request: Option<Request>, command: Command) {
+    /// `waiter` is the receiver of the answer, and until when it waits.
+    fn command(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        waiter: (R, Timestamp),
+        request: Option<Request>,
+        command: Command,
+    ) {
         let Command::Cart(id, command) = command else {
             panic!("{} was handed a command to {}", stage.entity.entity(), command.entity());
         };
+        let (from, waits_until) = waiter;
         match command {
             CartCommand::Get | CartCommand::Order | CartCommand::Audit => {
                 let outcome = self.read(stage.entity, id, &command);
@@ -147,8 +160,8 @@ impl<R> CartHost<R> {
             | CartCommand::Settle { .. } => match request {
                 None => stage.turn.answer(from, Err(Refusal::RequestIdMissing)),
                 Some(request) => {
-                    if let Some(from) = self.repeated(stage, from, request) {
-                        self.change(stage, from, request, command);
+                    if let Some(from) = self.repeated(stage, (from, waits_until), request) {
+                        self.change(stage, (from, waits_until), request, command);
                     }
                 }
             },
@@ -156,27 +169,34 @@ impl<R> CartHost<R> {
     }
 
     /// Answers a repeated request as before, or lets it wait for the answer. Gives `from` back if the request is new.
-    fn repeated(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request) -> Option<R> {
+    fn repeated(&mut self, stage: &mut Stage<'_, R>, waiter: (R, Timestamp), request: Request) -> Option<R> {
+        let (from, waits_until) = waiter;
         let known = stage.entity.cart().and_then(|cart| cart.recall(request));
         match known.filter(|_| !planted::is("a repeat taken for new")) {
             Some(Err(refusal)) => stage.turn.answer(from, Err(refusal)),
             Some(Ok(Recalled::Answer(answered))) => stage.turn.answer(from, Ok(*answered)),
             Some(Ok(Recalled::Order)) => self.settle(stage, from),
             Some(Ok(Recalled::Failed(failure))) => stage.turn.answer(from, Err(failure.refusal())),
-            None => return self.join(stage, from, request),
+            None => return self.join(stage, (from, waits_until), request),
         }
         None
     }
 
-    /// Lets a repeat wait for the answer of its request that is under way.
-    fn join(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request) -> Option<R> {
+    /// Lets a repeat wait for the answer of its request that is under way, which goes on for as long as one of them waits.
+    fn join(&mut self, stage: &mut Stage<'_, R>, waiter: (R, Timestamp), request: Request) -> Option<R> {
+        let (from, until) = waiter;
         let paid = stage.entity.cart().and_then(|cart| Some(cart.checkout()?.request));
-        let adding = self.adding.iter_mut().map(|adding| (adding.request, &mut adding.waiting));
-        let queued = self.queued.iter_mut().map(|queued| (queued.request, &mut queued.waiting));
-        let checkout = self.checkout.iter_mut().map(|checkout| (checkout.request, &mut checkout.waiting));
-        let paying = self.paying.iter_mut().filter_map(|paying| Some((paid?, &mut paying.waiting)));
+        let adding = self.adding.iter_mut();
+        let adding = adding.map(|adding| (adding.request, &mut adding.waiting, Some(&mut adding.waits_until)));
+        let queued = self.queued.iter_mut();
+        let queued = queued.map(|queued| (queued.request, &mut queued.waiting, Some(&mut queued.waits_until)));
+        let checkout = self.checkout.iter_mut();
+        let checkout =
+            checkout.map(|checkout| (checkout.request, &mut checkout.waiting, Some(&mut checkout.waits_until)));
+        // A checkout that has begun ends by itself.
+        let paying = self.paying.iter_mut().filter_map(|paying| Some((paid?, &mut paying.waiting, None)));
         let mut under_way = adding.chain(queued).chain(checkout).chain(paying);
-        let Some((first, waiting)) = under_way.find(|(first, _)| first.id == request.id) else {
+        let Some((first, waiting, waits_until)) = under_way.find(|(first, ..)| first.id == request.id) else {
             return Some(from);
         };
         if first.body != request.body {
@@ -185,6 +205,9 @@ impl<R> CartHost<R> {
             stage.turn.answer(from, Err(Refusal::InProgress));
         } else {
             waiting.push(from);
+            if let Some(waits_until) = waits_until {
+                *waits_until = until.max(*waits_until);
+            }
             if let Some(paying) = self.paying.as_mut().filter(|paying| paying.waiting.len() == 1) {
                 // The first client to wait again after a bound, or after a restart.
                 paying.until = paying.until.max(stage.at.after(stage.rules.payment_wait_ms));
@@ -193,7 +216,7 @@ impl<R> CartHost<R> {
         None
     }
 
-    fn change(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request, command: CartCommand) {
+    fn change(&mut self, stage: &mut Stage<'_, R>, waiter: (R, Timestamp), request: Request, command: CartCommand) {
         let decided = match command {
             CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
                 if self.checkout.is_some() =>
@@ -201,22 +224,25 @@ impl<R> CartHost<R> {
                 Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
             }
             CartCommand::Hold { lines, customer, guest } => {
-                return self.change_lines(stage, from, request, Change::Hold { lines, customer, guest });
+                return self.change_lines(stage, waiter, request, Change::Hold { lines, customer, guest });
             }
             CartCommand::SetQuantity { line, quantity } => {
-                return self.change_lines(stage, from, request, Change::Set { line, quantity });
+                return self.change_lines(stage, waiter, request, Change::Set { line, quantity });
             }
             CartCommand::Release { line, seats } => {
-                return self.change_lines(stage, from, request, Change::Release { line, seats });
+                return self.change_lines(stage, waiter, request, Change::Release { line, seats });
             }
             CartCommand::Checkout { payment, customer, shipping, expect } => {
+                let (from, waits_until) = waiter;
                 let (waiting, until) = (Vec::from([from]), stage.at.after(stage.rules.settle_ms));
-                let checkout = WaitingCheckout { request, payment, customer, shipping, expect, waiting, until };
+                let checkout =
+                    WaitingCheckout { request, payment, customer, shipping, expect, waiting, waits_until, until };
                 return self.check_out_later(stage, checkout);
             }
             CartCommand::Settle { attempt, outcome } => self.settled(stage, request, attempt, outcome),
             other => decide(stage, request, other),
         };
+        let (from, _) = waiter;
         match decided {
             Err(refusal) => stage.turn.answer(from, Err(refusal)),
             Ok(event) => {
@@ -275,8 +301,9 @@ impl<R> CartHost<R> {
         if !self.checkout.as_ref().is_some_and(|checkout| quiet || stage.at >= checkout.until) {
             return;
         }
-        let WaitingCheckout { request, payment, customer, shipping, expect, waiting, until: _ } =
-            self.checkout.take().expect("it is ready");
+        let checkout = self.checkout.take().expect("it is ready");
+        let WaitingCheckout { request, payment, customer, shipping, expect, waiting, waits_until: _, until: _ } =
+            checkout;
         let moment = (stage.at, stage.now);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
@@ -493,8 +520,9 @@ impl<R> CartHost<R> {
     }
 
     fn set_timers(&self, turn: &mut Turn<R>) {
-        self.adding.iter().for_each(|adding| turn.wake(adding.parts.again_at));
-        self.checkout.iter().for_each(|checkout| turn.wake(checkout.until));
+        self.adding.iter().for_each(|adding| turn.wake(adding.parts.again_at.min(adding.waits_until)));
+        self.queued.iter().for_each(|queued| turn.wake(queued.waits_until));
+        self.checkout.iter().for_each(|checkout| turn.wake(checkout.until.min(checkout.waits_until)));
         self.settling.iter().for_each(|settling| turn.wake(settling.until));
         if let Some(paying) = &self.paying {
             paying.timers().for_each(|at| turn.wake(at));

@@ -16,7 +16,7 @@ use crate::{
 pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
     let Stage { entity, turn, at, now, .. } = stage;
     match input {
-        Input::Command { from, request, command } => {
+        Input::Command { from, request, command, timeout_ms: _ } => {
             let Command::Cluster(command) = command else {
                 panic!("the cluster was handed a command to {}", command.entity());
             };

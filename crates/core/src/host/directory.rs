@@ -17,7 +17,7 @@ use crate::{
 pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
     let Stage { entity, turn, now, .. } = stage;
     match input {
-        Input::Command { from, request, command } => {
+        Input::Command { from, request, command, timeout_ms: _ } => {
             let Command::Directory(command) = command else {
                 panic!("the directory was handed a command to {}", command.entity());
             };

@@ -58,7 +58,7 @@ impl<R> InventoryHost<R> {
         let Stage { entity, rules, at, now, turn } = stage;
         let (rules, at, now) = (*rules, *at, *now);
         match input {
-            Input::Command { from, request, command } => {
+            Input::Command { from, request, command, timeout_ms: _ } => {
                 let cancels = matches!(command, Command::Session(_, SessionCommand::Cancel { .. }));
                 let revokes = matches!(command, Command::Resource(_, ResourceCommand::Cancel { .. }));
                 let outcome = command_outcome(entity, rules, now, request, command, turn);

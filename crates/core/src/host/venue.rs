@@ -48,7 +48,7 @@ impl<R> VenueHost<R> {
             self.again_at = stage.at.after(stage.rules.ask_again_ms);
         }
         match input {
-            Input::Command { from, request, command } => {
+            Input::Command { from, request, command, timeout_ms: _ } => {
                 let Command::Venue(id, command) = command else {
                     panic!("{} was handed a command to {}", stage.entity.entity(), command.entity());
                 };

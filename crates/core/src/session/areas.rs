@@ -55,13 +55,7 @@ pub(crate) fn check_areas(session: &NewSession) -> Result<(), Refusal> {
 impl Session {
     /// Places by area and state, from the counters.
     pub fn area_counts(&self) -> Vec<AreaCounts> {
-        let counts = |(number, area): (usize, &Area)| {
-            let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
-            // Both fit, because together they are at most the area's capacity.
-            let (held, sold) = (taken.held as u32, taken.sold as u32);
-            AreaCounts { area: area.id.clone(), free: area.capacity - held - sold, held, sold }
-        };
-        self.areas().iter().enumerate().map(counts).collect()
+        self.areas().iter().enumerate().map(|(number, area)| self.counts_of_area(number, area)).collect()
     }
 
     /// Decides a total of `quantity` places of an area for a hold.

@@ -106,6 +106,13 @@ impl Book {
         !(self.held.word(number) | self.sold.word(number) | self.blocked.word(number))
     }
 
+    /// The states of 64 seats, two bits each, the first in the lowest bits.
+    pub(super) fn map_word(&self, number: u32) -> u128 {
+        const { assert!(SeatState::Held as u8 == 1 && SeatState::Sold as u8 == 2 && SeatState::Blocked as u8 == 3) };
+        let (held, sold, blocked) = (self.held.word(number), self.sold.word(number), self.blocked.word(number));
+        spread(held | blocked) | spread(sold | blocked) << 1
+    }
+
     /// Places of an area that are not free.
     pub(super) fn places(&self, area: usize) -> Taken {
         self.places.get(area).copied().unwrap_or_default()
@@ -247,4 +254,15 @@ impl Book {
         let bits = self.held.heap_bytes() + self.sold.heap_bytes() + self.blocked.heap_bytes();
         held + sold + bits + self.holds.heap_bytes() + size_of_val(&*self.places) + self.changes.heap_bytes()
     }
+}
+
+/// A word with each bit at twice its place.
+fn spread(word: u64) -> u128 {
+    let mut wide = u128::from(word);
+    wide = (wide | wide << 32) & 0x0000_0000_ffff_ffff_0000_0000_ffff_ffff;
+    wide = (wide | wide << 16) & 0x0000_ffff_0000_ffff_0000_ffff_0000_ffff;
+    wide = (wide | wide << 8) & 0x00ff_00ff_00ff_00ff_00ff_00ff_00ff_00ff;
+    wide = (wide | wide << 4) & 0x0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f;
+    wide = (wide | wide << 2) & 0x3333_3333_3333_3333_3333_3333_3333_3333;
+    (wide | wide << 1) & 0x5555_5555_5555_5555_5555_5555_5555_5555
 }

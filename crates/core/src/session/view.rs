@@ -64,9 +64,10 @@ impl Session {
     pub fn map(&self) -> MapView {
         let seats = self.terms.layout.seats();
         let mut map = vec![0u8; seats.div_ceil(4) as usize];
-        if self.book.is_some() {
-            for index in 0..seats {
-                map[index as usize / 4] |= (self.state(index) as u8) << (index % 4 * 2);
+        if let Some(book) = self.book.as_deref() {
+            for (number, bytes) in map.chunks_mut(16).enumerate() {
+                let word = book.map_word(number as u32).to_le_bytes();
+                bytes.copy_from_slice(&word[..bytes.len()]);
             }
         }
         MapView {

@@ -469,7 +469,7 @@ pub(crate) fn run_any_numbers(seed: u64) -> AnswerCounts {
             _ => {
                 let command = wild.command(false);
                 let request = Request { id: RequestHash(u64::from(step)), body: 0 };
-                (command.entity(), Input::Command { from: (), request: Some(request), command })
+                (command.entity(), Input::Command { from: (), request: Some(request), command, timeout_ms: 60_000 })
             }
         };
         run.deliver(&mut wild, to, input);

@@ -14,7 +14,7 @@ use boxoffice_core::{
     answer::{Answered, At, Outcome},
     ask::{Ask, Reply},
     command::{CartCommand, Command, Expect, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
-    event::Event,
+    event::{CartEvent, Event},
     host::{Effect, Host, Input, Turn},
     id::{Entity, OrderId, Request, RequestHash, hash64},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
@@ -24,7 +24,11 @@ use boxoffice_core::{
     time::{Moment, Timestamp},
 };
 
-use crate::{hold_lifetimes::HoldLifetimes, test_gateway::TestGateway, watch::Watchers};
+use crate::{
+    hold_lifetimes::HoldLifetimes,
+    test_gateway::TestGateway,
+    watch::{WatchedBefore, Watchers},
+};
 
 /// Identifies the answer to a client.
 pub(crate) type Ticket = u32;
@@ -99,6 +103,10 @@ pub(crate) struct Fixture {
     sold: BTreeSet<OrderId>,
     watchers: Watchers,
     lifetimes: HoldLifetimes,
+    /// How long clients wait, in milliseconds.
+    pub(crate) timeout_ms: u64,
+    /// By cart and request: until when a client waits for it.
+    waits_until: BTreeMap<(Entity, RequestHash), Timestamp>,
     /// The raise of the versions of each entity.
     raised: BTreeMap<Entity, u64>,
     turn: Turn<Ticket>,
@@ -130,6 +138,8 @@ impl Fixture {
             expected: BTreeMap::new(),
             sold: BTreeSet::new(),
             watchers: Watchers::default(),
+            timeout_ms: u64::MAX,
+            waits_until: BTreeMap::new(),
             lifetimes: HoldLifetimes::default(),
             raised: BTreeMap::new(),
             turn: Turn::default(),
@@ -147,6 +157,11 @@ impl Fixture {
 
     /// A client sends a command. Its answer will have this ticket.
     pub(crate) fn send(&mut self, request: Option<&str>, command: Command) -> Ticket {
+        self.send_within(request, command, self.timeout_ms)
+    }
+
+    /// The same, of a client that waits this long from when its command is decided.
+    pub(crate) fn send_within(&mut self, request: Option<&str>, command: Command, timeout_ms: u64) -> Ticket {
         let body = hash64(format!("{command:?}").as_bytes());
         let request = request.map(|id| Request { id: RequestHash::of(id), body });
         let ticket = self.tickets.len() as Ticket;
@@ -156,7 +171,7 @@ impl Fixture {
             self.expected.insert(ticket, expect.clone());
         }
         let to = command.entity();
-        self.post(Message { to, input: Input::Command { from: ticket, request, command } });
+        self.post(Message { to, input: Input::Command { from: ticket, request, command, timeout_ms } });
         ticket
     }
 
@@ -184,7 +199,15 @@ impl Fixture {
         if let Input::Reply { reply: Reply::MineFor { hold, life_ms }, .. } = &input {
             self.lifetimes.note_received(self.now, &to, *hold, *life_ms);
         }
+        if let Input::Command { request: Some(request), timeout_ms, .. } = &input {
+            let until = self.waits_until.entry((to.clone(), request.id)).or_default();
+            *until = self.now.after(*timeout_ms).max(*until);
+        }
         actor.host.handle(moment, input, turn);
+        for request in turn.events.iter().filter_map(granted) {
+            let until = self.waits_until[&(to.clone(), request)];
+            assert!(self.now < until, "nobody waits any more for what {to} grants {request:?} at {:?}", self.now);
+        }
         for effect in turn.now.iter().chain(&turn.committed).chain(&turn.read) {
             if let Effect::Reply { to, reply: Reply::MineFor { hold, life_ms } } = effect {
                 self.lifetimes.note_sent(self.now, to, *hold, *life_ms);
@@ -438,7 +461,11 @@ impl Fixture {
             assert!(!State::never_archived(&events), "{entity} restarts after its eviction");
             self.states.reload(entity.clone(), state);
         }
+        let watched = WatchedBefore::of(entity, &events, &self.states);
         self.states.apply(entity, events.clone());
+        if let Some(before) = watched {
+            before.check_change(entity, &self.states);
+        }
         self.watchers.apply(entity, &events, &self.states);
         self.lifetimes.record_events(self.now, entity, &events, &self.states, &self.rules);
         self.check();
@@ -579,6 +606,15 @@ fn changes(command: &Command) -> bool {
 }
 
 /// The kind of a message, in a word.
+/// The request that gets lines or begins a checkout with this event.
+fn granted(event: &Event) -> Option<RequestHash> {
+    match event {
+        Event::Cart(CartEvent::LinesAdded { remembered, .. }) => Some(remembered.request.id),
+        Event::Cart(CartEvent::CheckoutBegun { request, .. }) => Some(request.id),
+        _ => None,
+    }
+}
+
 pub(crate) fn kind(message: &Message) -> &'static str {
     match &message.input {
         Input::Command { .. } => "command",

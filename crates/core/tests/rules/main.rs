@@ -30,6 +30,7 @@ mod grace;
 mod grants;
 mod growth;
 mod high_numbers;
+mod late_grants;
 mod lifetimes;
 mod lines;
 mod model;

@@ -10,7 +10,7 @@ use crate::{
     best, bounds, checkouts, cluster, cursors, deposed,
     ended_carts::{self, expiry_run},
     ends::{self, random_run_with_high_numbers, run_any_numbers},
-    mutations, operators, outcomes, past_slots,
+    late_grants, mutations, operators, outcomes, past_slots,
     random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
     revoked_bookings,
     tombstones::{self, guests},
@@ -22,7 +22,7 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 24] = [
+const BUGS: [Bug; 26] = [
     ("a sale dropped from the outbox", random_run),
     ("a release never told", random_run),
     ("resends before a read", random_run),
@@ -31,6 +31,7 @@ const BUGS: [Bug; 24] = [
     ("a repeat taken for new", random_run),
     ("a hold disowned by its owner", random_run),
     ("a decline forgotten", random_run),
+    ("a late grant becomes a line", random_run),
     ("an expectation not looked at", random_run),
     ("a revoked booking forgotten", random_run),
     ("a deadline that was told and forgotten", expiry_run),
@@ -42,6 +43,7 @@ const BUGS: [Bug; 24] = [
     ("a purchase dropped from the outbox", random_run),
     ("\"not mine\" told before it is committed", random_run),
     ("another amount forgotten", random_run),
+    ("refunded places that watchers do not see", random_run),
     ("an order that settles again", after_runs_with_deposed_leaders),
     ("a hold id used again", guests),
     ("what is left of other seats believed", after_runs_with_deposed_leaders),
@@ -91,7 +93,8 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 27] = [
+    let stories: [(&str, fn()); 28] = [
+        ("a late grant becomes a line", late_grants::a_grant_for_a_client_that_has_gone_is_released),
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
         ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
         ("a quota that does not count what is sold", mutations::a_quota_counts_what_is_sold),

@@ -340,7 +340,9 @@ impl RandomRun {
             }
         };
         self.sent.push((request.clone(), command.clone()));
-        let ticket = self.fixture.send(Some(&request), command);
+        // Some clients wait less long than a reply may take.
+        let timeout_ms = if self.rng.chance(30) { 1 + self.rng.below(400) } else { u64::MAX };
+        let ticket = self.fixture.send_within(Some(&request), command, timeout_ms);
         self.tickets.insert(ticket);
     }
 

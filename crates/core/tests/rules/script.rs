@@ -26,6 +26,7 @@
 //! | `a release 1 0.3` `a cancel` `a checkout` `a get` `a order` `a audit` | the ops of these names |
 //! | `box block s 0.0` `box unblock s 0.0` `box get s` | ops of operators on a session |
 //! | `… as r1` | with this request id; otherwise every line has its own |
+//! | `timeout 1.5` | from now on clients wait this many seconds for an answer |
 //! | `wait 1800` | seconds pass, and everything due happens |
 //! | `clock -3600` | the clocks change: from now on true time is this many seconds ahead of running time |
 //! | `stop s` `go s` `lose s` | messages to it are queued, delivered, lost |
@@ -63,7 +64,7 @@ use expect_test::Expect;
 
 use self::{
     describe::describe,
-    parse::{call_fate, cart_command, entity, in_cents, number, payment_step, seat, terms},
+    parse::{call_fate, cart_command, entity, in_cents, in_ms, number, payment_step, seat, terms},
 };
 pub(crate) use self::{
     picture::draw,
@@ -125,8 +126,12 @@ impl ScriptRun {
                 self.fixture.distance_ms = (number::<f64>(seconds) * 1_000.0).round() as i64;
                 String::new()
             }
+            ["timeout", seconds] => {
+                self.fixture.timeout_ms = in_ms(seconds);
+                String::new()
+            }
             ["wait", seconds] => {
-                self.wait((number::<f64>(seconds) * 1_000.0).round() as u64);
+                self.wait(in_ms(seconds));
                 String::new()
             }
             ["answers"] => self.answers(),

@@ -122,7 +122,7 @@ fn shards_exchange_durations_and_no_instants() {
     let moment = |at| Moment { at: Timestamp(at), distance_ms: -9_000_000 };
     let request = Some(Request { id: RequestHash(1), body: 1 });
     let put = Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 9))));
-    host.handle(moment(9_000_000), Input::Command { from: 1, request, command: put }, &mut turn);
+    host.handle(moment(9_000_000), Input::Command { from: 1, request, command: put, timeout_ms: 60_000 }, &mut turn);
     turn.clear();
     let cart = CartId(7);
     let hold = HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 };

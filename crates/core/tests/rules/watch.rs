@@ -1,12 +1,17 @@
 //! Watchers. Each keeps a map of a session from a snapshot and the later changes, and nothing else (P14).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use boxoffice_core::{
+    answer::{BookingView, MapView, Purchase},
+    calendar::Slot,
     event::{Event, SessionEvent},
     id::{Entity, Id},
+    resource::Resource,
     seat::SeatState,
+    session::Touched,
     state_map::{State, StateMap},
+    time::{TIMESTAMP_MAX, Timestamp},
 };
 
 #[derive(Default)]
@@ -59,6 +64,78 @@ impl Watchers {
         let counted = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked].map(of);
         assert_eq!([counts.free, counts.held, counts.sold, counts.blocked], counted, "counters of {id} (P5)");
     }
+}
+
+/// A watched entity before a turn. It has both what its feed needs to find the change from the events, and everything, to compare.
+pub(crate) enum WatchedBefore {
+    Session { map: MapView, touched: Touched },
+    Resource { bookings: Vec<BookingView>, days: BTreeSet<u32> },
+    Customer { newest: u64, purchases: Vec<Purchase> },
+}
+
+impl WatchedBefore {
+    /// The entity before these events. `None` if it begins with them, or its feed shows it as a whole.
+    pub(crate) fn of(entity: &Entity, events: &[Event], states: &StateMap) -> Option<WatchedBefore> {
+        Some(match &*states.get(entity)? {
+            State::Session(session) => {
+                let events = events.iter().map(|event| match event {
+                    Event::Session(event) => event,
+                    other => panic!("{other:?} is not an event of a session"),
+                });
+                WatchedBefore::Session { map: session.map(), touched: session.touched_by(events) }
+            }
+            State::Resource(resource) => {
+                let slots = events.iter().flat_map(|event| match event {
+                    Event::Resource(event) => resource.changed_by(event),
+                    other => panic!("{other:?} is not an event of a resource"),
+                });
+                WatchedBefore::Resource { bookings: bookings(resource), days: slots.flat_map(Slot::days).collect() }
+            }
+            State::Customer(customer) => {
+                let purchases = customer.purchases(0, 1_000).expect("a page").purchases;
+                WatchedBefore::Customer { newest: customer.newest(), purchases }
+            }
+            State::Product(_) | State::Cart(_) | State::Venue(_) | State::Directory(_) | State::Cluster(_) => {
+                return None;
+            }
+        })
+    }
+
+    /// Compares the change found from the events with the difference between the whole states before and after.
+    pub(crate) fn check_change(self, entity: &Entity, states: &StateMap) {
+        match (self, &*states.get(entity).expect("the entity exists")) {
+            (WatchedBefore::Session { map, touched }, State::Session(session)) => {
+                let now = session.map();
+                let seats = (0..session.layout().seats()).filter_map(|index| {
+                    let [was, is] = [&map, &now].map(|map| decode(&map.seats, index as usize));
+                    (was != is).then_some((index, is))
+                });
+                let areas = map.areas.iter().zip(&now.areas).filter(|(was, is)| was != is).map(|(_, is)| is.clone());
+                let (seats, areas) = (seats.collect::<Vec<_>>(), areas.collect::<Vec<_>>());
+                assert_eq!(session.changed_since(touched), (seats, areas), "the events of {entity} name other places");
+            }
+            (WatchedBefore::Resource { bookings: before, days }, State::Resource(resource)) => {
+                let after = bookings(resource);
+                let gone = before.iter().filter(|booking| !after.contains(booking));
+                let come = after.iter().filter(|booking| !before.contains(booking));
+                for BookingView { booking, begin, end, .. } in gone.chain(come) {
+                    let changed = Slot::new(*begin, *end).expect("a booking").days();
+                    let named = changed.clone().all(|day| days.contains(&day));
+                    assert!(named, "{booking} of {entity} has changed on {changed:?}, the events name {days:?}");
+                }
+            }
+            (WatchedBefore::Customer { newest, purchases: mut all }, State::Customer(customer)) => {
+                all.extend(customer.purchases(newest, 1_000).expect("a page").purchases);
+                let now = customer.purchases(0, 1_000).expect("a page").purchases;
+                assert_eq!(all, now, "the purchases of {entity} after {newest}");
+            }
+            (_, other) => panic!("{entity} has become something else: {other:?}"),
+        }
+    }
+}
+
+fn bookings(resource: &Resource) -> Vec<BookingView> {
+    resource.bookings(Timestamp(0), TIMESTAMP_MAX, 1_000, None).expect("a page")
 }
 
 fn decode(map: &[u8], index: usize) -> SeatState {

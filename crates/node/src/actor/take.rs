@@ -54,7 +54,9 @@ impl Shared {
             Err(retry_after_ms) => return self.is_busy(retry_after_ms, reply),
         };
         let from = lead.enter(pass, request.map(|request| key_of(&entity, request.id)), reply);
-        let input = Input::Command { from, request, command };
+        // Set when it is decided.
+        let timeout_ms = 0;
+        let input = Input::Command { from, request, command, timeout_ms };
         if let Err(Input::Command { from, .. }) = self.send_in(&entity, given.term, input) {
             from.answer(Err(Failure::NotReady));
         }

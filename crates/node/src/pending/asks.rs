@@ -2,17 +2,19 @@
 //! another leader, or when the asked node does not lead it. Entities themselves ask again only after a second, and clients wait
 //! for them. Asks to shards that this node leads are among them, because a leader's mailboxes are lost when its term ends.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use boxoffice_core::{
     ask::{Ask, Reply},
     id::{Entity, HoldId},
+    planted,
 };
 use boxoffice_shard::ShardId;
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tracing_mutex::parkinglot::Mutex;
 
+use super::steps::Steps;
 use crate::message::Message;
 
 /// Asks that are remembered. Further ones are repeated by their entities only.
@@ -22,8 +24,8 @@ const LIFE_MS: u64 = 1_000;
 /// Milliseconds before a shard is asked again that could not be reached, or did not lead.
 pub(crate) const AGAIN_MS: u64 = 40;
 
-/// The shard, the entity that is asked, the one that asks, the hold.
-type Key = (ShardId, Entity, Entity, Option<HoldId>);
+/// The entity that is asked, the one that asks, the hold.
+type Key = (Entity, Entity, Option<HoldId>);
 
 /// Asks to other shards without a reply.
 #[derive(Default)]
@@ -34,30 +36,73 @@ pub(crate) struct PendingAsks {
 
 #[derive(Default)]
 struct Table {
-    /// The newest ask of each kind, and when it was asked.
-    asks: BTreeMap<Key, (u64, Ask)>,
+    /// By shard, the newest ask of each kind, and its number.
+    asks: BTreeMap<ShardId, BTreeMap<Arc<Key>, (u64, Ask)>>,
+    /// By number, which grows with time: when it was asked. So the oldest are found without a look at all.
+    ages: BTreeMap<u64, (u64, ShardId, Arc<Key>)>,
+    /// The number of the next ask.
+    next: u64,
     /// Shards that are to be asked again, and when.
     due: BTreeMap<ShardId, u64>,
+    steps: Steps,
+}
+
+impl Table {
+    /// Forgets asks that their entities repeat by themselves.
+    fn forget_old(&mut self, now_ms: u64) {
+        while let Some(oldest) = self.ages.first_entry()
+            && now_ms.saturating_sub(oldest.get().0) >= LIFE_MS
+        {
+            self.steps.step();
+            let (_, shard, key) = oldest.remove();
+            self.remove(shard, &key);
+        }
+    }
+
+    fn insert(&mut self, shard: ShardId, key: Key, ask: Ask, now_ms: u64) {
+        let key = Arc::new(key);
+        let number = self.next;
+        self.next += 1;
+        let before = self.asks.entry(shard).or_default().insert(Arc::clone(&key), (number, ask));
+        if let Some((before, _)) = before {
+            self.ages.remove(&before);
+        }
+        self.ages.insert(number, (now_ms, shard, key));
+    }
+
+    fn remove(&mut self, shard: ShardId, key: &Key) {
+        let Some(asks) = self.asks.get_mut(&shard) else { return };
+        if let Some((number, _)) = asks.remove(key) {
+            self.ages.remove(&number);
+        }
+        if asks.is_empty() {
+            self.asks.remove(&shard);
+        }
+    }
 }
 
 impl PendingAsks {
     /// Remembers an ask until it is replied to.
     pub(crate) fn note(&self, shard: ShardId, (to, from): (&Entity, &Entity), ask: &Ask, now_ms: u64) {
         let mut table = self.table.lock();
-        if table.asks.len() >= ASKS_MAX {
-            table.asks.retain(|_, (at_ms, _)| now_ms.saturating_sub(*at_ms) < LIFE_MS);
+        if table.ages.len() >= ASKS_MAX {
+            if planted::is("every ask looked at") {
+                table.ages.values().for_each(|_| table.steps.step());
+            }
+            table.forget_old(now_ms);
         }
-        if table.asks.len() < ASKS_MAX {
-            table.asks.insert((shard, to.clone(), from.clone(), ask.hold()), (now_ms, ask.clone()));
+        if table.ages.len() < ASKS_MAX {
+            table.insert(shard, (to.clone(), from.clone(), ask.hold()), ask.clone(), now_ms);
         }
     }
 
     /// A reply has arrived. A repeated reply to an earlier ask about the same hold does not answer the newest ask.
     pub(crate) fn replied(&self, shard: ShardId, (replier, to): (&Entity, &Entity), reply: &Reply) {
-        let key = (shard, replier.clone(), to.clone(), reply.hold());
+        let key = (replier.clone(), to.clone(), reply.hold());
         let mut table = self.table.lock();
-        if table.asks.get(&key).is_some_and(|(_, ask)| is_answered(ask, reply)) {
-            table.asks.remove(&key);
+        let newest = table.asks.get(&shard).and_then(|asks| asks.get(&key));
+        if newest.is_some_and(|(_, ask)| is_answered(ask, reply)) {
+            table.remove(shard, &key);
         }
     }
 
@@ -78,15 +123,20 @@ impl PendingAsks {
 
     /// The asks to repeat now, with the entity that asks, by shard.
     pub(crate) fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<(Entity, Bytes)>)> {
-        let Table { asks, due } = &mut *self.table.lock();
-        let shards: Vec<ShardId> = due.extract_if(.., |_, at_ms| *at_ms <= now_ms).map(|(shard, _)| shard).collect();
+        let mut table = self.table.lock();
+        let due = table.due.extract_if(.., |_, at_ms| *at_ms <= now_ms);
+        let shards: Vec<ShardId> = due.map(|(shard, _)| shard).collect();
         if shards.is_empty() {
             return Vec::new();
         }
-        asks.retain(|_, (at_ms, _)| now_ms.saturating_sub(*at_ms) < LIFE_MS);
+        table.forget_old(now_ms);
         let of = |shard: ShardId| {
-            let asks = asks.iter().filter(move |((of, ..), _)| *of == shard);
-            (shard, asks.map(|((_, to, from, _), (_, ask))| (from.clone(), encoded(to, from, ask))).collect())
+            let asks = table.asks.get(&shard).into_iter().flatten().inspect(|_| table.steps.step());
+            let encoded = asks.map(|(key, (_, ask))| {
+                let (to, from, _) = &**key;
+                (from.clone(), encoded(to, from, ask))
+            });
+            (shard, encoded.collect())
         };
         shards.into_iter().map(of).collect()
     }
@@ -189,5 +239,105 @@ mod tests {
         asked.again(3, true, 2_000 + LIFE_MS);
         noted(&asked, 5, 2_000 + LIFE_MS);
         assert_eq!(parts(asked.take(2_000 + LIFE_MS)), [5], "old ones make room");
+    }
+
+    fn cart(number: u64) -> Entity {
+        Entity::Cart(CartId(u128::from(number)))
+    }
+
+    fn steps(asked: &PendingAsks) -> u64 {
+        asked.table.lock().steps.take()
+    }
+
+    /// The shard 3 is dead, and each of its asks comes again after a second. Another shard replies at once.
+    fn steps_beside_a_dead_shard() -> u64 {
+        let (asked, (session, _)) = (PendingAsks::default(), entities());
+        let ask = Ask::Overdue { hold: hold(0) };
+        (0..ASKS_MAX as u64).for_each(|number| asked.note(3, (&session, &cart(number)), &ask, 1_000));
+        steps(&asked);
+        let mut most = 0;
+        for number in 0..1_000 {
+            let now_ms = 1_000 + number;
+            asked.note(3, (&session, &cart(1 << 32 | number)), &ask, now_ms);
+            most = most.max(steps(&asked));
+            asked.note(4, (&session, &cart(number)), &ask, now_ms);
+            asked.replied(4, (&session, &cart(number)), &Reply::NotMine { hold: hold(0) });
+            asked.again(4, true, now_ms);
+            assert!(parts(asked.take(now_ms)).is_empty(), "everything of shard 4 is replied to");
+            most = most.max(steps(&asked));
+        }
+        assert_eq!(asked.table.lock().ages.len(), ASKS_MAX);
+        most
+    }
+
+    #[test]
+    fn nothing_walks_over_the_asks_of_a_dead_shard() {
+        let most = steps_beside_a_dead_shard();
+        assert!(most <= 2, "{most} asks were looked at by one operation");
+        #[cfg(debug_assertions)]
+        {
+            let most = crate::planting::with_planted("every ask looked at", steps_beside_a_dead_shard);
+            assert_eq!(most, ASKS_MAX as u64);
+        }
+    }
+
+    /// Random asks, replies and times, and a list that is walked.
+    #[test]
+    fn asks_match_a_plain_list() {
+        use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
+        let seed: u64 = SmallRng::from_os_rng().random();
+        println!("seed {seed}");
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let (session, _) = entities();
+        for _ in 0..50 {
+            let (asked, mut now_ms) = (PendingAsks::default(), 0);
+            // Shard, cart, hold, time, in the order of the keys.
+            let mut list: Vec<(ShardId, u64, u16, u64)> = Vec::new();
+            for _ in 0..400 {
+                now_ms += rng.random_range(0..20);
+                let (shard, number, part) = (rng.random_range(1..4), rng.random_range(0..8), rng.random_range(0..3));
+                let is_it = |known: &(ShardId, u64, u16, u64)| (known.0, known.1, known.2) == (shard, number, part);
+                match rng.random_range(0..10) {
+                    0..6 => {
+                        asked.note(shard, (&session, &cart(number)), &Ask::Overdue { hold: hold(part) }, now_ms);
+                        list.retain(|known| !is_it(known));
+                        list.push((shard, number, part, now_ms));
+                    }
+                    6..8 => {
+                        asked.replied(shard, (&session, &cart(number)), &Reply::NotMine { hold: hold(part) });
+                        list.retain(|known| !is_it(known));
+                    }
+                    _ => {
+                        asked.again(shard, true, now_ms);
+                        list.retain(|(.., at_ms)| now_ms - at_ms < LIFE_MS);
+                        list.sort_unstable();
+                        let expected = list.iter().filter(|known| known.0 == shard).map(|known| known.2);
+                        assert_eq!(parts(asked.take(now_ms)), expected.collect::<Vec<_>>());
+                        assert_eq!(asked.table.lock().ages.len(), list.len());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Prints the time of an ask while another shard is dead. `cargo test --release -p boxoffice-node --lib asks -- --ignored
+    /// --nocapture`.
+    #[test]
+    #[ignore = "measures time"]
+    #[expect(clippy::disallowed_methods, reason = "it measures time and tests nothing")]
+    fn time_of_an_ask_beside_a_dead_shard() {
+        let (asked, (session, _)) = (PendingAsks::default(), entities());
+        let ask = Ask::Overdue { hold: hold(0) };
+        (0..ASKS_MAX as u64).for_each(|number| asked.note(3, (&session, &cart(number)), &ask, 1_000));
+        let begun = std::time::Instant::now();
+        const ASKS: u64 = 1_000;
+        for number in 0..ASKS {
+            asked.note(4, (&session, &cart(number)), &ask, 1_001);
+            asked.replied(4, (&session, &cart(number)), &Reply::NotMine { hold: hold(0) });
+        }
+        println!(
+            "an ask beside {ASKS_MAX} of a dead shard: {:.2} µs",
+            begun.elapsed().as_secs_f64() * 1e6 / ASKS as f64
+        );
     }
 }

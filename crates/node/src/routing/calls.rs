@@ -22,7 +22,7 @@ use crate::{
     api::{self, Failure, ReplySink, ReplyTo},
     message::{Message, NoAnswer},
     pending::{
-        calls::{ATTEMPT_MS, Call, State},
+        calls::{Call, Due, State, Table},
         doubt::{Doubt, Path},
     },
     shared::Shared,
@@ -36,6 +36,8 @@ const CALL_SPARE_BITS: u32 = 17;
 const CALLS_FULL_MS: u32 = 100;
 /// Calls that wait are looked at no more often than this, in milliseconds.
 const LOOK_MS: u64 = 10;
+/// Calls that are looked at before other work of the thread goes on.
+const LOOKS_MAX: usize = 1_024;
 /// Milliseconds before a call without a leader, or with a lost one, is tried again. News of a leader come earlier.
 const AGAIN_MS: u64 = 40;
 
@@ -67,7 +69,7 @@ impl Shared {
         let now_ms = self.world.clock.monotonic_ms();
         let shard = self.lead_of(&command.entity()).id;
         let deadline_ms = now_ms + reply.timeout_ms();
-        let state = State::Waits(now_ms);
+        let state = State::New;
         let (attempt, path, failure) = (0, None, Failure::NotReady);
         let mut call = Call {
             command,
@@ -87,7 +89,7 @@ impl Shared {
             if let Some(request) = request {
                 call.doubt = table.doubts.of(&call.command.entity(), request.id, now_ms);
             }
-            if table.calls.len() >= CALLS_MAX {
+            if table.len() >= CALLS_MAX {
                 drop(table);
                 self.metrics.busy.fetch_add(1, Ordering::Relaxed);
                 return call.reply.answer(Err(Failure::Busy(CALLS_FULL_MS)));
@@ -110,12 +112,12 @@ impl Shared {
     fn attempt_call(self: &Arc<Self>, last: (u64, u16), now_ms: u64) {
         let (id, last) = last;
         let mut table = self.calls.table.lock();
-        let Some(call) = table.calls.get_mut(&id) else { return };
+        let Some(mut call) = table.change(id) else { return };
         if !call.begin_attempt(last, now_ms) {
             return;
         }
         let tag = tag_of(id, call.attempt);
-        match target(self, call) {
+        match target(self, &call) {
             Target::Nowhere => call.state = State::Waits(now_ms + AGAIN_MS),
             Target::Here(term) => {
                 call.state = State::Here;
@@ -123,6 +125,7 @@ impl Shared {
                 let (command, request, by) = (call.command.clone(), call.request, call.reply.asker().cloned());
                 let given = CallContext { term: request.map(|_| term), is_repeat: call.is_repeat() };
                 let left_ms = call.deadline_ms.saturating_sub(now_ms);
+                drop(call);
                 // The answer may come before this returns.
                 drop(table);
                 let sink = Arc::new(Sink(Arc::downgrade(self)));
@@ -156,9 +159,10 @@ impl Shared {
         let (id, attempt) = (tag >> 16, tag as u16);
         let now_ms = self.world.clock.monotonic_ms();
         let mut table = self.calls.table.lock();
-        let Some(call) = table.calls.get_mut(&id) else { return };
+        let Some(mut call) = table.change(id) else { return };
         let why = match result {
             Ok(outcome) if call.is_final(attempt, &outcome) => {
+                drop(call);
                 let call = table.remove(id).expect("it was looked at");
                 drop(table);
                 return call.reply.answer(Ok(outcome));
@@ -166,7 +170,10 @@ impl Shared {
             // The attempt under way may yet be granted.
             Ok(_) if attempt != call.attempt => return,
             // A refused request may still be granted to an earlier attempt that is late.
-            Ok(_) => return self.calls.end(table, id, Failure::Unknown, now_ms),
+            Ok(_) => {
+                drop(call);
+                return self.calls.end(table, id, Failure::Unknown, now_ms);
+            }
             Err(why) => why,
         };
         if attempt != call.attempt {
@@ -187,11 +194,13 @@ impl Shared {
             // A command that panicked here would panic at the next leader as well.
             NoAnswer::Failed(failure @ (Failure::Busy(_) | Failure::Internal)) => {
                 let failure = if call.doubt.is_some() { Failure::Unknown } else { failure };
+                drop(call);
                 return self.calls.end(table, id, failure, now_ms);
             }
             NoAnswer::Failed(failure) => call.failure = failure,
         }
         call.state = State::Waits(again_ms);
+        drop(call);
         drop(table);
         if again_ms == now_ms {
             self.attempt_call((id, last), now_ms);
@@ -202,36 +211,31 @@ impl Shared {
     /// A shard has another leader. Calls that wait for one, or for the old one, are sent to it.
     pub(super) fn call_new_leader(self: &Arc<Self>, shard: ShardId, leader: Option<NodeId>) {
         let Some(leader) = leader else { return };
-        self.call_again(|call| {
-            call.shard == shard
-                && match call.state {
-                    State::Waits(_) => true,
-                    State::At(node, _) => node != leader,
-                    // Its actor ends with the leadership, and says so.
-                    State::Here => false,
-                }
-        });
+        // The actor of a call that is here ends with the leadership, and says so.
+        let is_there = |call: &Call| matches!(call.state, State::At(node, _) if node == leader);
+        self.call_again(|table| table.elsewhere(shard), |call| !is_there(call));
     }
 
     /// A node is lost. Calls that were sent to it may or may not have happened.
     pub(crate) fn calls_lost(self: &Arc<Self>, node: NodeId) {
-        self.call_again(|call| matches!(call.state, State::At(at, _) if at == node));
+        self.call_again(|table| table.sent_to(node), |_| true);
     }
 
-    fn call_again(self: &Arc<Self>, which: impl Fn(&Call) -> bool) {
+    /// Repeats those of some calls that must be.
+    fn call_again(self: &Arc<Self>, some: impl Fn(&Table) -> Vec<u64>, must: impl Fn(&Call) -> bool) {
         let now_ms = self.world.clock.monotonic_ms();
         let due: Vec<(u64, u16)> = {
             let mut table = self.calls.table.lock();
-            let calls = table.calls.iter_mut().filter(|(_, call)| which(call));
-            calls
-                .map(|(id, call)| {
-                    if let State::At(..) = call.state {
-                        call.is_in_doubt();
-                    }
-                    call.state = State::Waits(now_ms);
-                    (*id, call.attempt)
-                })
-                .collect()
+            let some = some(&table);
+            let again = |id: u64| {
+                let mut call = table.change(id).filter(|call| must(call))?;
+                if let State::At(..) = call.state {
+                    call.is_in_doubt();
+                }
+                call.state = State::Waits(now_ms);
+                Some((id, call.attempt))
+            };
+            some.into_iter().filter_map(again).collect()
         };
         for last in due {
             self.attempt_call(last, now_ms);
@@ -239,42 +243,20 @@ impl Shared {
         self.calls.some.notify_one();
     }
 
-    /// Repeats calls that wait and gives up those that are overdue. Returns in how many milliseconds to look again, if any is
-    /// under way.
+    /// Repeats calls that wait and gives up those that are overdue, some at a time. Returns in how many milliseconds to look again,
+    /// if any is under way.
     fn look_at_calls(self: &Arc<Self>) -> Option<u64> {
         let now_ms = self.world.clock.monotonic_ms();
-        let (mut over, mut due) = (Vec::new(), Vec::new());
-        {
-            let mut table = self.calls.table.lock();
-            let overdue = |_: &u64, call: &mut Call| call.deadline_ms <= now_ms;
-            over.extend(table.calls.extract_if(.., overdue).map(|(_, call)| call));
-            for call in &mut over {
-                if let State::Here | State::At(..) = call.state {
-                    call.is_in_doubt();
-                }
-                table.remember(call, now_ms);
-                table.is_over(call);
-            }
-            due.extend(table.calls.iter_mut().filter_map(|(id, call)| match call.state {
-                State::Waits(at_ms) if at_ms <= now_ms => Some((*id, call.attempt)),
-                // A call that was sent while a connection was being made may have been lost with an earlier one.
-                State::At(_, sent_ms) if now_ms.saturating_sub(sent_ms) >= ATTEMPT_MS => {
-                    call.is_in_doubt();
-                    Some((*id, call.attempt))
-                }
-                State::Waits(_) | State::Here | State::At(..) => None,
-            }));
-        }
+        let Due { over, again, more } = self.calls.table.lock().due(now_ms, LOOKS_MAX);
         for call in over {
             let sent = matches!(call.state, State::Here | State::At(..));
             let failure = if call.doubt.is_some() || sent { Failure::Unknown } else { call.failure };
             call.reply.answer(Err(failure));
         }
-        for last in due {
+        for last in again {
             self.attempt_call(last, now_ms);
         }
-        let table = self.calls.table.lock();
-        let next_ms = table.calls.values().map(Call::next_ms).min();
+        let next_ms = if more { Some(now_ms) } else { self.calls.table.lock().next_ms() };
         next_ms.map(|next_ms| next_ms.saturating_sub(now_ms))
     }
 }

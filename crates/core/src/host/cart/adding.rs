@@ -16,9 +16,11 @@ use crate::{
     command::{Want, WantedLine},
     host::Stage,
     id::{Entity, HoldId, Id, Request},
+    planted,
     portion::Content,
     refusal::Refusal,
     seat::SeatSet,
+    time::{TIMESTAMP_MAX, Timestamp},
 };
 
 /// The most changes of one cart under way at a time, and the most that wait for them.
@@ -28,6 +30,8 @@ const ADDING_MAX: usize = 16;
 pub(super) struct Adding<R> {
     pub(super) request: Request,
     pub(super) waiting: Vec<R>,
+    /// When nobody waits for its answer any more. A grant that comes later is released, because nobody knows of the line.
+    pub(super) waits_until: Timestamp,
     pub(super) parts: Parts,
     /// Whether it sets a quantity. Then it is answered with the cart.
     setting: bool,
@@ -39,6 +43,8 @@ pub(super) struct Adding<R> {
 pub(super) struct Queued<R> {
     pub(super) request: Request,
     pub(super) waiting: Vec<R>,
+    /// When nobody waits for its answer any more. It does not begin later.
+    pub(super) waits_until: Timestamp,
     change: Change,
 }
 
@@ -91,9 +97,15 @@ impl Change {
 
 impl<R> CartHost<R> {
     /// Begins a change of lines, or lets it wait for a change of the same things.
-    pub(super) fn change_lines(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request, change: Change) {
+    pub(super) fn change_lines(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        (from, waits_until): (R, Timestamp),
+        request: Request,
+        change: Change,
+    ) {
         let items = change.items(stage.entity.cart());
-        let queued = Queued { request, waiting: Vec::from([from]), change };
+        let queued = Queued { request, waiting: Vec::from([from]), waits_until, change };
         if !self.is_under_way(stage, &items, self.queued.len()) {
             return self.begin(stage, queued);
         }
@@ -128,7 +140,7 @@ impl<R> CartHost<R> {
     }
 
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
-        let Queued { request, waiting, change } = queued;
+        let Queued { request, waiting, waits_until, change } = queued;
         let guest = matches!(change, Change::Hold { guest: true, .. });
         let begun = match change {
             Change::Hold { lines, customer, guest: _ } => self.hold_parts(stage, request, lines, customer),
@@ -142,7 +154,7 @@ impl<R> CartHost<R> {
                 self.release_last_attempts(stage, &parts);
                 let life_ms = stage.life_ms();
                 parts.ask_all(life_ms, stage.turn);
-                self.adding.push(Adding { request, waiting, parts, setting, guest });
+                self.adding.push(Adding { request, waiting, waits_until, parts, setting, guest });
             }
         }
     }
@@ -354,6 +366,34 @@ impl<R> CartHost<R> {
         }
         stage.turn.committed.extend(asks);
         self.conclude(stage);
+    }
+
+    /// Gives up what nobody waits for any more, and releases what is or may yet be granted for it. A repeat decides afresh. Every
+    /// client has its answer by now, which is that the outcome is not known.
+    pub(super) fn give_up_late(&mut self, stage: &mut Stage<'_, R>) {
+        if planted::is("a late grant becomes a line") {
+            return;
+        }
+        let at = stage.at;
+        // Nothing is later than the end of time.
+        let is_late = |waits_until: Timestamp| waits_until <= at && waits_until < TIMESTAMP_MAX;
+        if let Some(checkout) = self.checkout.take_if(|checkout| is_late(checkout.waits_until)) {
+            answer_all(stage, checkout.waiting, Err(Refusal::InProgress));
+        }
+        while let Some(place) = self.queued.iter().position(|queued| is_late(queued.waits_until)) {
+            let queued = self.queued.remove(place).expect("it was found");
+            answer_all(stage, queued.waiting, Err(Refusal::InProgress));
+        }
+        let mut others_may_begin = false;
+        while let Some(place) = self.adding.iter().position(|adding| is_late(adding.waits_until)) {
+            let adding = self.adding.remove(place);
+            self.undo(stage, &adding.parts);
+            answer_all(stage, adding.waiting, Err(Refusal::InProgress));
+            others_may_begin = true;
+        }
+        if others_may_begin {
+            self.begin_queued(stage);
+        }
     }
 
     /// Repeats the asks that have no reply yet.

@@ -95,7 +95,7 @@ impl Play {
         let mut turn = Turn::default();
         let command = Command::Cluster(command);
         assert_eq!(command.entity(), Entity::Cluster);
-        host.handle(Timestamp(self.at), Input::Command { from: (), request, command }, &mut turn);
+        host.handle(Timestamp(self.at), Input::Command { from: (), request, command, timeout_ms: 60_000 }, &mut turn);
         assert!(host.idle() && !host.ended() && turn.now.is_empty() && turn.wake_at.is_none());
         let answers = if turn.events.is_empty() { &mut turn.read } else { &mut turn.committed };
         let answered = match (answers.pop(), answers.pop()) {

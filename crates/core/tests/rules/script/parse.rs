@@ -216,6 +216,10 @@ pub(super) fn in_cents(text: &str) -> i64 {
     (number::<f64>(text) * 100.0).round() as i64
 }
 
+pub(super) fn in_ms(seconds: &str) -> u64 {
+    (number::<f64>(seconds) * 1_000.0).round() as u64
+}
+
 pub(super) fn number<N: std::str::FromStr>(text: &str) -> N {
     text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
 }

@@ -1,0 +1,90 @@
+//! The change of a session's seats and places by a turn, found from its events. It costs what the events name, whatever the size
+//! of the hall.
+
+use alloc::vec::Vec;
+
+use super::{
+    Session, area_number,
+    book::{Book, Share},
+};
+use crate::{answer::AreaCounts, command::Area, event::SessionEvent, id::HoldId, planted, seat::SeatState};
+
+/// The seats and areas that events are about, as they are before the events.
+#[derive(Debug)]
+pub struct Touched {
+    /// Seats by index in layout order, each once, with their state.
+    seats: Vec<(u32, SeatState)>,
+    /// Numbers of areas, ascending, each once, with their counts.
+    areas: Vec<(u16, AreaCounts)>,
+}
+
+impl Session {
+    /// The seats and areas that these events are about. They are the next ones of the session and not applied yet.
+    pub fn touched_by<'a>(&self, events: impl IntoIterator<Item = &'a SessionEvent>) -> Touched {
+        let (mut seats, mut areas) = (Vec::new(), Vec::new());
+        for event in events {
+            if let Some((_, named)) = event.change() {
+                // A seat beyond the layout panics when the event is applied.
+                seats.extend(named.iter().filter_map(|seat| self.layout().index(*seat)));
+            }
+            areas.extend(self.area_of(event));
+        }
+        seats.sort_unstable();
+        seats.dedup();
+        areas.sort_unstable();
+        areas.dedup();
+        Touched {
+            seats: seats.into_iter().map(|index| (index, self.state(index))).collect(),
+            areas: areas.into_iter().filter_map(|number| Some((number, self.counts_of(number)?))).collect(),
+        }
+    }
+
+    /// Seats by index in layout order and areas, with their state now, if it is not the one before.
+    pub fn changed_since(&self, before: Touched) -> (Vec<(u32, SeatState)>, Vec<AreaCounts>) {
+        let Touched { mut seats, areas } = before;
+        seats.retain_mut(|(index, state)| core::mem::replace(state, self.state(*index)) != *state);
+        let counts = |(number, before)| self.counts_of(number).filter(|now| *now != before);
+        (seats, areas.into_iter().filter_map(counts).collect())
+    }
+
+    /// The number of the area whose places an event changes. `None` if it changes none, or is about a hold that an earlier event of
+    /// the same turn makes, which names the area itself.
+    fn area_of(&self, event: &SessionEvent) -> Option<u16> {
+        let of_hold = |hold: &HoldId| match self.book.as_deref().map(|book: &Book| &book.holds)?.to_refund(*hold)? {
+            Share::Places { area, .. } => Some(*area),
+            Share::Seats(_) => None,
+        };
+        match event {
+            SessionEvent::PlacesHeld { area, .. } => Some(area_number(self.areas(), area)),
+            SessionEvent::PlacesReleased { hold, .. } | SessionEvent::PlacesSold { hold, .. } => of_hold(hold),
+            SessionEvent::SaleRefunded { hold, seats } => {
+                if planted::is("refunded places that watchers do not see") || !seats.is_empty() {
+                    return None;
+                }
+                of_hold(hold)
+            }
+            SessionEvent::Opened(_)
+            | SessionEvent::SeatsHeld { .. }
+            | SessionEvent::SeatsReleased { .. }
+            | SessionEvent::SeatsSold { .. }
+            | SessionEvent::Hold(_)
+            | SessionEvent::Canceled { .. }
+            | SessionEvent::Vacated
+            | SessionEvent::SeatsBlocked { .. }
+            | SessionEvent::SeatsUnblocked { .. } => None,
+        }
+    }
+
+    fn counts_of(&self, number: u16) -> Option<AreaCounts> {
+        let area = self.areas().get(usize::from(number))?;
+        Some(self.counts_of_area(usize::from(number), area))
+    }
+
+    /// Places of an area by state, from the counters.
+    pub(super) fn counts_of_area(&self, number: usize, area: &Area) -> AreaCounts {
+        let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
+        // Both fit, because together they are at most the area's capacity.
+        let (held, sold) = (taken.held as u32, taken.sold as u32);
+        AreaCounts { area: area.id.clone(), free: area.capacity - held - sold, held, sold }
+    }
+}
