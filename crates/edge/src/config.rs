@@ -142,7 +142,7 @@ pub struct Limits {
     pub whole_frame_timeout: Duration,
     /// How often the server pings.
     pub ping_every: Duration,
-    /// How long the server waits for a pong.
+    /// How long the server waits for a pong, and longer for a client that reads slowly: a second for each 5 kB before the ping.
     pub pong_timeout: Duration,
     /// How long a client may read nothing while data is sent to it, over HTTP or WebSocket.
     pub stall_timeout: Duration,
@@ -171,7 +171,8 @@ impl Default for Limits {
             whole_frame_timeout: Duration::from_millis(limits::WHOLE_FRAME_MS),
             ping_every: Duration::from_millis(limits::PING_MS),
             pong_timeout: Duration::from_millis(limits::PONG_MS),
-            stall_timeout: Duration::from_secs(10),
+            // A client that reads 5 kB a second may leave its kernel's buffer of 128 KiB shut for so long.
+            stall_timeout: Duration::from_secs(30),
             close_timeout: Duration::from_secs(2),
             drain_timeout: Duration::from_secs(10),
         }

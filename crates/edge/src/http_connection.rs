@@ -22,7 +22,7 @@ use crate::{
     WebConfig,
     access_end::ACCESS_END_TIMEOUT,
     isolation,
-    shared::{ConnectionPermit, Port, Shared, draining, within},
+    shared::{ConnectionPermit, Port, Shared, closed, draining, within},
     stream::Stream,
 };
 
@@ -81,16 +81,17 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<Connect
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => Ok(ended),
-                why = access_ended.as_mut() => Err(why),
+                why = access_ended.as_mut() => Err(why.words()),
+                () = closed(shared.phase.clone()) => Err("the time of the drain is over"),
             }
         }
-        why = access_ended.as_mut() => Err(why),
+        why = access_ended.as_mut() => Err(why.words()),
     };
     let ended = match ended {
         Ok(ended) => ended,
         // An idle connection is closed at once. The answer to a request under way has a moment, and is then cut off.
         Err(why) => {
-            tracing::debug!(reason = why.words(), "an HTTP connection is closed");
+            tracing::debug!(reason = why, "an HTTP connection is closed");
             connection.as_mut().graceful_shutdown();
             match within(ACCESS_END_TIMEOUT, connection.as_mut()).await {
                 Some(ended) => ended,

@@ -331,6 +331,11 @@ pub(crate) async fn draining(mut phase: watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
 }
 
+/// Waits until connections are to end now.
+pub(crate) async fn closed(mut phase: watch::Receiver<Phase>) {
+    let _ = phase.wait_for(|phase| *phase >= Phase::Closed).await;
+}
+
 /// The future's output, if it is ready in time.
 pub(crate) async fn within<F: Future>(time: Duration, what: F) -> Option<F::Output> {
     tokio::time::timeout(time, what).await.ok()

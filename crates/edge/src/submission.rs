@@ -1,7 +1,7 @@
 //! Commands submitted to the node for one HTTP request, until they are answered or the deadline has passed.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -155,7 +155,7 @@ impl Submission {
 
     /// Waits for the next answers. Empty if the deadline passes or the port closes before.
     pub(crate) async fn answers(&self) -> Vec<(u64, api::Result)> {
-        let mut taken = Vec::new();
+        let mut taken = VecDeque::new();
         let mut phase = self.shared.phase.clone();
         let over = async {
             tokio::select! {
@@ -175,7 +175,7 @@ impl Submission {
             () = answered => {}
             () = over => {}
         }
-        taken
+        taken.into()
     }
 
     fn verdict(&self, result: api::Result, pending: &PendingCommand) -> Verdict {

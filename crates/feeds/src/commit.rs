@@ -114,7 +114,7 @@ fn union(days: Option<BTreeSet<u32>>, more: Option<BTreeSet<u32>>) -> Option<BTr
 }
 
 /// Keeps the last of adjacent entries with the same key.
-fn keep_last<T, K: PartialEq>(entries: &mut Vec<T>, key: impl Fn(&T) -> K) {
+pub(super) fn keep_last<T, K: PartialEq>(entries: &mut Vec<T>, key: impl Fn(&T) -> K) {
     entries.dedup_by(|later, kept| {
         let same = key(later) == key(kept);
         if same {

@@ -12,6 +12,7 @@
 mod commit;
 mod inbox;
 
+mod merge;
 mod reader;
 mod ring;
 

@@ -2,9 +2,11 @@
 
 use boxoffice_core::{answer::Purchase, id::Entity};
 use boxoffice_wire::{encode, feed::SnapshotBody};
+use bytes::Bytes;
 
 use super::{
     FeedUpdate,
+    merge::Merge,
     reader::{Pulled, Reader},
     ring::{Encoded, Ring},
 };
@@ -47,6 +49,12 @@ pub(super) trait PublishedState: Send {
 
     fn version(&self) -> u64;
 
+    /// Entries of deltas with which those have as many bytes as a snapshot, about. A watcher that is behind by more gets a
+    /// snapshot.
+    fn snapshot_entries(&self) -> usize {
+        usize::MAX
+    }
+
     /// Applies an update to version `to`. Returns the delta and its weight, `None` if only a snapshot can say it. A
     /// delta contains everything that was touched since the version before, even if its value is the same again,
     /// because watchers may have seen a version in between.
@@ -74,18 +82,41 @@ pub(super) struct StatePublisher<S: PublishedState> {
 
 impl<S: PublishedState> StatePublisher<S>
 where
-    DeltaOf<S>: Send,
+    DeltaOf<S>: Send + Merge + Clone,
 {
     /// Begins with this state of this epoch. The ring keeps `depth` deltas.
     pub(super) fn from_initial(entity: &Entity, (epoch, depth): (u64, usize), state: S) -> StatePublisher<S> {
         let ring = Ring::new(if S::IS_SMALL { depth.min(DEPTH_SMALL) } else { depth }, S::WEIGHT_MAX);
         StatePublisher { entity: entity.clone(), epoch, state, ring, snapshot: Encoded::default() }
     }
+
+    /// The frame of the snapshot.
+    fn snapshot(&mut self, reader: &Reader<'_>) -> Bytes {
+        let (encoding, feed) = (reader.encoding, reader.feed);
+        let StatePublisher { entity, epoch, state, snapshot, .. } = self;
+        snapshot.get(encoding, |out| encode::snapshot(encoding, out, feed, &state.snapshot(entity, *epoch)))
+    }
+
+    /// Gives the next frame to a reader at version `at` that is behind. Returns its new version.
+    fn pull_behind(&mut self, at: Option<u64>, bytes_max: usize, reader: &mut Reader<'_>) -> u64 {
+        let entries_max = self.state.snapshot_entries();
+        let merged = at.and_then(|at| self.ring.merged(at, entries_max, bytes_max, reader));
+        let (frame, reached) = match merged {
+            Some(merged) if merged.0.len() <= bytes_max => merged,
+            // One delta alone is too long.
+            longer => {
+                let snapshot = (self.snapshot(reader), self.state.version());
+                longer.filter(|(delta, _)| delta.len() < snapshot.0.len()).unwrap_or(snapshot)
+            }
+        };
+        reader.give(frame);
+        reached
+    }
 }
 
 impl<S: PublishedState> Publisher for StatePublisher<S>
 where
-    DeltaOf<S>: Send,
+    DeltaOf<S>: Send + Merge + Clone,
 {
     fn published(&self) -> u64 {
         self.state.version()
@@ -105,13 +136,15 @@ where
         if at == Some(version) {
             return (at, Pulled::All);
         }
+        if let Some(bytes_max) = reader.frame_bytes_max {
+            let reached = self.pull_behind(at, bytes_max, reader);
+            return (Some(reached), if reached == version { Pulled::All } else { Pulled::More });
+        }
         if let Some((reached, pulled)) = at.and_then(|at| self.ring.pull(at, true, reader)) {
             return (Some(reached), pulled);
         }
-        let (encoding, feed) = (reader.encoding, reader.feed);
-        let StatePublisher { entity, epoch, state, snapshot, .. } = self;
-        let write = |out: &mut _| encode::snapshot(encoding, out, feed, &state.snapshot(entity, *epoch));
-        reader.give(snapshot.get(encoding, write));
+        let snapshot = self.snapshot(reader);
+        reader.give(snapshot);
         (Some(version), Pulled::All)
     }
 

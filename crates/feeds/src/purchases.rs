@@ -27,6 +27,9 @@ const PURCHASES_MAX: usize = 1_024;
 /// Purchases of one snapshot, a frame of some fifty kilobytes.
 const PAGE: u32 = 400;
 
+/// Bytes of a purchase in a frame, or a little less.
+const PURCHASE_BYTES: usize = 140;
+
 /// Received pages that no watcher has read yet. Beyond it all are dropped, and watchers ask again.
 const PAGES_MAX: usize = 16;
 
@@ -46,7 +49,7 @@ impl PurchasePublisher {
     }
 
     /// Published purchases after a cursor, as many as fit into one frame.
-    fn page(&mut self, after: u64, source: &dyn FeedSource) -> Result<Vec<Purchase>, Pulled> {
+    fn page(&mut self, after: u64, limit: u32, source: &dyn FeedSource) -> Result<Vec<Purchase>, Pulled> {
         if after >= self.newest {
             return Ok(Vec::new());
         }
@@ -56,7 +59,7 @@ impl PurchasePublisher {
                 self.pages.insert(after, None);
                 return Err(Pulled::Awaited { newly: false });
             }
-            None => match source.purchases(&self.customer, after, PAGE) {
+            None => match source.purchases(&self.customer, after, limit) {
                 Some(page) => page,
                 None => {
                     self.pages.insert(after, None);
@@ -68,12 +71,18 @@ impl PurchasePublisher {
         page.retain(|purchase| purchase.cursor <= self.newest);
         let in_order = (after + 1..).zip(&page).all(|(cursor, purchase)| purchase.cursor == cursor);
         assert!(in_order, "the purchases of {} have a gap after {after}", self.customer);
+        if page.len() > limit as usize {
+            // The rest of another node's page is read next.
+            let rest = page.split_off(limit as usize);
+            self.pages.insert(after + page.len() as u64, Some(rest));
+        }
         Ok(page)
     }
 
     /// Gives a watcher a snapshot of the purchases after its cursor, and returns its new cursor.
     fn give_page(&mut self, at: u64, reader: &mut Reader<'_>) -> Result<u64, Pulled> {
-        let purchases = self.page(at, reader.source)?;
+        let limit = reader.frame_bytes_max.map_or(PAGE, |bytes_max| purchases_of(bytes_max).min(PAGE));
+        let purchases = self.page(at, limit, reader.source)?;
         if purchases.is_empty() && at < self.newest {
             // They cannot be read, and the node is about to end.
             return Err(Pulled::All);
@@ -84,6 +93,32 @@ impl PurchasePublisher {
         reader.give(frame_from(|out| encode::snapshot(encoding, out, feed, &snapshot)));
         Ok(to)
     }
+
+    /// Gives the next purchases of the ring as one delta of at most `bytes_max`. Returns the new cursor. `None` if the ring does
+    /// not reach back to `at`.
+    fn give_some(&mut self, at: u64, bytes_max: usize, reader: &mut Reader<'_>) -> Option<u64> {
+        let mut limit = purchases_of(bytes_max) as usize;
+        let later = |purchase: &&Purchase| purchase.cursor > at;
+        let deltas = self.ring.after(at, true)?;
+        let mut purchases: Vec<Purchase> =
+            deltas.flat_map(|delta| delta.purchases.iter().filter(later)).take(limit).cloned().collect();
+        loop {
+            purchases.truncate(limit);
+            let delta = PurchasesDelta { from: at, to: at + purchases.len() as u64, purchases };
+            let (encoding, feed) = (reader.encoding, reader.feed);
+            let frame = frame_from(|out| encode::delta(encoding, out, feed, &delta));
+            if frame.len() <= bytes_max || limit == 1 {
+                reader.give(frame);
+                return Some(delta.to);
+            }
+            (purchases, limit) = (delta.purchases, limit.div_ceil(2));
+        }
+    }
+}
+
+/// How many purchases have about this many bytes.
+fn purchases_of(bytes: usize) -> u32 {
+    u32::try_from(bytes / PURCHASE_BYTES).unwrap_or(u32::MAX).max(1)
 }
 
 impl Publisher for PurchasePublisher {
@@ -118,6 +153,12 @@ impl Publisher for PurchasePublisher {
         while at < self.newest {
             if reader.is_full() {
                 return (Some(at), Pulled::More);
+            }
+            if let Some(bytes_max) = reader.frame_bytes_max
+                && let Some(reached) = self.give_some(at, bytes_max, reader)
+            {
+                at = reached;
+                continue;
             }
             match self.ring.pull(at, false, reader) {
                 Some((reached, Pulled::All)) => at = reached,

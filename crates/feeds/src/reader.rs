@@ -20,6 +20,8 @@ pub(super) enum Pulled {
 }
 
 /// A watcher that pulls about `bytes_left` of frames.
+///
+/// A watcher that is behind pulls one frame at a time, of at most `frame_bytes_max`.
 pub(super) struct Reader<'a> {
     pub(super) feed: u64,
     pub(super) encoding: Encoding,
@@ -29,6 +31,8 @@ pub(super) struct Reader<'a> {
     /// The waiting time of the hub.
     pub(super) waited_ms: u64,
     pub(super) bytes_left: usize,
+    /// The longest frame for a watcher that is behind, in bytes. `None` for one that keeps up.
+    pub(super) frame_bytes_max: Option<usize>,
     pub(super) frame: &'a mut dyn FnMut(Bytes),
 }
 

@@ -63,6 +63,11 @@ impl ReadyFlag {
         }
     }
 
+    /// Keeps the feed flagged while the connection has it among its due feeds. Returns whether it is in the ready list again.
+    pub(super) fn keep(&self) -> bool {
+        self.is_set.swap(true, Ordering::AcqRel)
+    }
+
     /// Clears the flag before the connection pulls. A later publication sets it again.
     ///
     /// This is a swap, because a plain store could become visible after the connection's next read. A publication in

@@ -5,7 +5,13 @@ use std::collections::VecDeque;
 use boxoffice_wire::{Encoding, encode, feed::DeltaBody};
 use bytes::{Bytes, BytesMut};
 
-use super::reader::{Pulled, Reader};
+use super::{
+    merge::Merge,
+    reader::{Pulled, Reader},
+};
+
+/// Bytes of an entry of a delta, or more. So many entries are merged before the frame is encoded to see how long it is.
+const ENTRY_BYTES: usize = 20;
 
 /// A frame in each encoding, made when it is first needed.
 #[derive(Default)]
@@ -70,11 +76,7 @@ impl<D: DeltaBody> Ring<D> {
     /// not reach back to `at`. With `overlaps` deltas contain states and not differences, so the first one may begin
     /// before `at`.
     pub(super) fn pull(&mut self, at: u64, overlaps: bool, reader: &mut Reader<'_>) -> Option<(u64, Pulled)> {
-        let next = self.deltas.partition_point(|slot| slot.delta.to() <= at);
-        let from = self.deltas.get(next)?.delta.from();
-        if from > at || (from < at && !overlaps) {
-            return None;
-        }
+        let next = self.next_after(at, overlaps)?;
         let mut at = at;
         for Slot { delta, encoded, .. } in self.deltas.range_mut(next..) {
             if reader.is_full() {
@@ -86,5 +88,61 @@ impl<D: DeltaBody> Ring<D> {
             at = delta.to();
         }
         Some((at, Pulled::All))
+    }
+
+    /// The index of the delta after version `at`.
+    fn next_after(&self, at: u64, overlaps: bool) -> Option<usize> {
+        let next = self.deltas.partition_point(|slot| slot.delta.to() <= at);
+        let from = self.deltas.get(next)?.delta.from();
+        (from == at || (from < at && overlaps)).then_some(next)
+    }
+
+    /// The deltas after version `at`. `None` if the ring does not reach back to it. With `overlaps` as [`Ring::pull`].
+    pub(super) fn after(&self, at: u64, overlaps: bool) -> Option<impl Iterator<Item = &D>> {
+        Some(self.deltas.range(self.next_after(at, overlaps)?..).map(|slot| &slot.delta))
+    }
+}
+
+impl<D: DeltaBody + Merge + Clone> Ring<D> {
+    /// The next frame of at most `bytes_max` for a reader at version `at` that is behind: as many of the next deltas as one as fit.
+    /// With them the version to which they lead. A single delta is not divided, so the frame may be longer. `None` if the ring does not
+    /// reach back to `at`, or all deltas after it have more than `entries_max` entries.
+    pub(super) fn merged(
+        &mut self,
+        at: u64,
+        entries_max: usize,
+        bytes_max: usize,
+        reader: &Reader<'_>,
+    ) -> Option<(Bytes, u64)> {
+        let next = self.next_after(at, true)?;
+        let waiting: usize = self.deltas.range(next..).map(|slot| slot.delta.entries()).sum();
+        if waiting > entries_max {
+            return None;
+        }
+        let (encoding, feed) = (reader.encoding, reader.feed);
+        let mut count = self.deltas.len() - next;
+        loop {
+            if count == 1 {
+                // Watchers at the same version share its frame.
+                let Slot { delta, encoded, .. } = &mut self.deltas[next];
+                return Some((encoded.get(encoding, |out| encode::delta(encoding, out, feed, delta)), delta.to()));
+            }
+            let mut merged = self.deltas[next].delta.clone();
+            let mut taken = 1_usize;
+            for Slot { delta, .. } in self.deltas.range(next + 1..next + count) {
+                if merged.entries() + delta.entries() > bytes_max / ENTRY_BYTES {
+                    break;
+                }
+                merged.absorb(delta);
+                taken += 1;
+            }
+            if taken > 1 {
+                let frame = frame_from(|out| encode::delta(encoding, out, feed, &merged));
+                if frame.len() <= bytes_max {
+                    return Some((frame, merged.to()));
+                }
+            }
+            count = taken.div_ceil(2);
+        }
     }
 }

@@ -9,6 +9,11 @@ use boxoffice_wire::feed::{CountsDelta, CountsSnapshot, Delta, Snapshot};
 
 use super::{FeedUpdate, publisher::PublishedState};
 
+/// Bytes of a seat in a delta, of an area, and of a snapshot besides its seats and areas, about.
+const SEAT_BYTES: usize = 14;
+const AREA_BYTES: usize = 60;
+const SNAPSHOT_BYTES: usize = 140;
+
 /// A seat map at a published version, with its counts.
 pub(super) struct SessionState {
     map: MapView,
@@ -60,6 +65,10 @@ impl PublishedState for SessionState {
 
     fn version(&self) -> u64 {
         self.map.version
+    }
+
+    fn snapshot_entries(&self) -> usize {
+        (SNAPSHOT_BYTES + self.map.seats.len() * 4 / 3 + self.map.areas.len() * AREA_BYTES) / SEAT_BYTES
     }
 
     fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(Delta, usize)> {

@@ -1,5 +1,6 @@
 //! Watchers rebuild the map of a session without gaps. `kinds` has the watchers of all other entities.
 
+mod behind;
 mod counts;
 mod elsewhere;
 mod kinds;
@@ -178,6 +179,8 @@ struct Reader {
     snapshots: usize,
     deltas: usize,
     ended: usize,
+    /// The length of the longest frame that it got while it was behind.
+    longest: usize,
 }
 
 impl Reader {
@@ -192,6 +195,7 @@ impl Reader {
             snapshots: 0,
             deltas: 0,
             ended: 0,
+            longest: 0,
         }
     }
 
@@ -207,6 +211,17 @@ impl Reader {
         let mut frames = Vec::new();
         let more = self.watcher.pull(self.encoding, bytes_max, |event| frames.push(frame_of(event)));
         for frame in frames {
+            self.take(&frame);
+        }
+        more
+    }
+
+    /// As [`Reader::pull`], as a watcher that is behind.
+    fn pull_behind(&mut self, bytes_max: usize) -> bool {
+        let mut frames = Vec::new();
+        let more = self.watcher.pull_behind(self.encoding, bytes_max, |event| frames.push(frame_of(event)));
+        for frame in frames {
+            self.longest = self.longest.max(frame.len());
             self.take(&frame);
         }
         more

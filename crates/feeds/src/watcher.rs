@@ -53,6 +53,24 @@ pub enum FeedEvent {
     },
 }
 
+/// What a pull gives.
+#[derive(Clone, Copy)]
+struct Portion {
+    encoding: Encoding,
+    bytes_max: usize,
+    /// The longest frame for a watcher that is behind. `None` for one that keeps up.
+    frame_bytes_max: Option<usize>,
+}
+
+/// What a feed has after a pull.
+enum Left {
+    Nothing,
+    /// There is more, and the feed stays due.
+    Due,
+    /// There is more, and the feed is in the ready list.
+    ReadyAgain,
+}
+
 /// One feed of the connection.
 struct Watched {
     channel: Arc<Channel>,
@@ -175,6 +193,12 @@ impl Watcher {
         self.feeds.len()
     }
 
+    /// The number of due feeds, counting a feed twice that is due twice.
+    #[cfg(test)]
+    pub(super) fn due_feeds(&self) -> usize {
+        self.due.len()
+    }
+
     /// Whether no feed is watched or awaited.
     pub fn is_empty(&self) -> bool {
         self.feeds.is_empty()
@@ -195,38 +219,51 @@ impl Watcher {
     /// Gives about `bytes_max` of the due frames, in order within each feed, and returns whether more are due.
     ///
     /// May wait for the disk, for old purchases.
-    pub fn pull(&mut self, encoding: Encoding, bytes_max: usize, mut emit: impl FnMut(FeedEvent)) -> bool {
-        self.ready_list.take(&mut self.due);
-        let mut given = 0;
-        while let Some(feed) = self.due.front().copied() {
-            if given >= bytes_max {
-                return true;
-            }
-            if !self.pull_one(feed, encoding, bytes_max, &mut given, &mut emit) {
-                self.due.pop_front();
-            }
-        }
-        false
+    pub fn pull(&mut self, encoding: Encoding, bytes_max: usize, emit: impl FnMut(FeedEvent)) -> bool {
+        self.pull_portion(Portion { encoding, bytes_max, frame_bytes_max: None }, emit)
     }
 
-    /// Pulls from one feed and returns whether it has more.
-    fn pull_one(
-        &mut self,
-        feed: u64,
-        encoding: Encoding,
-        bytes_max: usize,
-        given: &mut usize,
-        emit: &mut impl FnMut(FeedEvent),
-    ) -> bool {
+    /// As [`Watcher::pull`], for a client that reads more slowly than its feeds go on. Gives `bytes_max`, and less than a frame
+    /// more, in frames of at most `bytes_max`. Deltas that wait are merged, and where a snapshot is shorter it takes their place. The
+    /// feeds take turns.
+    ///
+    /// Two frames may be longer than `bytes_max`: a snapshot, and a single delta that has fewer bytes than the snapshot.
+    pub fn pull_behind(&mut self, encoding: Encoding, bytes_max: usize, emit: impl FnMut(FeedEvent)) -> bool {
+        self.pull_portion(Portion { encoding, bytes_max, frame_bytes_max: Some(bytes_max) }, emit)
+    }
+
+    fn pull_portion(&mut self, portion: Portion, mut emit: impl FnMut(FeedEvent)) -> bool {
+        self.ready_list.take(&mut self.due);
+        let (mut given, mut is_ready_again) = (0, false);
+        while let Some(feed) = self.due.front().copied() {
+            if given >= portion.bytes_max {
+                return true;
+            }
+            match self.pull_one(feed, portion, &mut given, &mut emit) {
+                Left::Nothing => _ = self.due.pop_front(),
+                Left::Due if portion.frame_bytes_max.is_some() => self.due.rotate_left(1),
+                Left::Due => {}
+                Left::ReadyAgain => {
+                    self.due.pop_front();
+                    is_ready_again = true;
+                }
+            }
+        }
+        is_ready_again
+    }
+
+    /// Pulls from one feed.
+    fn pull_one(&mut self, feed: u64, portion: Portion, given: &mut usize, emit: &mut impl FnMut(FeedEvent)) -> Left {
+        let Portion { encoding, bytes_max, frame_bytes_max } = portion;
         // The feed may have ended since it became ready.
-        let Ok(index) = self.index_of(feed) else { return false };
+        let Ok(index) = self.index_of(feed) else { return Left::Nothing };
         let watched = &mut self.feeds[index];
         watched.ready.clear();
         match &mut watched.state {
             WatchState::Pending(tags, since) => {
                 let placed = self.hub.resume_position(&watched.channel, *since);
                 let tags = match placed {
-                    Err(NoFeed::Pending) => return false,
+                    Err(NoFeed::Pending) => return Left::Nothing,
                     _ => std::mem::take(tags),
                 };
                 match placed {
@@ -239,9 +276,9 @@ impl Watcher {
                         tags.into_iter().for_each(|tag| emit(FeedEvent::Refused { tag, why }));
                     }
                 }
-                false
+                Left::Nothing
             }
-            WatchState::Held(_) => false,
+            WatchState::Held(_) => Left::Nothing,
             WatchState::Open(position) => {
                 let mut frame = |bytes: Bytes| {
                     *given += bytes.len();
@@ -254,6 +291,7 @@ impl Watcher {
                     now_ms: &|| self.hub.now_ms(),
                     waited_ms: self.hub.waited_ms(),
                     bytes_left: bytes_max,
+                    frame_bytes_max,
                     frame: &mut frame,
                 };
                 let pulled = watched.channel.pull(position, &mut watched.knows_stale, &mut reader);
@@ -263,7 +301,12 @@ impl Watcher {
                 if *position == Position::Ended {
                     self.forget(feed);
                 }
-                pulled == Pulled::More
+                match pulled {
+                    Pulled::All | Pulled::Awaited { .. } => Left::Nothing,
+                    // Otherwise each publication would make it due once more.
+                    Pulled::More if self.feeds[index].ready.keep() => Left::ReadyAgain,
+                    Pulled::More => Left::Due,
+                }
             }
         }
     }

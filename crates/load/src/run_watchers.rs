@@ -66,6 +66,7 @@ impl RunWatchers {
             feeds: 1,
             counts: false,
             keep_maps: true,
+            slow: spec.slow,
         });
         let fleet = fleet.map_err(|error| LoadError::System { what: "start the watcher fleet", error })?;
         let mut watchers =
@@ -115,6 +116,7 @@ impl RunWatchers {
         let mut watchers = Watchers {
             count: self.spec.count,
             sessions: self.spec.sessions,
+            slow: self.spec.slow,
             came_in_s: self.connected_after.as_secs_f64(),
             deliveries_a_second: traffic.deliveries as f64 / run_s,
             server_cpu_us: traffic.cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / traffic.deliveries.max(1) as f64),

@@ -38,7 +38,7 @@ pub const CONNECTIONS_MAX: u32 = 10_000;
 pub const SESSIONS_MAX: u64 = 1_000_000;
 
 /// The built-in scenarios.
-const BUILT_IN: [(&str, &str); 17] = [
+const BUILT_IN: [(&str, &str); 18] = [
     ("seed-theatre", include_str!("../../../config/scenarios/seed-theatre.toml")),
     ("seed-theatre-contended", include_str!("../../../config/scenarios/seed-theatre-contended.toml")),
     ("closed-theatre", include_str!("../../../config/scenarios/closed-theatre.toml")),
@@ -54,6 +54,7 @@ const BUILT_IN: [(&str, &str); 17] = [
     ("n1", include_str!("../../../config/scenarios/n1.toml")),
     ("n4", include_str!("../../../config/scenarios/n4.toml")),
     ("watchers", include_str!("../../../config/scenarios/watchers.toml")),
+    ("slow-watchers", include_str!("../../../config/scenarios/slow-watchers.toml")),
     ("resident", include_str!("../../../config/scenarios/resident.toml")),
     ("overload", include_str!("../../../config/scenarios/overload.toml")),
 ];

@@ -40,8 +40,9 @@ use crate::{
 
 /// Mean pauses between two pulls, in milliseconds.
 const LOOKS_AWAY_MS: [u64; 4] = [30, 300, 3_000, 20_000];
-/// Limits of a pull, in bytes.
-const PULL_BYTES: [usize; 3] = [1, 400, 1 << 16];
+/// Limits of a pull, in bytes. With [`PULL_BYTES_BEHIND`] it pulls as a connection does whose client is behind, in short frames.
+const PULL_BYTES: [usize; 3] = [1, PULL_BYTES_BEHIND, 1 << 16];
+const PULL_BYTES_BEHIND: usize = 400;
 /// It leaves once in this many pulls, and unwatches a feed as often.
 const LEAVES: u32 = 25;
 /// Customers whose purchases it watches.
@@ -232,7 +233,10 @@ impl Spectator {
     fn pull(&mut self, bytes_max: usize) {
         let Some(attachment) = &mut self.attachment else { return };
         let mut events = Vec::new();
-        attachment.watcher.pull(self.encoding, bytes_max, |event| events.push(event));
+        match bytes_max {
+            PULL_BYTES_BEHIND => attachment.watcher.pull_behind(self.encoding, bytes_max, |event| events.push(event)),
+            _ => attachment.watcher.pull(self.encoding, bytes_max, |event| events.push(event)),
+        };
         for event in events {
             match event {
                 FeedEvent::Begun { tag, feed } => {

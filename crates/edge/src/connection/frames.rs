@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_wire::{Encoding, limits, limits::close};
+use boxoffice_wire::{Encoding, limits, limits::close, reply::ServerFrame};
 use bytes::{Bytes, BytesMut};
 use tokio_tungstenite::tungstenite::{
     Error, Message, WebSocket,
@@ -22,18 +22,14 @@ use tokio_tungstenite::tungstenite::{
 };
 
 use super::socket::Socket;
-use crate::{
-    access_end::{AccessEnd, Ended, ended},
-    config::Limits,
-    planted,
-    shared::within,
-};
+use crate::{access_end::Ended, config::Limits, shared::within};
 
 /// The library's read buffer, in bytes. Idle connections keep it. It is filled from the socket's own buffer, so it need not
 /// be large.
 const READ_BUFFER_BYTES: usize = 1024;
 
-/// Bytes that are written to the socket without waiting for the flush.
+/// Bytes of answers that are written to the socket without waiting for the flush. While the peer leaves so many unread, no
+/// further ones are made.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
 /// The capacity that a thread keeps for encoding frames.
@@ -113,14 +109,15 @@ impl Frames {
         self.socket.get_mut().move_here().map_err(|_| End::Gone)
     }
 
-    /// Waits until there is something to read.
-    pub(super) async fn readable(&mut self) -> Result<(), End> {
-        self.socket.get_mut().readable().await.map_err(|_| End::Gone)
+    /// Waits until there is something to read, if it `reads`, or until more can be written, if the peer has not taken all.
+    pub(super) async fn ready(&mut self, reads: bool) -> Result<(), End> {
+        let writes = self.blocked;
+        self.socket.get_mut().ready(reads, writes).await.map_err(|_| End::Gone)
     }
 
     /// Whether a read may return something.
-    pub(super) fn may_have(&self) -> bool {
-        self.socket.get_ref().may_have()
+    pub(super) fn may_have(&mut self) -> bool {
+        self.socket.get_mut().may_have()
     }
 
     /// The next read asks the stream again.
@@ -177,15 +174,27 @@ impl Frames {
 
     /// Writes an encoded frame into the buffer.
     pub(super) fn write_encoded(&mut self, frame: &[u8]) -> Result<(), End> {
-        let opcode = match self.encoding {
-            Encoding::Json => Data::Text,
-            Encoding::MsgPack => Data::Binary,
-        };
-        let header = FrameHeader { opcode: OpCode::Data(opcode), ..FrameHeader::default() };
+        let header = self.header();
         let socket = self.socket.get_mut();
         header.format(frame.len() as u64, socket).map_err(|_| End::Gone)?;
         socket.write_all(frame).map_err(|_| End::Gone)?;
         self.flush_if_large()
+    }
+
+    /// Writes an encoded frame of a feed into the buffer. Answers go before it until it has begun.
+    pub(super) fn write_feed(&mut self, frame: &[u8]) {
+        let header = self.header();
+        let out = self.socket.get_mut().out().feeds();
+        header.format(frame.len() as u64, out).expect("writing to memory cannot fail");
+        out.extend_from_slice(frame);
+    }
+
+    /// Forgets the frames of a feed that have not begun, because the client is told that it has ended, or begins anew.
+    pub(super) fn drop_feed(&mut self, feed: u64) {
+        let encoding = self.encoding;
+        self.socket.get_mut().out().retain_feeds(
+            |frame| !matches!(ServerFrame::read(encoding, frame), Ok(ServerFrame::Feed(number, _)) if number == feed),
+        );
     }
 
     pub(super) fn ping(&mut self) -> Result<(), End> {
@@ -193,56 +202,55 @@ impl Frames {
         self.flush_if_large()
     }
 
-    /// Whether a flush must come before more is written, because the buffer would grow.
+    /// Whether the peer has not taken all that was to be written.
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked
     }
 
-    /// Writes everything out. Waits as long as the peer makes progress and the caller's credentials are valid.
-    pub(super) async fn flush(&mut self, limits: &Limits, access_end: &mut Option<AccessEnd>) -> Result<(), End> {
-        if self.try_flush()? {
-            return Ok(());
-        }
-        // Boxed, so that a connection whose peer reads has no memory for waiting.
-        Box::pin(async {
-            tokio::select! {
-                flushed = self.flush_in_time(limits) => flushed,
-                end = ended(access_end), if !planted::is("a slow peer is not looked at") => Err(End::Access(end)),
-            }
-        })
-        .await
+    /// Whether the peer has taken so much of the answers that further ones may be made.
+    pub(super) fn has_room(&self) -> bool {
+        self.socket.get_ref().unsent_answers() < UNSENT_BYTES_MAX
     }
 
-    async fn flush_in_time(&mut self, limits: &Limits) -> Result<(), End> {
-        while !self.try_flush()? {
-            match within(limits.stall_timeout, self.socket.get_ref().writable()).await {
-                Some(Ok(())) => {}
-                Some(Err(_)) => return Err(End::Gone),
-                None => return Err(End::Stalled),
-            }
+    /// All bytes that were written or wait for it.
+    pub(super) fn bytes_given(&self) -> u64 {
+        self.socket.get_ref().bytes_given()
+    }
+
+    /// Writes out as much as the peer takes. Returns whether that is everything.
+    pub(super) fn flush(&mut self) -> Result<bool, End> {
+        self.blocked = match self.socket.flush() {
+            Ok(()) => false,
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => true,
+            Err(_) => return Err(End::Gone),
+        };
+        Ok(!self.blocked)
+    }
+
+    /// Writes everything out, however long that takes.
+    async fn flush_all(&mut self) -> Result<(), End> {
+        while !self.flush()? {
+            self.socket.get_ref().writable().await.map_err(|_| End::Gone)?;
         }
         Ok(())
     }
 
-    /// Writes out as much as the peer takes. Returns whether that is everything.
-    fn try_flush(&mut self) -> Result<bool, End> {
-        match self.socket.flush() {
-            Ok(()) => {
-                self.blocked = false;
-                Ok(true)
-            }
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(_) => Err(End::Gone),
-        }
+    fn header(&self) -> FrameHeader {
+        let opcode = match self.encoding {
+            Encoding::Json => Data::Text,
+            Encoding::MsgPack => Data::Binary,
+        };
+        FrameHeader { opcode: OpCode::Data(opcode), ..FrameHeader::default() }
     }
 
     /// Closes the connection. Gives the peer a little time to read the close frame, and `write_timeout` to take what was
-    /// written before.
+    /// written before. Frames of feeds that have not begun are dropped.
     pub(super) async fn close(mut self, code: u16, reason: &str, limits: &Limits, write_timeout: Duration) {
         let frame = CloseFrame { code: CloseCode::from(code), reason: reason.into() };
+        self.socket.get_mut().out().retain_feeds(|_| false);
         // The connection ends, whatever goes wrong now.
         let _ = self.socket.close(Some(frame));
-        let flushed = within(write_timeout, self.flush(limits, &mut None)).await;
+        let flushed = within(write_timeout, self.flush_all()).await;
         if flushed.is_none() {
             return self.socket.get_ref().cut();
         }
@@ -258,7 +266,7 @@ impl Frames {
     /// Writes to the socket if the buffer is large.
     fn flush_if_large(&mut self) -> Result<(), End> {
         let socket = self.socket.get_mut();
-        if socket.unsent() < UNSENT_BYTES_MAX {
+        if socket.unsent_answers() < UNSENT_BYTES_MAX {
             return Ok(());
         }
         match socket.flush() {

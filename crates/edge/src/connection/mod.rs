@@ -3,6 +3,7 @@
 // In reading order: the stream, frames over it, the commands under way, timers, the state, its requests, and the task.
 mod boundary;
 mod encryption;
+mod outgoing;
 mod socket;
 
 mod frames;

@@ -4,6 +4,7 @@
 use std::{
     cell::RefCell,
     io::{self, Read, Write},
+    task::Poll,
 };
 
 use bytes::{Buf, Bytes};
@@ -11,21 +12,14 @@ use rustls::ServerConnection;
 use socket2::SockRef;
 use tokio::{io::Interest, net::TcpStream};
 
-use super::{boundary::Boundary, encryption::Encryption};
+use super::{boundary::Boundary, encryption::Encryption, outgoing::Outgoing};
 
 /// Bytes read from a socket with one call, enough for a burst of some hundred requests.
 const READ_BYTES: usize = 32 * 1024;
 
-/// Write buffers that a thread keeps for the next connection, and how large they may be. One is in use at a time, unless
-/// peers do not read.
-const SPARE_BUFFERS: usize = 4;
-const SPARE_BYTES_MAX: usize = 128 * 1024;
-
 thread_local! {
     /// The read buffer of all connections of the thread.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
-    /// Free write buffers of the thread.
-    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A stream that reads what has arrived, buffers what is written, and returns `WouldBlock` instead of waiting.
@@ -37,10 +31,8 @@ pub(super) struct Socket {
     rest: Bytes,
     /// Whether the last read emptied the stream, so that it must become readable before the next one.
     drained: bool,
-    /// Bytes to be written, in a buffer of the thread that is given back when it is empty.
-    out: Vec<u8>,
-    /// How much of `out` was written already.
-    sent: usize,
+    /// Frames to be written.
+    out: Outgoing,
     pub(super) boundary: Boundary,
     /// All bytes read.
     pub(super) bytes_in: u64,
@@ -63,13 +55,15 @@ impl Socket {
                 rest = Bytes::from([&rest, decrypted].concat());
             });
         }
+        // A peer that reads slowly may have its window shut for most of the time, and is alive all the same. The kernel would end
+        // its connection. Pings and the time without progress find the dead. Without this option the kernel does as before.
+        let _ = SockRef::from(&stream).set_tcp_user_timeout(None);
         Socket {
             stream,
             encryption,
             rest,
             drained: false,
-            out: Vec::new(),
-            sent: 0,
+            out: Outgoing::default(),
             boundary,
             bytes_in: 0,
             bytes_out: 0,
@@ -85,19 +79,27 @@ impl Socket {
         Ok(())
     }
 
-    /// Waits until there is something to read, or the end. The registration stays when the future is dropped, which costs
-    /// less than a new one each time. So only one may wait.
-    pub(super) async fn readable(&mut self) -> io::Result<()> {
-        if !self.rest.is_empty() {
+    /// Waits until there is something to read, or the end, if it `reads`, or until something can be written, if it `writes`. The
+    /// registrations stay when the future is dropped, which costs less than new ones each time. So only one may wait.
+    pub(super) async fn ready(&mut self, reads: bool, writes: bool) -> io::Result<()> {
+        if reads && !self.rest.is_empty() {
             return Ok(());
         }
-        std::future::poll_fn(|context| self.stream.poll_read_ready(context)).await?;
-        self.drained = false;
-        Ok(())
+        std::future::poll_fn(|context| {
+            if reads && let Poll::Ready(readable) = self.stream.poll_read_ready(context) {
+                self.drained = false;
+                return Poll::Ready(readable);
+            }
+            if writes { self.stream.poll_write_ready(context) } else { Poll::Pending }
+        })
+        .await
     }
 
-    /// Whether a read may return something.
-    pub(super) fn may_have(&self) -> bool {
+    /// Whether a read may return something. It looks at what the runtime knows and makes no system call.
+    pub(super) fn may_have(&mut self) -> bool {
+        if self.drained {
+            self.drained = self.stream.try_io(Interest::READABLE, || Ok(())).is_err();
+        }
         !self.drained || !self.rest.is_empty()
     }
 
@@ -111,9 +113,19 @@ impl Socket {
         self.stream.writable().await
     }
 
-    /// Bytes that wait for the flush.
-    pub(super) fn unsent(&self) -> usize {
-        self.out.len() - self.sent
+    /// What waits for the flush.
+    pub(super) fn out(&mut self) -> &mut Outgoing {
+        &mut self.out
+    }
+
+    /// Bytes that wait for the flush and go before the frames of feeds that have not begun.
+    pub(super) fn unsent_answers(&self) -> usize {
+        self.out.answers()
+    }
+
+    /// All bytes that were written or wait for it.
+    pub(super) fn bytes_given(&self) -> u64 {
+        self.bytes_out + self.out.waiting().len() as u64
     }
 
     /// Reads and drops bytes until the peer has closed.
@@ -146,12 +158,12 @@ impl Socket {
     }
 
     fn write_plain(&mut self) -> io::Result<()> {
-        while self.sent < self.out.len() {
-            let written = self.stream.try_write(&self.out[self.sent..])?;
+        while !self.out.waiting().is_empty() {
+            let written = self.stream.try_write(self.out.waiting())?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            self.sent += written;
+            self.out.advance(written);
             self.bytes_out += written as u64;
         }
         Ok(())
@@ -162,9 +174,9 @@ impl Socket {
         loop {
             self.write_encrypted()?;
             let Some(encryption) = &mut self.encryption else { return Ok(()) };
-            match encryption.encrypt(&self.out[self.sent..])? {
+            match encryption.encrypt(self.out.waiting())? {
                 0 => return Ok(()),
-                taken => self.sent += taken,
+                taken => self.out.advance(taken),
             }
         }
     }
@@ -258,10 +270,7 @@ fn hand_out(bytes: &[u8], buffer: &mut [u8], boundary: &mut Boundary, rest: &mut
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.out.capacity() == 0 {
-            self.out = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-        }
-        self.out.extend_from_slice(bytes);
+        self.out.push(bytes);
         Ok(bytes.len())
     }
 
@@ -270,16 +279,7 @@ impl Write for Socket {
             None => self.write_plain()?,
             Some(_) => self.encrypt_and_write()?,
         }
-        self.sent = 0;
-        let mut out = std::mem::take(&mut self.out);
-        if (1..=SPARE_BYTES_MAX).contains(&out.capacity()) {
-            out.clear();
-            SPARE.with_borrow_mut(|spare| {
-                if spare.len() < SPARE_BUFFERS {
-                    spare.push(out);
-                }
-            });
-        }
+        self.out.finish();
         Ok(())
     }
 }

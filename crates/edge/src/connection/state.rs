@@ -1,6 +1,6 @@
 //! The state of a connection.
 
-use std::{pin::Pin, sync::Arc};
+use std::{collections::VecDeque, pin::Pin, sync::Arc};
 
 use boxoffice_feeds::Watcher;
 use boxoffice_node::api::{self, ReplySink};
@@ -55,7 +55,8 @@ pub(super) struct Connection {
     pub(super) answers: Arc<AnswerQueue>,
     /// `answers`, as the node takes it.
     pub(super) sink: Arc<dyn ReplySink>,
-    pub(super) taken: Vec<(u64, api::Result)>,
+    /// Answers that were taken from `answers` and not passed on yet.
+    pub(super) taken: VecDeque<(u64, api::Result)>,
     pub(super) under_way: UnderWay,
     pub(super) cart_queues: CartQueues,
     pub(super) batches: Vec<Option<Batch>>,
@@ -64,6 +65,8 @@ pub(super) struct Connection {
     pub(super) audits_under_way: usize,
     /// Made with the first `watch`, in the runtime for watching.
     pub(super) watcher: Option<Watcher>,
+    /// Until when the client counts as one that reads more slowly than its feeds go on.
+    pub(super) behind_until: Option<Instant>,
     /// Watches that wait for another node.
     pub(super) awaited: Awaited,
     /// The first `watch`, on its way to the runtime for watching.
@@ -95,13 +98,14 @@ impl Connection {
             caller,
             sink: Arc::clone(&answers) as Arc<dyn ReplySink>,
             answers,
-            taken: Vec::new(),
+            taken: VecDeque::new(),
             under_way: UnderWay::default(),
             cart_queues: CartQueues::default(),
             batches: Vec::new(),
             queries: FuturesUnordered::new(),
             audits_under_way: 0,
             watcher: None,
+            behind_until: None,
             awaited: Awaited::default(),
             migrating_watch: None,
             malformed: 0,

@@ -1,6 +1,7 @@
 //! The task of a connection.
 
 use std::{
+    collections::VecDeque,
     pin::pin,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -20,6 +21,7 @@ use crate::{
     access_end::ended,
     admission::NotAdmitted,
     caller::Caller,
+    planted,
     shared::{Phase, phase_after},
 };
 
@@ -29,8 +31,15 @@ const FRAMES_PER_WAKE_UP: usize = 256;
 /// A frame up to this length is always read, however much memory others take, in bytes.
 const SHORT_FRAME_BYTES: usize = 4_096;
 
-/// Bytes of feeds that one wake-up writes, or a little more.
+/// Bytes of feeds that are written at once, or a little more, and those of one wake-up.
+const FEED_BYTES: usize = 16 * 1024;
 const FEED_BYTES_PER_WAKE_UP: usize = 64 * 1024;
+
+/// A client is behind until it has taken everything at once for so long. Otherwise it would get a long frame whenever it has caught up.
+const BEHIND_TIME: Duration = Duration::from_secs(5);
+
+/// The longest frame of a feed for a client that is behind, in bytes without its head. The answer to a request waits for one.
+const FRAME_BYTES_BEHIND: usize = 4_096 - 4;
 
 /// How long a connection pauses after a wake-up while the node is overloaded. Frames and answers that arrive meanwhile
 /// share one wake-up and one write. A wake-up costs several times as much as a refusal.
@@ -57,15 +66,14 @@ impl Connection {
             (hello.cluster, hello.version) = (SmolStr::default(), SmolStr::default());
         }
         self.frames.write(|encoding, out| encode::hello(encoding, out, &hello))?;
-        self.frames.flush(&self.shared.config.limits, &mut self.access_end).await?;
+        self.frames.flush()?;
         self.run().await
     }
 
     /// Runs until the connection must move or end.
     pub(super) async fn run(&mut self) -> Result<MoveToWatching, End> {
         let shared = Arc::clone(&self.shared);
-        let limits = &shared.config.limits;
-        let mut armed = self.next_due();
+        let mut armed = self.next_due(true);
         let mut timer = pin!(sleep_until(armed));
         if let Some(watch) = self.migrating_watch.take() {
             self.frames.move_here()?;
@@ -76,51 +84,66 @@ impl Connection {
         let mut next_phase = pin!(phase_after(shared.phase.clone(), self.known_phase));
         let answers = Arc::clone(&self.answers);
         let mut answered = pin!(answers.ready());
-        let mut more = true;
+        let (mut unread, mut unsent) = (true, false);
+        // Whether feeds have woken this task last, and nothing else was looked at.
+        let mut feeds_had_turn = false;
         loop {
-            if more {
-                tokio::task::yield_now().await;
-            } else {
-                tokio::select! {
-                    // Feeds come first, so that a watcher polls nothing else when they wake it.
-                    biased;
-                    () = dirty(self.watcher.as_ref()) => {}
-                    phase = next_phase.as_mut() => {
-                        self.on_phase(phase)?;
-                        next_phase.set(phase_after(shared.phase.clone(), self.known_phase));
-                    }
-                    () = answered.as_mut() => answered.set(answers.ready()),
-                    Some(finished) = self.queries.next(), if !self.queries.is_empty() => self.on_query_finished(finished)?,
-                    end = ended(&mut self.access_end) => return Err(End::Access(end)),
-                    (id, admitted, at) = admitted(&mut self.hello) => {
-                        self.hello = None;
-                        self.on_admitted(id, admitted, at)?;
-                        // The frames after the hello have waited.
-                        more = true;
-                    }
-                    () = timer.as_mut() => {}
-                    readable = self.frames.readable(), if self.hello.is_none() => readable?,
+            let more = unsent || (unread && self.reads());
+            let feeds = !more && !self.frames.is_blocked();
+            let has_room = self.frames.has_room();
+            let is_looked_at = !(self.frames.is_blocked() && planted::is("a slow peer is not looked at"));
+            let reads = self.reads();
+            let feeds_first = feeds && !feeds_had_turn;
+            feeds_had_turn = false;
+            tokio::select! {
+                // Feeds come first every other time, so that a watcher polls nothing else when they wake it.
+                biased;
+                () = dirty(self.watcher.as_ref()), if feeds_first => feeds_had_turn = true,
+                phase = next_phase.as_mut() => {
+                    self.on_phase(phase)?;
+                    next_phase.set(phase_after(shared.phase.clone(), self.known_phase));
                 }
+                () = answered.as_mut(), if has_room => answered.set(answers.ready()),
+                Some(finished) = self.queries.next(), if has_room && !self.queries.is_empty() => {
+                    self.on_query_finished(finished)?;
+                }
+                end = ended(&mut self.access_end), if is_looked_at => return Err(End::Access(end)),
+                (id, admitted, at) = admitted(&mut self.hello) => {
+                    self.hello = None;
+                    self.on_admitted(id, admitted, at)?;
+                    // The frames after the hello have waited.
+                    unread = true;
+                }
+                () = timer.as_mut() => {}
+                ready = self.frames.ready(reads) => ready?,
+                () = dirty(self.watcher.as_ref()), if feeds && !feeds_first => {}
+                () = tokio::task::yield_now(), if more => {}
             }
             let now = Instant::now();
-            self.caller.access.check(&self.shared).map_err(End::Access)?;
-            self.take_answers(now).await?;
-            more = self.hello.is_none() && (more || self.frames.may_have()) && self.read(now)?;
-            self.check_time(now)?;
-            more |= self.pull_feeds()?;
-            let flushed = self.frames.flush(limits, &mut self.access_end).await;
+            if is_looked_at {
+                self.caller.access.check(&self.shared).map_err(End::Access)?;
+            }
+            self.take_answers(now)?;
+            let is_ignored = planted::is("a busy watcher is not read") && (feeds_had_turn || self.is_behind());
+            if self.reads() && !is_ignored {
+                unread = (unread || self.frames.may_have()) && self.read(now)?;
+            }
+            let has_heard = !unread && self.reads();
+            self.check_time(has_heard, now)?;
+            let written = self.write_out(now);
             self.count();
-            flushed?;
+            unsent = written?;
             if self.migrating_watch.is_some() {
                 return Ok(MoveToWatching);
             }
+            let more = unsent || unread;
             let pauses = !more && self.watcher.is_none() && shared.backend.is_shedding();
             if pauses {
                 timer.as_mut().reset(now + SHEDDING_PAUSE);
                 timer.as_mut().await;
                 self.frames.look_again();
             }
-            let due = self.next_due();
+            let due = self.next_due(!unread && self.reads());
             if pauses || due < armed || timer.is_elapsed() {
                 timer.as_mut().reset(due);
                 armed = due;
@@ -128,29 +151,45 @@ impl Connection {
         }
     }
 
-    /// Passes on the node's answers.
-    async fn take_answers(&mut self, now: Instant) -> Result<(), End> {
-        let mut taken = std::mem::take(&mut self.taken);
-        self.answers.take(&mut taken);
-        for (tag, result) in taken.drain(..) {
+    /// Whether frames are read. Not while a hello waits, nor while the client leaves answers unread.
+    fn reads(&self) -> bool {
+        self.hello.is_none() && self.frames.has_room()
+    }
+
+    /// Passes on the node's answers, as far as the client reads them.
+    fn take_answers(&mut self, now: Instant) -> Result<(), End> {
+        // Those that were left are the older ones.
+        let are_left = !self.taken.is_empty();
+        if !are_left {
+            self.answers.take(&mut self.taken);
+        }
+        while self.frames.has_room()
+            && let Some((tag, result)) = self.taken.pop_front()
+        {
             if let Some(pending) = self.under_way.answered(tag) {
                 let cart = pending.cart;
                 self.on_answer(pending, result, now)?;
                 self.submit_next(cart, tag, now);
             }
-            if self.frames.is_blocked() {
-                self.frames.flush(&self.shared.config.limits, &mut self.access_end).await?;
-            }
         }
-        if taken.capacity() <= ANSWERS_KEPT {
-            self.taken = taken;
+        if !self.taken.is_empty() {
+            return Ok(());
+        }
+        if are_left {
+            return self.take_answers(now);
+        }
+        if self.taken.capacity() > ANSWERS_KEPT {
+            self.taken = VecDeque::new();
         }
         Ok(())
     }
 
-    /// Takes in frames that have arrived. Returns whether there may be more.
+    /// Takes in frames that have arrived, as long as the client reads the answers. Returns whether there may be more.
     fn read(&mut self, now: Instant) -> Result<bool, End> {
         for _ in 0..FRAMES_PER_WAKE_UP {
+            if !self.frames.has_room() {
+                return Ok(true);
+            }
             match self.frames.read()? {
                 Some(Received::Frame(frame)) => {
                     self.timers.on_frame();
@@ -189,14 +228,20 @@ impl Connection {
         Err(End::Close(close::TOO_MANY_REQUESTS, "the node has no room for another long frame; try again".into()))
     }
 
-    fn check_time(&mut self, now: Instant) -> Result<(), End> {
-        while let Some((tag, pending)) = self.under_way.overdue(now) {
+    /// Looks at the timers. `has_heard` is whether everything was read that has arrived.
+    fn check_time(&mut self, has_heard: bool, now: Instant) -> Result<(), End> {
+        // Until there is room, an answer that is there may wait for it.
+        while self.frames.has_room()
+            && let Some((tag, pending)) = self.under_way.overdue(now)
+        {
             let cart = pending.cart;
             self.on_timeout(pending, now)?;
             self.submit_next(cart, tag, now);
         }
         // While a hello waits no pong is read either.
-        if self.hello.is_none() && self.timers.check(now, &self.shared.config.limits)? {
+        if self.hello.is_none()
+            && self.timers.check(self.frames.bytes_given(), has_heard, now, &self.shared.config.limits)?
+        {
             self.frames.ping()?;
         }
         if self.timers.must_close() && self.is_idle() {
@@ -205,27 +250,58 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the due frames of feeds. Returns whether there are more.
-    fn pull_feeds(&mut self) -> Result<bool, End> {
+    /// Writes everything out that the peer takes, answers first, then due frames of feeds. Returns whether there are more to be
+    /// written now.
+    ///
+    /// A client that does not take all is behind. It gets the next frames of feeds when those before have left, and short ones, so
+    /// that an answer never waits for long.
+    fn write_out(&mut self, now: Instant) -> Result<bool, End> {
+        let mut written = 0;
+        let more = loop {
+            if self.frames.is_blocked() && !self.frames.flush()? {
+                break false;
+            }
+            if written >= FEED_BYTES_PER_WAKE_UP {
+                break true;
+            }
+            self.behind_until.take_if(|until| *until <= now);
+            let bytes = if self.is_behind() { FRAME_BYTES_BEHIND } else { FEED_BYTES };
+            let more = self.pull_feeds(bytes)?;
+            written += bytes;
+            if !self.frames.flush()? {
+                self.behind_until = Some(now + BEHIND_TIME);
+                break false;
+            }
+            if !more {
+                break false;
+            }
+        };
+        let (_, taken) = self.frames.bytes();
+        self.timers.on_flush(self.frames.is_blocked(), taken, now, &self.shared.config.limits)?;
+        Ok(more)
+    }
+
+    /// Adds about so many bytes of due frames of feeds. Returns whether there are more.
+    fn pull_feeds(&mut self, bytes: usize) -> Result<bool, End> {
+        let is_behind = self.is_behind();
         let Some(watcher) = &mut self.watcher else { return Ok(false) };
-        let mut written = Ok(());
         let mut count = 0;
         let mut answers = Vec::new();
         let frames = &mut self.frames;
-        let more = watcher.pull(frames.encoding(), FEED_BYTES_PER_WAKE_UP, |said| match said {
+        let encoding = frames.encoding();
+        let take = |said| match said {
             FeedEvent::Frame(frame) => {
                 count += 1;
-                if written.is_ok() {
-                    written = frames.write_encoded(&frame);
-                }
+                frames.write_feed(&frame);
             }
             FeedEvent::Begun { tag, feed } => answers.push((tag, Ok(feed))),
             FeedEvent::Refused { tag, why } => answers.push((tag, Err(why))),
-        });
+        };
+        let more =
+            if is_behind { watcher.pull_behind(encoding, bytes, take) } else { watcher.pull(encoding, bytes, take) };
         if count > 0 {
             self.shared.metrics.feed_frames.fetch_add(count, Ordering::Relaxed);
         }
-        written?;
         for (tag, outcome) in answers {
             self.watch_ended(tag, outcome)?;
         }
@@ -246,17 +322,25 @@ impl Connection {
         }
     }
 
+    /// Whether the client reads more slowly than its feeds go on.
+    fn is_behind(&self) -> bool {
+        self.behind_until.is_some()
+    }
+
     /// Whether nothing is under way.
     fn is_idle(&self) -> bool {
         self.under_way.submitted() == 0 && self.queries.is_empty()
     }
 
-    fn next_due(&self) -> Instant {
+    fn next_due(&self, has_heard: bool) -> Instant {
         let timers = match self.hello {
-            None => self.timers.next(),
+            None => self.timers.next(has_heard),
             Some(_) => Instant::now() + self.shared.config.limits.ping_every,
         };
-        self.under_way.next_deadline().map_or(timers, |deadline| deadline.min(timers))
+        self.under_way
+            .next_deadline()
+            .filter(|_| self.frames.has_room())
+            .map_or(timers, |deadline| deadline.min(timers))
     }
 
     fn count(&mut self) {

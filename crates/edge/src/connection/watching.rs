@@ -92,6 +92,8 @@ impl Connection {
         match outcome {
             Ok(feed) => {
                 self.ended(Op::Watch, Ended::Ok, at, Instant::now());
+                // An earlier watch of the same entity ends.
+                self.frames.drop_feed(feed);
                 self.frames.write(|encoding, out| encode::watching(encoding, out, id, feed))?;
                 self.release(feed);
                 Ok(())
@@ -114,6 +116,7 @@ impl Connection {
             unreachable: unreachable.into_values().collect(),
         };
         self.ended(Op::Watch, Ended::Ok, at, Instant::now());
+        watching.feeds.iter().for_each(|begun| self.frames.drop_feed(begun.feed));
         self.frames.write(|encoding, out| encode::ok(encoding, out, id, &watching))?;
         watching.feeds.iter().for_each(|begun| self.release(begun.feed));
         Ok(())
@@ -134,6 +137,7 @@ impl Connection {
         });
         let ended = FeedEnded { name: SmolStr::new_static(FORBIDDEN) };
         for feed in begun {
+            self.frames.drop_feed(feed);
             self.frames.write(|encoding, out| encode::ended(encoding, out, feed, &ended))?;
         }
         // The client asks again, and is refused then.

@@ -3,6 +3,7 @@
 mod access_ends;
 mod client;
 mod common;
+mod slow_client;
 
 mod connections;
 mod customers;
@@ -16,6 +17,7 @@ mod page;
 mod permissions;
 mod requests;
 mod roles;
+mod slow_watchers;
 mod theatre;
 mod watching;
 mod web;

@@ -253,9 +253,13 @@ impl Reader {
         Ok(feed)
     }
 
+    /// Odd portions are those of a watcher that is behind.
     fn pull(&mut self, bytes_max: usize) -> bool {
         let mut frames = Vec::new();
-        let more = self.watcher.pull(self.encoding, bytes_max, |event| frames.push(frame_of(event)));
+        let more = match bytes_max % 2 {
+            0 => self.watcher.pull(self.encoding, bytes_max, |event| frames.push(frame_of(event))),
+            _ => self.watcher.pull_behind(self.encoding, bytes_max, |event| frames.push(frame_of(event))),
+        };
         for frame in frames {
             self.take(&frame);
         }
@@ -657,4 +661,39 @@ proptest! {
             }
         });
     }
+}
+
+/// No purchase is left out and none comes twice, although each frame has only some of a delta's purchases.
+#[test]
+fn purchases_are_divided_for_a_watcher_that_is_behind() {
+    story(async {
+        let replica = Replica::new();
+        let feeds = hub(&replica, 0);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
+        reader.watch(&customer()).expect("customers always exist");
+        reader.settle();
+        for _ in 0..3 {
+            feeds.commit(replica.change(&customer(), &Change::Go((0..50).collect())).into_iter().collect());
+            wait(1).await;
+        }
+        let mut longest = 0;
+        loop {
+            let mut frames = Vec::new();
+            let more = reader.watcher.pull_behind(Encoding::Json, 1_000, |event| frames.push(frame_of(event)));
+            longest = frames.iter().map(Bytes::len).chain([longest]).max().unwrap_or(0);
+            frames.iter().for_each(|frame| reader.take(frame));
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(reader.known[&customer()].0, 150);
+        assert!(longest <= 1_000 && reader.deltas > 15, "{longest} bytes, {} deltas", reader.deltas);
+        assert_eq!(reader.snapshots, 1, "none is read from the store again");
+        // A new watcher reads the store by short pages.
+        let mut other = Reader::new(&replica, &feeds, Encoding::Json);
+        other.watch(&customer()).expect("customers always exist");
+        while other.pull(1_001) {}
+        assert!(other.snapshots > 15 || other.deltas > 15, "{} pages", other.snapshots);
+        assert_eq!(other.known[&customer()].0, 150);
+    });
 }

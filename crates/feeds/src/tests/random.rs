@@ -36,6 +36,7 @@ enum Step {
     Pull {
         reader: usize,
         bytes_max: usize,
+        is_behind: bool,
     },
     Reconnect {
         reader: usize,
@@ -57,7 +58,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (reader.clone(), session.clone()).prop_map(|(reader, session)| Step::Watch { reader, session }),
         1 => (reader.clone(), session.clone()).prop_map(|(reader, session)| Step::Forget { reader, session }),
         2 => (reader.clone(), session).prop_map(|(reader, session)| Step::Unwatch { reader, session }),
-        8 => (reader.clone(), 1..300usize).prop_map(|(reader, bytes_max)| Step::Pull { reader, bytes_max }),
+        8 => (reader.clone(), 1..300usize, any::<bool>())
+            .prop_map(|(reader, bytes_max, is_behind)| Step::Pull { reader, bytes_max, is_behind }),
         1 => reader.prop_map(|reader| Step::Reconnect { reader }),
     ]
 }
@@ -104,8 +106,11 @@ proptest! {
                             reader.watcher.unwatch(feed);
                         }
                     }
-                    Step::Pull { reader, bytes_max } => {
+                    Step::Pull { reader, bytes_max, is_behind: false } => {
                         readers[reader].pull(bytes_max);
+                    }
+                    Step::Pull { reader, bytes_max, is_behind: true } => {
+                        readers[reader].pull_behind(bytes_max);
                     }
                     Step::Reconnect { reader } => {
                         let maps = std::mem::take(&mut readers[reader].maps);

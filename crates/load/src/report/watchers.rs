@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{Distribution, grouped};
 use crate::watcher_fleet::FleetStats;
 
+/// How long a command of a slow watcher may take until it is decided, in milliseconds.
+const DECIDED_MS_MAX: u64 = 1_000;
+
 /// The watchers of seat maps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watchers {
@@ -41,6 +44,21 @@ pub struct Watchers {
     pub same: u64,
     /// Watchers with another map.
     pub different: u64,
+    /// Watchers that read 5 kB a second and send commands.
+    #[serde(default)]
+    pub slow: u32,
+    /// Slow watchers whose connection was lost.
+    #[serde(default)]
+    pub slow_lost: u64,
+    /// Carts that slow watchers opened.
+    #[serde(default)]
+    pub slow_commands: u64,
+    /// Those that were refused or failed.
+    #[serde(default)]
+    pub slow_refused: u64,
+    /// The longest time from sending such a command until it was decided, in milliseconds.
+    #[serde(default)]
+    pub slow_decided_ms_max: u64,
     /// One of those, or the first other error.
     pub example: Option<String>,
 }
@@ -53,6 +71,10 @@ impl Watchers {
         self.skipped = stats.skipped;
         self.wrong = stats.wrong;
         self.lost = stats.lost;
+        self.slow_lost = stats.slow_lost;
+        self.slow_commands = stats.slow_commands;
+        self.slow_refused = stats.slow_refused;
+        self.slow_decided_ms_max = stats.slow_decided_ms_max;
         self.bytes = stats.bytes;
     }
 
@@ -63,6 +85,13 @@ impl Watchers {
             (self.different, "watchers have another map than the server"),
             (self.skipped, "deltas begin after their watcher's version"),
             (self.wrong, "frames do not fit their watcher's map"),
+            (self.slow_lost, "connections of slow watchers were lost"),
+            (self.slow_refused, "commands of slow watchers were refused or failed"),
+            (
+                self.slow_decided_ms_max.saturating_sub(DECIDED_MS_MAX),
+                "milliseconds too late a command of a slow watcher was decided",
+            ),
+            (u64::from(self.slow > 0 && self.slow_commands == 0), "fleet of slow watchers has sent no command"),
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)
@@ -74,7 +103,7 @@ impl Watchers {
     pub(crate) fn lines(&self) -> Vec<String> {
         let Watchers { count, sessions, came_in_s, deltas, snapshots, lost, bytes, .. } = self;
         let cpu = self.server_cpu_us.map_or(String::new(), |us| format!(", {us:.1} µs of the nodes each"));
-        vec![
+        let mut lines = vec![
             format!(
                 "{} watchers of {} connected in {came_in_s:.1} s; {} of them have the server's map in the end, \
                  the last one {:.0} ms after the last flow",
@@ -96,7 +125,17 @@ impl Watchers {
                 "a hold was seen: from its request {:.1}; from its answer {:.1}",
                 self.from_request, self.from_answer
             ),
-        ]
+        ];
+        if self.slow > 0 {
+            lines.push(format!(
+                "{} of the watchers read 5 kB a second: {} connections lost, {} carts opened, each decided within {} ms",
+                grouped(self.slow.into()),
+                grouped(self.slow_lost),
+                grouped(self.slow_commands),
+                grouped(self.slow_decided_ms_max)
+            ));
+        }
+        lines
     }
 }
 
@@ -112,5 +151,19 @@ mod tests {
         watchers.different = 2;
         watchers.example = Some("watcher 7 is behind".into());
         assert_eq!(watchers.problems(), ["2 watchers have another map than the server: watcher 7 is behind"]);
+    }
+
+    #[test]
+    fn a_slow_watcher_that_is_cut_or_waits_is_a_problem() {
+        let mut watchers = Watchers { count: 5_000, slow: 2_000, slow_commands: 10, ..Watchers::default() };
+        watchers.slow_decided_ms_max = DECIDED_MS_MAX;
+        assert_eq!(watchers.problems(), Vec::<String>::new());
+        watchers.slow_lost = 3;
+        watchers.slow_decided_ms_max += 7;
+        let problems = watchers.problems();
+        assert_eq!(problems[0], "3 connections of slow watchers were lost: no example");
+        assert!(problems[1].starts_with("7 milliseconds too late"), "{problems:?}");
+        watchers = Watchers { slow: 1, ..Watchers::default() };
+        assert_eq!(watchers.problems().len(), 1, "a fleet that sends nothing shows nothing");
     }
 }

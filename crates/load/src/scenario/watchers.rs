@@ -19,12 +19,21 @@ pub struct WatchersSpec {
     /// How long the watchers may take to receive the last version, in milliseconds.
     #[serde(default = "default_converge_ms")]
     pub converge_ms: u64,
+    /// How many of the watchers read 5 kB a second and send commands. None of them may lose its connection.
+    #[serde(default)]
+    pub slow: u32,
 }
 
 impl Scenario {
     pub(super) fn check_watchers(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
         let Some(watchers) = &self.watchers else { return Ok(()) };
         positive(source, "watchers.count", watchers.count.into(), WATCHERS_MAX.into())?;
+        source.require(
+            watchers.slow <= watchers.count,
+            "watchers.slow",
+            watchers.slow,
+            format!("there are {} watchers", watchers.count),
+        )?;
         positive(source, "watchers.converge_ms", watchers.converge_ms, 600_000)?;
         let there = self.house.as_ref().map_or(0, |house| house.groups * house.venues * house.sessions);
         source.require(

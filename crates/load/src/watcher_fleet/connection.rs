@@ -15,6 +15,18 @@ use crate::websocket::{FrameReader, flush, read_available, upgrade_answer, upgra
 /// Connections from one source address. This is far below its number of ports.
 const CONNECTIONS_PER_SOURCE: u32 = 8_192;
 
+/// What the kernel keeps for a slow watcher, in bytes.
+const RECEIVE_BUFFER_BYTES: usize = 8_192;
+
+/// The state of a slow watcher.
+#[derive(Default)]
+pub(super) struct SlowState {
+    /// There may be something to read.
+    pub(super) is_readable: bool,
+    /// Its turns so far.
+    pub(super) turns: u64,
+}
+
 /// The state of a connection.
 pub(super) enum Stage {
     /// There is no connection. The fleet opens it later.
@@ -50,6 +62,8 @@ pub(super) struct WatcherConnection {
     pub(super) synced: u32,
     /// Some of its feeds have not begun yet.
     pub(super) is_opening: bool,
+    /// `None` for a watcher that is not slow.
+    pub(super) slow: Option<SlowState>,
 }
 
 impl WatcherConnection {
@@ -65,6 +79,7 @@ impl WatcherConnection {
             feeds: vec![Feed::default(); spec.feeds as usize],
             synced: 0,
             is_opening: false,
+            slow: spec.is_slow(number).then(SlowState::default),
         }
     }
 
@@ -82,6 +97,10 @@ impl WatcherConnection {
     pub(super) fn connect(&mut self, number: u32, address: SocketAddr) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
+        if let Some(slow) = &mut self.slow {
+            *slow = SlowState::default();
+            socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
+        }
         if address.ip().is_loopback() && address.is_ipv4() {
             // A source address has about 28 000 ports.
             let source = Ipv4Addr::new(127, 0, 1, 1 + (number / CONNECTIONS_PER_SOURCE) as u8);

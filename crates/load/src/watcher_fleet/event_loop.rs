@@ -41,7 +41,7 @@ pub(super) struct EventLoop {
     pub(super) sessions: FxHashMap<String, usize>,
     pub(super) commands: mpsc::Receiver<PendingCommand>,
     poll: Poll,
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     pub(super) connections: Vec<WatcherConnection>,
     pub(super) nodes: Vec<NodeState>,
     /// Times and connections to open.
@@ -55,6 +55,7 @@ pub(super) struct EventLoop {
     pub(super) counting_since_us: Option<u64>,
     pub(super) stats: FleetStats,
     pub(super) jumps: Vec<SnapshotJump>,
+    pub(super) slow_turns: SlowTurns,
 }
 
 /// The frames and feeds of a node.
@@ -63,6 +64,15 @@ pub(super) struct NodeState {
     pub(super) frames: FrameCache,
     /// The session of each feed.
     pub(super) feeds: FxHashMap<u64, usize>,
+}
+
+/// The turns of the fleet's slow watchers.
+#[derive(Default)]
+pub(super) struct SlowTurns {
+    /// When the next part has its turn, by [`now_us`].
+    pub(super) next_us: u64,
+    /// Turns of parts so far.
+    pub(super) turns: u64,
 }
 
 /// A snapshot that moved a synced feed to a newer version.
@@ -100,6 +110,7 @@ impl EventLoop {
             counting_since_us: None,
             stats: FleetStats::default(),
             jumps: Vec::new(),
+            slow_turns: SlowTurns::default(),
             spec,
         };
         Ok((event_loop, waker))
@@ -110,7 +121,8 @@ impl EventLoop {
         let mut events = Events::with_capacity(EVENTS);
         loop {
             self.run_due_actions();
-            let nothing_due = self.to_connect.is_empty() && self.to_rewatch.is_empty();
+            self.serve_slow();
+            let nothing_due = self.to_connect.is_empty() && self.to_rewatch.is_empty() && self.spec.slow == 0;
             match self.poll.poll(&mut events, (!nothing_due).then_some(TICK)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -186,7 +198,7 @@ impl EventLoop {
     }
 
     /// Closes a connection. A new one to the next node replaces it later.
-    fn reconnect_later(&mut self, number: usize, why: &io::Error) {
+    pub(super) fn reconnect_later(&mut self, number: usize, why: &io::Error) {
         match self.connections[number].stage {
             Stage::Disconnected => return,
             Stage::Upgrading(_) => {}
@@ -199,11 +211,21 @@ impl EventLoop {
         self.nodes[connection.node].frames.forget();
         connection.node = (connection.node + 1) % self.addresses.len();
         self.stats.lost += 1;
+        self.stats.slow_lost += u64::from(connection.slow.is_some());
         self.to_connect.push_back((now_us() + RETRY_AFTER_US, number));
         self.note_error(format!("a watcher lost its connection: {why}"));
     }
 
     fn on_readable(&mut self, number: usize) -> io::Result<()> {
+        if let Some(slow) = &mut self.connections[number].slow {
+            // It reads when its turn comes.
+            slow.is_readable = true;
+            return Ok(());
+        }
+        self.read_all(number)
+    }
+
+    fn read_all(&mut self, number: usize) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut done = Ok(());
         loop {

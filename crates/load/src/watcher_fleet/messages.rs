@@ -19,6 +19,18 @@ pub struct FleetSpec {
     pub counts: bool,
     /// Each watcher keeps its current map.
     pub keep_maps: bool,
+    /// How many of the watchers are slow, spread evenly. They read [`SLOW_BYTES_PER_SECOND`](super::SLOW_BYTES_PER_SECOND) and
+    /// open a cart every ten seconds.
+    #[serde(default)]
+    pub slow: u32,
+}
+
+impl FleetSpec {
+    /// Whether the watcher with this number is slow.
+    pub fn is_slow(&self, number: u32) -> bool {
+        let before = |number: u32| u64::from(number) * u64::from(self.slow) / u64::from(self.watchers.max(1));
+        before(number) != before(number + 1)
+    }
 }
 
 /// A change of a session.

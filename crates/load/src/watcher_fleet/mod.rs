@@ -5,8 +5,8 @@
 //! [`now_us`](crate::clock::now_us), a clock that all processes of the machine share. It parses the text of a frame
 //! once, however many watchers receive it.
 
-// In reading order: the messages, a frame's content, one connection, all connections, what they receive, the replies,
-// the statistics.
+// In reading order: the messages, a frame's content, one connection, all connections, what they receive, slow ones,
+// the replies, the statistics.
 mod messages;
 
 mod frame_cache;
@@ -15,6 +15,7 @@ mod connection;
 mod event_loop;
 mod query;
 mod receive;
+mod slow;
 mod stats;
 
 use std::{
@@ -27,6 +28,7 @@ use mio::Waker;
 use self::event_loop::{EventLoop, PendingCommand};
 pub use self::{
     messages::{ChangeTime, FleetCommand, FleetReply, FleetSpec, FleetStatus},
+    slow::SLOW_BYTES_PER_SECOND,
     stats::{FleetStats, Latencies},
 };
 

@@ -54,6 +54,9 @@ impl EventLoop {
     }
 
     fn on_text(&mut self, number: usize, text: &[u8], received_us: u64) {
+        if self.connections[number].slow.is_some() && self.on_slow_answer(text) {
+            return;
+        }
         let node = self.connections[number].node;
         let index = match self.nodes[node].frames.lookup(text) {
             Ok(index) => index,

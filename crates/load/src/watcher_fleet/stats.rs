@@ -25,6 +25,18 @@ pub struct FleetStats {
     pub ended: u64,
     /// Connections that were lost.
     pub lost: u64,
+    /// Slow watchers whose connection was lost.
+    #[serde(default)]
+    pub slow_lost: u64,
+    /// Carts that slow watchers opened.
+    #[serde(default)]
+    pub slow_commands: u64,
+    /// Those that were refused or failed.
+    #[serde(default)]
+    pub slow_refused: u64,
+    /// The longest time from sending such a command until the node had decided it, by the clocks of both, in milliseconds.
+    #[serde(default)]
+    pub slow_decided_ms_max: u64,
     /// Bytes of all frames, including pings.
     pub bytes: u64,
     /// The latencies from a change to its receipt, for each change and each watcher.
@@ -39,7 +51,8 @@ impl FleetStats {
 
     /// Adds the statistics of another fleet.
     pub fn add(&mut self, other: &FleetStats) {
-        let FleetStats { deltas, snapshots, versions, skipped, stale, wrong, ended, lost, bytes, latencies } = other;
+        let FleetStats { deltas, snapshots, versions, skipped, stale, wrong, ended, lost, bytes, latencies, .. } =
+            other;
         self.deltas += deltas;
         self.snapshots += snapshots;
         self.versions += versions;
@@ -48,6 +61,10 @@ impl FleetStats {
         self.wrong += wrong;
         self.ended += ended;
         self.lost += lost;
+        self.slow_lost += other.slow_lost;
+        self.slow_commands += other.slow_commands;
+        self.slow_refused += other.slow_refused;
+        self.slow_decided_ms_max = self.slow_decided_ms_max.max(other.slow_decided_ms_max);
         self.bytes += bytes;
         self.latencies.0.extend_from_slice(&latencies.0);
     }

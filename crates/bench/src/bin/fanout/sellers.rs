@@ -191,6 +191,7 @@ impl Turns {
             feeds: 1,
             counts: false,
             keep_maps: false,
+            slow: 0,
         };
         let (mut watchers, _) = Watchers::come_in(&spec).await?;
         watchers.begin()?;

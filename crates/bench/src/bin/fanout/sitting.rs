@@ -110,7 +110,15 @@ async fn sit(
     changes: &mut impl Changes,
     report: &mut Report,
 ) -> Result<(), Failed> {
-    let spec = FleetSpec { addresses, watchers: options.watchers, sessions, feeds: 1, counts: false, keep_maps: false };
+    let spec = FleetSpec {
+        addresses,
+        watchers: options.watchers,
+        sessions,
+        feeds: 1,
+        counts: false,
+        keep_maps: false,
+        slow: 0,
+    };
     let before = memory(pids);
     let (mut watchers, came_in) = Watchers::come_in(&spec).await?;
     let connected = memory(pids);

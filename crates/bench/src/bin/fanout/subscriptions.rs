@@ -50,6 +50,7 @@ pub(crate) async fn measure(options: &Options, subscriptions: u32, program: &Pat
         feeds,
         counts: options.counts,
         keep_maps: false,
+        slow: 0,
     };
     let (memory_before, cpu_before) = (memory(&pids), cpu(&pids)?);
     let (mut watchers, came_in) = Watchers::come_in(&spec).await?;

@@ -7,7 +7,8 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -108,6 +109,12 @@ pub(crate) struct Node {
     pub(crate) keys_asked: Mutex<Vec<Id>>,
     /// How often a key was looked up.
     pub(crate) keys_looked_up: AtomicU64,
+    /// How often the status was made.
+    pub(crate) statuses_made: AtomicU64,
+    /// Each status after the first waits for a message here, if it is set.
+    pub(crate) status_gate: Mutex<Option<mpsc::Receiver<()>>>,
+    /// The message has not come.
+    pub(crate) status_gate_missed: AtomicBool,
     /// The wall clock in milliseconds, and since when it runs. It stands still otherwise.
     pub(crate) wall: Mutex<(u64, Option<tokio::time::Instant>)>,
     runtime: Handle,
@@ -296,6 +303,14 @@ impl Backend for Node {
     }
 
     fn status(&self) -> NodeStatus {
+        let made = self.statuses_made.fetch_add(1, Ordering::Relaxed);
+        if made > 0
+            && let Some(gate) = &*self.status_gate.lock()
+            // Other tasks go on meanwhile.
+            && tokio::task::block_in_place(|| gate.recv_timeout(TIMEOUT)).is_err()
+        {
+            self.status_gate_missed.store(true, Ordering::Relaxed);
+        }
         NodeStatus {
             node: "n1".into(),
             cluster: "test".into(),
@@ -528,6 +543,9 @@ impl TestServer {
             directory: Mutex::new(Some(Directory::default())),
             keys_asked: Mutex::default(),
             keys_looked_up: AtomicU64::default(),
+            statuses_made: AtomicU64::default(),
+            status_gate: Mutex::default(),
+            status_gate_missed: AtomicBool::default(),
             wall: Mutex::new((1_000, None)),
             key_ring: Mutex::new(KeyRing { version: 1, copy_version: 1, has_admin: false, silent_ms: 0 }),
             runtime: Handle::current(),
