@@ -1,6 +1,6 @@
 //! Messages between nodes on the lane of calls, in postcard.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use boxoffice_core::{
     answer::Outcome,
@@ -102,6 +102,8 @@ pub(crate) enum Message<'a> {
         program: Cow<'a, str>,
         checksums: Vec<Checksum>,
     },
+    /// The sender should not lead exactly these shards.
+    AvoidShards(BTreeSet<ShardId>),
 }
 
 /// Why a call has no outcome.

@@ -8,6 +8,7 @@
 pub mod checksums;
 pub mod config;
 pub mod error;
+pub mod history_reads;
 pub mod inspect;
 pub mod metrics;
 pub mod owner;
@@ -19,6 +20,7 @@ pub mod running;
 pub mod shard_state;
 pub mod transfer;
 
+mod history_reader;
 mod history_writer;
 mod inbox;
 mod open;

@@ -54,6 +54,8 @@ pub struct Config {
     /// Nodes that should not lead while others can, because they are shutting down or unhealthy.
     /// [`Input::AvoidLeadership`](crate::Input::AvoidLeadership) changes them while the engine runs.
     pub avoid_leadership: BTreeSet<NodeId>,
+    /// The same for some shards of a node. [`Input::AvoidShards`](crate::Input::AvoidShards) changes them.
+    pub avoid_shards: BTreeMap<NodeId, BTreeSet<ShardId>>,
     /// The longest interval between two messages of a leader, ticks.
     pub heartbeat_ticks: usize,
     /// The shortest election timeout, ticks.
@@ -93,6 +95,7 @@ impl Config {
             groups: BTreeMap::new(),
             generation_min: 0,
             avoid_leadership: BTreeSet::new(),
+            avoid_shards: BTreeMap::new(),
             heartbeat_ticks: 2,
             election_ticks_min: 5,
             election_ticks_max: 10,
@@ -122,13 +125,19 @@ impl Config {
             [self.node, u64::from(shard), term].into_iter().fold(self.seed, |drawn, part| scramble(drawn ^ part));
         let span = (self.election_ticks_max - self.election_ticks_min) as u64;
         let extra = usize::try_from(drawn % span).expect("a span of ticks is small");
-        let delay = if self.avoids_leadership() { self.election_ticks_max } else { 0 };
+        let delay = if self.avoids_leadership(shard) { self.election_ticks_max } else { 0 };
         self.election_ticks_min + extra + delay
     }
 
-    /// Whether this node should not lead.
-    pub(crate) fn avoids_leadership(&self) -> bool {
-        self.avoid_leadership.contains(&self.node)
+    /// Whether this node should not lead a shard.
+    pub(crate) fn avoids_leadership(&self, shard: ShardId) -> bool {
+        self.should_avoid(self.node, shard)
+    }
+
+    /// Whether a node should not lead a shard.
+    pub(crate) fn should_avoid(&self, node: NodeId, shard: ShardId) -> bool {
+        self.avoid_leadership.contains(&node)
+            || self.avoid_shards.get(&node).is_some_and(|shards| shards.contains(&shard))
     }
 }
 
