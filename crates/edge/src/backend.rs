@@ -111,6 +111,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The reason why it cannot, in words.
     fn ready(&self) -> Result<(), String>;
 
+    /// What of the node's store cannot be read, in words.
+    fn damage(&self) -> Option<String> {
+        None
+    }
+
     /// The node's own counters as Prometheus text, without those of the client port.
     fn metrics_text(&self) -> String;
 

@@ -111,7 +111,11 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
         Phase::Leaving | Phase::Draining | Phase::Closed => Err("draining".to_owned()),
     };
     match ready {
-        Ok(()) => "ready\n".into_response(),
+        // A balancer must not take the node out for that. Everything else is sold.
+        Ok(()) => match shared.backend.damage() {
+            Some(damage) => format!("ready, but {damage}\n").into_response(),
+            None => "ready\n".into_response(),
+        },
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
     }
 }

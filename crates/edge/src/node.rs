@@ -139,6 +139,10 @@ impl Backend for NodeHandle {
         NodeHandle::ready(self)
     }
 
+    fn damage(&self) -> Option<String> {
+        NodeHandle::damage(self)
+    }
+
     fn metrics_text(&self) -> String {
         NodeHandle::metrics_text(self)
     }

@@ -37,9 +37,12 @@ pub mod memory_disk;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory_store;
 pub mod net;
+pub mod no_wait;
 pub mod os_disk;
 pub mod rng;
 pub mod secret;
+#[cfg(any(test, feature = "memory"))]
+pub mod stalling_stores;
 pub mod store;
 
 pub use clock::{Clock, OsClock};
@@ -56,6 +59,8 @@ pub use net::{
 };
 pub use os_disk::OsDisk;
 pub use rng::{OsRng, Rng};
+#[cfg(any(test, feature = "memory"))]
+pub use stalling_stores::StallingStores;
 pub use store::{KeyValue, Store, StoreError, StoreSettings, Stores};
 
 /// One node's world. Cloning it shares it.

@@ -2,7 +2,7 @@
 //! of it, and the store is then left with those before the first such batch. A failed sync marks its batches as clean, as in
 //! [`MemoryDisk`](super::MemoryDisk). No later sync writes them before the store is reopened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +12,9 @@ use bytes::Bytes;
 use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
 use super::store::{KeyValue, Store, StoreError, StoreSettings, Stores};
+
+/// The reason of a read in a damaged block.
+const DAMAGED_BLOCK: &str = "a block of a table is damaged";
 
 /// The stores of one machine, by directory. Clones share them.
 #[derive(Clone, Default)]
@@ -48,6 +51,8 @@ struct Content {
     /// A failed sync has marked the first of them as clean, and the later ones are useless without them.
     has_hole: bool,
     bytes: u64,
+    /// Keys in damaged blocks. What is written later is in other blocks.
+    unreadable: BTreeSet<Bytes>,
     /// A batch that failed with `Full` and is in the journal all the same. It shows when the store is reopened.
     refused: Option<(Vec<KeyValue>, Vec<Bytes>)>,
 }
@@ -137,6 +142,22 @@ impl MemoryStores {
         bytes[middle] ^= 1;
         *value = Bytes::from(bytes);
     }
+
+    /// Makes the keys from `first` to `last` unreadable, as a damaged block does. Returns how many there are.
+    pub fn damage_block(&self, dir: &Path, first: &[u8], last: &[u8]) -> usize {
+        let mut state = self.state.lock();
+        let Some(content) = state.stores.get_mut(dir) else { return 0 };
+        let keys = content.pairs.range::<[u8], _>((Bound::Included(first), Bound::Included(last)));
+        let keys: Vec<Bytes> = keys.map(|(key, _)| key.clone()).collect();
+        let count = keys.len();
+        content.unreadable.extend(keys);
+        count
+    }
+
+    /// The keys of the store in `dir`, in order.
+    pub fn keys(&self, dir: &Path) -> Vec<Bytes> {
+        self.state.lock().stores.get(dir).map(|content| content.pairs.keys().cloned().collect()).unwrap_or_default()
+    }
 }
 
 impl State {
@@ -161,6 +182,9 @@ fn bytes_of(batch: &[KeyValue]) -> u64 {
 
 impl Content {
     fn apply(&mut self, batch: &[KeyValue], gone: &[Bytes]) {
+        if !self.unreadable.is_empty() {
+            batch.iter().map(|(key, _)| key).chain(gone).for_each(|key| _ = self.unreadable.remove(key));
+        }
         let replaced = batch.iter().map(|(key, value)| (key.clone(), self.pairs.insert(key.clone(), value.clone())));
         let mut replaced: Vec<_> = replaced.collect();
         replaced.extend(gone.iter().map(|key| (key.clone(), self.pairs.remove(key))));
@@ -227,7 +251,12 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.state()?.stores[&self.dir].pairs.get(key).cloned())
+        let state = self.state()?;
+        let content = &state.stores[&self.dir];
+        match content.unreadable.contains(key) {
+            true => Err(StoreError::broken(&self.dir, DAMAGED_BLOCK)),
+            false => Ok(content.pairs.get(key).cloned()),
+        }
     }
 
     fn begin(&self) -> Result<u64, StoreError> {
@@ -293,9 +322,14 @@ impl Store for MemoryStore {
             Some(after) if after >= prefix => Bound::Excluded(after),
             Some(_) | None => Bound::Included(prefix),
         };
-        let found = state.stores[&self.dir].pairs.range::<[u8], _>((from, Bound::Unbounded));
+        let content = &state.stores[&self.dir];
+        let found = content.pairs.range::<[u8], _>((from, Bound::Unbounded));
         let found = found.take_while(|(key, _)| key.starts_with(prefix)).take(limit);
-        Ok(found.map(|(key, value)| (key.clone(), value.clone())).collect())
+        let readable = |key: &Bytes| match content.unreadable.contains(key) {
+            true => Err(StoreError::broken(&self.dir, DAMAGED_BLOCK)),
+            false => Ok(()),
+        };
+        found.map(|(key, value)| readable(key).map(|()| (key.clone(), value.clone()))).collect()
     }
 
     fn disk_bytes(&self) -> u64 {

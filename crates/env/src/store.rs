@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -74,6 +75,12 @@ pub trait Stores: Send + Sync {
 
     /// Whether `dir` has a store.
     fn exists(&self, dir: &Path) -> bool;
+
+    /// How long the next read of a simulated store blocks. Its calls return at once, and the reader waits for this long beforehand.
+    /// Zero for a real store.
+    fn read_delay(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// How much memory a store may use.

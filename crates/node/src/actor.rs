@@ -20,8 +20,13 @@ use boxoffice_core::{
     state_map::State,
     time::{Moment, Timestamp},
 };
+use boxoffice_env::no_wait;
+use boxoffice_replication::history_reads::ReadError;
 use boxoffice_shard::Input as EngineInput;
-use boxoffice_storage::{codec, history::HistoryStoreError};
+use boxoffice_storage::{
+    codec,
+    history::{Lookup, StoredEntity},
+};
 use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
 use smol_str::SmolStr;
 
@@ -49,6 +54,9 @@ pub(crate) use take::CallContext;
 /// How long a turn that no answer depends on waits in the queue for another one, in milliseconds. Alone it would cost a pass of
 /// the replication and a sync of the disk.
 const QUIET_MS: u64 = 5;
+/// Why an actor does not wait for the store.
+const SELLING: &str = "a selling thread has other buyers";
+
 /// The behaviour. All state is in [`EntityActorState`].
 pub(crate) struct EntityActor;
 
@@ -81,6 +89,7 @@ impl Actor for EntityActor {
         envelope: Envelope,
         state: &mut EntityActorState,
     ) -> Result<(), ActorProcessingErr> {
+        let _no_wait = no_wait::begin(SELLING);
         match envelope.message {
             EntityMessage::StateIsBack => state.read_on(),
             _ if state.held.is_empty() => state.read(envelope),
@@ -97,6 +106,7 @@ impl EntityActorState {
 
     /// Decides on an input at once, in the place of the entity's actor. No message waits for the entity.
     fn decide_here(shared: &Arc<Shared>, work: TakenEntity, input: Input<Caller>) {
+        let _no_wait = no_wait::begin(SELLING);
         let mut decider = EntityActorState::new(Arc::clone(shared));
         decider.current = Some(work);
         let mono_ms = decider.begin();
@@ -139,6 +149,11 @@ impl EntityActorState {
                 self.returned(returned);
                 self.leave_if_ended();
             }
+            EntityMessage::Loaded(found) => {
+                let mono_ms = self.message_came();
+                self.loaded(mono_ms, found);
+                self.leave_if_ended();
+            }
             EntityMessage::Leave => self.leave(),
             EntityMessage::StateIsBack => {}
         }
@@ -157,7 +172,7 @@ impl EntityActorState {
         if let Some(TakenEntity { actor, assignment }) = &mut self.current {
             // An entity in neither memory nor the store is new. After a panic it is not loaded before all proposals are applied.
             if assignment.host.is_none() && matches!(assignment.health, Health::Healthy) {
-                load(assignment, &self.shared, None);
+                load(actor, assignment, &self.shared, None);
             }
             actor.used_ms.store(mono_ms, Ordering::Relaxed);
         }
@@ -177,7 +192,7 @@ impl EntityActorState {
         let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
         match &mut assignment.health {
             Health::Healthy => self.decide(mono_ms, input),
-            Health::Draining(held) | Health::Lent(held) => held.push_back(input),
+            Health::Draining(held) | Health::Lent(held) | Health::Loading(held) => held.push_back(input),
             Health::CoolingDown(until_ms) if mono_ms < *until_ms => self.ignore(input),
             Health::CoolingDown(_) => {
                 assignment.health = Health::Draining([input].into());
@@ -247,6 +262,7 @@ impl EntityActorState {
                 events: std::mem::take(&mut turn.events),
                 effects: std::mem::take(&mut turn.committed),
                 actor: Some(Arc::clone(actor)),
+                reloaded: assignment.reloaded.take(),
                 cart: None,
             };
             let beside = None;
@@ -262,7 +278,8 @@ impl EntityActorState {
             let effects = std::mem::take(&mut turn.read);
             let versions = (turn.after, turn.after);
             let (entity, events) = (assignment.entity.clone(), Vec::new());
-            let completion = PendingCommit { entity, versions, events, effects, actor: None, cart: None };
+            let completion =
+                PendingCommit { entity, versions, events, effects, actor: None, reloaded: None, cart: None };
             self.shared.replication.replicators.push(shard, EngineInput::Read { shard, epoch, completion });
         }
         if let Some(wake_at) = turn.wake_at.take() {
@@ -283,7 +300,8 @@ impl EntityActorState {
         let host = assignment.host.take().expect("it has just decided");
         assignment.health = Health::Lent(VecDeque::new());
         let (cart, actor, term) = (assignment.entity.clone(), Arc::clone(actor), assignment.leadership.epoch.0);
-        let loan = Box::new(Loan { cart, host, actor, turn, by, ask, inventory });
+        let reloaded = assignment.reloaded.take();
+        let loan = Box::new(Loan { cart, host, reloaded, actor, turn, by, ask, inventory });
         let returned = match self.shared.lend(term, loan) {
             Lent::Sent => return,
             Lent::Not(loan) => Returned::AsItCame(loan),
@@ -311,8 +329,9 @@ impl EntityActorState {
                 assignment.health = Health::Healthy;
             }
             Returned::AsItCame(loan) => {
-                let (host, turn, by) = loan.undo();
+                let (host, reloaded, turn, by) = loan.undo();
                 assignment.host = Some(host);
+                assignment.reloaded = reloaded;
                 assignment.health = Health::Healthy;
                 let at = Timestamp(assignment.leadership.time.at(mono_ms));
                 let events = encoded(&assignment.entity, by.as_ref(), &turn);
@@ -332,7 +351,7 @@ impl EntityActorState {
     /// Decides on an input that has waited, unless an earlier one makes it wait on.
     fn decide_or_hold(&mut self, mono_ms: u64, input: Input<Caller>) {
         match self.current.as_mut().map(|work| &mut work.assignment.health) {
-            Some(Health::Draining(held) | Health::Lent(held)) => held.push_back(input),
+            Some(Health::Draining(held) | Health::Lent(held) | Health::Loading(held)) => held.push_back(input),
             Some(Health::CoolingDown(_)) => self.ignore(input),
             Some(Health::Healthy) => self.decide(mono_ms, input),
             None => {}
@@ -404,7 +423,7 @@ impl EntityActorState {
                 return Returned::Lost;
             }
         };
-        let Loan { cart, host, turn: mut first, .. } = *loan;
+        let Loan { cart, host, reloaded, turn: mut first, .. } = *loan;
         if planted::is("a joint turn told before its commit") {
             first.committed.drain(..).for_each(|effect| self.shared.carry_out(&cart, effect));
         }
@@ -422,6 +441,7 @@ impl EntityActorState {
             events: first.events,
             effects: first.committed,
             actor: changed.then(|| Arc::clone(&owner)),
+            reloaded,
             cart: None,
         };
         let (shard, epoch) = (assignment.lead.id, assignment.leadership.epoch);
@@ -433,6 +453,7 @@ impl EntityActorState {
             events: std::mem::take(&mut turn.events),
             effects: Vec::new(),
             actor: Some(Arc::clone(actor)),
+            reloaded: assignment.reloaded.take(),
             cart: Some(Box::new(of_cart)),
         };
         let beside = changed.then_some(cart_events);
@@ -511,11 +532,48 @@ impl EntityActorState {
             return held.into_iter().for_each(|input| self.ignore(input));
         }
         let state = assignment.lead.state.replica.lock().kept.get(&assignment.entity);
-        load(assignment, &self.shared, state);
         assignment.health = Health::Healthy;
+        load(actor, assignment, &self.shared, state);
         // Unfinished work goes on, as after a change of leaders. A wake that led to the panic comes again as well.
         for input in [Input::Wake].into_iter().chain(held) {
             self.decide_or_hold(mono_ms, input);
+        }
+    }
+
+    /// The entity's record was read. Inputs that came meanwhile are decided.
+    fn loaded(&mut self, mono_ms: u64, found: Result<Option<StoredEntity>, ReadError>) {
+        let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
+        let Health::Loading(held) = &mut assignment.health else { return };
+        let held = std::mem::take(held);
+        assignment.health = Health::Healthy;
+        match found {
+            Ok(stored) => {
+                let state = stored.map(|stored| stored.state);
+                assignment.reloaded.clone_from(&state);
+                assignment.host =
+                    Some(Host::new(assignment.entity.clone(), state, Arc::clone(&self.shared.config.rules)));
+                for input in held {
+                    if let Some(input) = self.in_time(input, mono_ms) {
+                        self.decide_or_hold(mono_ms, input);
+                    }
+                }
+            }
+            Err(error) => {
+                let has_others = assignment.lead.state.voters.load(Ordering::Relaxed) > 1;
+                let is_final = matches!(error, ReadError::Damaged(_)) && !has_others;
+                held.into_iter().for_each(|input| self.unread(input, is_final));
+            }
+        }
+    }
+
+    /// Handles an input to an entity whose record could not be read. Nothing is decided. Unless that is final, it can be read later,
+    /// or by another replica, which leads the shard soon.
+    fn unread(&self, input: Input<Caller>, is_final: bool) {
+        match input {
+            input if is_final => self.ignore(input),
+            Input::Command { from, .. } => from.answer(Err(Failure::NotReady)),
+            // They come again.
+            Input::Ask { .. } | Input::Reply { .. } | Input::Paid { .. } | Input::Wake => {}
         }
     }
 
@@ -583,21 +641,19 @@ pub(crate) fn all_settled(shared: &Arc<Shared>, actor: &Arc<ActorHandle>) {
     }
 }
 
-/// Begins with a committed state, or with the stored one if there is none in memory.
-fn load(assignment: &mut Assignment, shared: &Shared, state: Option<Arc<State>>) {
-    let state = match state {
-        Some(state) => Some(state),
-        None => match shared.replication.history.get(assignment.lead.id, &assignment.entity) {
-            Ok(stored) => stored.map(|stored| stored.state),
-            // Its callers hear `unknown`, and the next one asks again.
-            Err(HistoryStoreError::Store(error)) if error.is_full() => {
-                return tracing::warn!(%error, "an entity waits for the store");
-            }
-            // Its callers hear `unknown` when the node goes down.
-            Err(error) => return shared.replication.replicators.fail(error),
-        },
-    };
-    assignment.host = Some(Host::new(assignment.entity.clone(), state, Arc::clone(&shared.config.rules)));
+/// Begins with a committed state. If there is none in memory, the entity is new, or it waits until its record is read.
+fn load(actor: &Arc<ActorHandle>, assignment: &mut Assignment, shared: &Shared, state: Option<Arc<State>>) {
+    let (shard, entity) = (assignment.lead.id, &assignment.entity);
+    assignment.reloaded = None;
+    if state.is_none() && shared.replication.history.look_up(shard, entity) != Lookup::None {
+        assignment.health = Health::Loading(VecDeque::new());
+        // As for any message, so that the actor does not leave the entity meanwhile, and later messages come behind it.
+        actor.under_way.message_sent();
+        let actor = Arc::clone(actor);
+        let then = move |found| actor.cast(EntityMessage::Loaded(found));
+        return shared.replication.reads.read(shard, entity.clone(), Box::new(then));
+    }
+    assignment.host = Some(Host::new(entity.clone(), state, Arc::clone(&shared.config.rules)));
 }
 
 /// The result of a decision.
@@ -666,6 +722,7 @@ pub(crate) fn actor_of(
     let assignment = Assignment {
         entity: entity.clone(),
         host,
+        reloaded: None,
         health,
         panics: PanicHistory::default(),
         lead: Arc::clone(lead),

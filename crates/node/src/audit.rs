@@ -14,7 +14,7 @@ use boxoffice_core::{
     state_map::State,
 };
 use boxoffice_shard::ShardId;
-use boxoffice_storage::history::{HistoryStoreError, Totals};
+use boxoffice_storage::history::{Damage, HistoryStoreError, Totals};
 use boxoffice_wire::{
     payment::StepKey,
     status::{CurrencyTotal, NodeAudit},
@@ -90,12 +90,34 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     {
         books.violation(format_smolstr!("what has left memory cannot be read: {error}"));
     }
+    let (damages, count) = shared.replication.history.damages();
+    for Damage { shard, entity, why } in &damages {
+        let what = entity.as_ref().map_or("records of a block".to_owned(), Entity::to_string);
+        books.violation(format_smolstr!(
+            "the store of this node is damaged: {what} of shard {shard} cannot be read: {why}"
+        ));
+    }
+    if count > damages.len() as u64 {
+        books.violation(format_smolstr!("the store of this node is damaged: {count} records in all"));
+    }
     books.close(shared)
 }
 
 /// The stored state of an entity that has left memory.
-fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, HistoryStoreError> {
-    Ok(shared.replication.history.get(shared.lead_of(entity).id, entity)?.map(|stored| stored.state))
+enum Stored {
+    State(Arc<State>),
+    None,
+    /// Its record is damaged, which the audit says by itself.
+    Unreadable,
+}
+
+fn stored(shared: &Shared, entity: &Entity) -> Result<Stored, HistoryStoreError> {
+    match shared.replication.history.get(shared.lead_of(entity).id, entity) {
+        Ok(Some(stored)) => Ok(Stored::State(stored.state)),
+        Ok(None) => Ok(Stored::None),
+        Err(HistoryStoreError::Damaged { .. }) => Ok(Stored::Unreadable),
+        Err(error) => Err(error),
+    }
 }
 
 /// The holds, sales and carts of all entities, to be compared.
@@ -217,7 +239,7 @@ impl Books {
         }
         // An entity on its way to the store, or back from it, may have a record there beside its state here.
         for (entity, _) in states.iter().filter(|(_, state)| state.may_be_archived()) {
-            if let Some(stored) = stored(shared, entity)? {
+            if let Stored::State(stored) = stored(shared, entity)? {
                 self.left.subtract(&Totals::of(&stored));
             }
         }
@@ -249,7 +271,7 @@ impl Books {
                 }
             })?;
             let said = shared.replication.history.shard(lead.id)?.totals;
-            if said != counted {
+            if said != counted && shared.replication.history.has_exact_totals(lead.id) {
                 let shard = lead.id;
                 self.violation(format_smolstr!(
                     "the store's totals of shard {shard} are {said:?}, its records {counted:?}"
@@ -268,9 +290,13 @@ impl Books {
             }
             let bought = match self.carts.get(&hold.cart) {
                 Some(cart) => bought(cart, entity, *hold, sold),
-                None => match stored(shared, &Entity::Cart(hold.cart))?.as_deref() {
-                    Some(State::Cart(cart)) => cart.audit().is_some_and(|cart| bought(&cart, entity, *hold, sold)),
-                    _ => false,
+                None => match stored(shared, &Entity::Cart(hold.cart))? {
+                    Stored::State(state) => match &*state {
+                        State::Cart(cart) => cart.audit().is_some_and(|cart| bought(&cart, entity, *hold, sold)),
+                        _ => false,
+                    },
+                    Stored::None => false,
+                    Stored::Unreadable => continue,
                 },
             };
             if !bought {
@@ -289,9 +315,13 @@ impl Books {
             }
             let count = match self.purchases.get(&customer) {
                 Some(orders) => orders.iter().filter(|posted| **posted == order).count(),
-                None => match stored(shared, &Entity::Customer(customer.clone()))?.as_deref() {
-                    Some(State::Customer(customer)) => usize::from(customer.cursor(order).is_some()),
-                    _ => 0,
+                None => match stored(shared, &Entity::Customer(customer.clone()))? {
+                    Stored::State(state) => match &*state {
+                        State::Customer(customer) => usize::from(customer.cursor(order).is_some()),
+                        _ => 0,
+                    },
+                    Stored::None => 0,
+                    Stored::Unreadable => continue,
                 },
             };
             if count != 1 {

@@ -51,7 +51,11 @@ impl NodeHandle {
         };
         let mut found = match shared.is_elsewhere(entity) {
             true => Err(HistoryError::Elsewhere),
-            false => Ok(read_here(shared, query(limit, before)).await?),
+            false => match read_here(shared, query(limit, before)).await {
+                // Another replica can.
+                Err(error @ HistoryError::Store(_)) if !shared.is_alone() => Err(error),
+                read => Ok(read?),
+            },
         };
         if shared.is_alone() {
             return found;

@@ -409,7 +409,7 @@ fn bytes_of_a_whole_node() {
     wait(1);
     let year_ms = 365 * 86_400_000;
     let now_ms = 1_900_000_000_000_u64 + 20 * year_ms;
-    let mut resting = || {
+    let resting = || {
         std::thread::sleep(Duration::from_secs(12));
         live()
     };

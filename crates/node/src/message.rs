@@ -1,6 +1,6 @@
 //! Messages between nodes on the lane of calls, in postcard.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use boxoffice_core::{
     answer::Outcome,
@@ -108,6 +108,8 @@ pub(crate) enum Message<'a> {
     /// The sender leads this shard since this term. It says so to nodes without a replica, which hear of no elections. A node of a
     /// version without this message drops it.
     Leads { shard: ShardId, term: u64 },
+    /// The sender should not lead exactly these shards.
+    AvoidShards(BTreeSet<ShardId>),
 }
 
 /// Why a call has no outcome.

@@ -12,7 +12,7 @@ use boxoffice_replication::{
     runner::Runner,
     running::{Opened, Running},
 };
-use boxoffice_storage::identity::Identity;
+use boxoffice_storage::{history::Damage, identity::Identity};
 use boxoffice_wire::{FirstCommand, limits::IMPORT_FRAME_BYTES_MAX};
 use smol_str::{SmolStr, format_smolstr};
 use tokio::{
@@ -117,12 +117,12 @@ impl Node {
             let feeds = Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock));
             let replication = Arc::clone(&opened.replication);
             Shared {
-                remote_feeds: RemoteFeeds::new(
+                remote_feeds: Arc::new(RemoteFeeds::new(
                     world.clone(),
                     Arc::clone(&shards),
                     Arc::clone(&replication),
                     feeds.clone(),
-                ),
+                )),
                 feeds,
                 replication,
                 timers: Timers::default(),
@@ -340,6 +340,15 @@ impl NodeHandle {
             return Err("read-only: the disk is full".into());
         }
         Ok(())
+    }
+
+    /// What of the store cannot be read here, in words. The node sells everything else. `None` if nothing is known to be damaged.
+    pub fn damage(&self) -> Option<String> {
+        let (damages, count) = self.shared.replication.history.damages();
+        let Damage { shard, entity, .. } = damages.first()?;
+        let first = entity.as_ref().map_or_else(|| "records of a block".to_owned(), ToString::to_string);
+        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        Some(format!("the store is damaged: {first} of shard {shard}{more} cannot be read"))
     }
 
     /// Resolves with the reason when the node cannot go on.

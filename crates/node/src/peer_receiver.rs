@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_core::answer::Outcome;
-use boxoffice_env::{DurablePosition, Lane, NodeId, PeerAdmission, PeerHello, PeerInbox, PeerRejection};
+use boxoffice_env::{DurablePosition, Lane, NodeId, PeerAdmission, PeerHello, PeerInbox, PeerRejection, no_wait};
 use boxoffice_replication::checksums::PROGRAM;
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
@@ -28,6 +28,7 @@ pub(crate) struct PeerReceiver(pub(crate) Weak<Shared>);
 impl PeerInbox for PeerReceiver {
     fn frame(&self, from: NodeId, lane: Lane, frame: Bytes) {
         let Some(shared) = self.0.upgrade() else { return };
+        let _no_wait = no_wait::begin("the links to other nodes wait for it");
         match lane {
             Lane::Consensus => consensus(&shared, from, frame),
             Lane::Calls => match Message::decode(&frame) {
@@ -136,6 +137,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             shared.replication.replicators.avoid_leadership(from, avoids_leadership);
         }
         Message::SyncTime(sync_us) => shared.disk_pace.heard(from, sync_us, shared.world.clock.monotonic_ms()),
+        Message::AvoidShards(shards) => shared.replication.replicators.avoid_shards(from, &shards),
         Message::History { tag, query } => history_answer::answer(shared, from, tag, query),
         Message::HistoryReply { tag, result } => shared.remote_histories.answered(from, tag, result),
         Message::LeaveNotice => placement::on_leave_notice(shared),

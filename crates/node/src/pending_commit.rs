@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boxoffice_core::{event::Event, host::Effect, id::Entity};
+use boxoffice_core::{event::Event, host::Effect, id::Entity, state_map::State};
 use boxoffice_replication::owner::{self as replication, ProposedTurn};
 
 use crate::{api::Failure, caller::Caller, shard_lead::ActorHandle};
@@ -19,6 +19,8 @@ pub(crate) struct PendingCommit {
     pub(crate) effects: Vec<Effect<Caller>>,
     /// The actor that counts the turn as in flight, if the turn has events.
     pub(crate) actor: Option<Arc<ActorHandle>>,
+    /// The stored state that it was decided on, if it is the first turn of a reloaded entity.
+    pub(crate) reloaded: Option<Arc<State>>,
     /// The same of the cart in a joint turn.
     pub(crate) cart: Option<Box<PendingCommit>>,
 }
@@ -29,8 +31,14 @@ impl replication::Completion for PendingCommit {
             entity: &cart.entity,
             until: cart.versions.1,
             events: &mut cart.events,
+            reloaded: cart.reloaded.as_ref(),
         });
-        let own = ProposedTurn { entity: &self.entity, until: self.versions.1, events: &mut self.events };
+        let own = ProposedTurn {
+            entity: &self.entity,
+            until: self.versions.1,
+            events: &mut self.events,
+            reloaded: self.reloaded.as_ref(),
+        };
         [Some(own), cart].into_iter().flatten().filter(|turn| !turn.events.is_empty())
     }
 }

@@ -112,6 +112,8 @@ struct Reconciler {
     clock_is_off: bool,
     /// This node should not lead.
     avoids_leadership: bool,
+    /// Shards that another replica should lead.
+    avoided_shards: BTreeSet<ShardId>,
     /// It was being drained when the table was looked at last.
     draining: bool,
     /// Whether this node has known a leader of every shard at one time.
@@ -138,6 +140,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         compare_at_ms: 0,
         clock_is_off: false,
         avoids_leadership: false,
+        avoided_shards: BTreeSet::new(),
         draining: false,
         has_served: false,
         refused_ms: None,
@@ -361,6 +364,13 @@ impl Reconciler {
         // Repeated for nodes that have just connected.
         if changed || compares {
             self.broadcast(shared, &Message::AvoidLeadership(avoids_leadership).encode());
+        }
+        let avoided = shared.shards.iter().filter(|lead| lead.state.avoids.load(Ordering::Relaxed));
+        let avoided: BTreeSet<_> = avoided.map(|lead| lead.id).collect();
+        let changed = avoided != self.avoided_shards;
+        if changed || (compares && !avoided.is_empty()) {
+            self.broadcast(shared, &Message::AvoidShards(avoided.clone()).encode());
+            self.avoided_shards = avoided;
         }
     }
 

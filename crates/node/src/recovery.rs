@@ -26,6 +26,8 @@ pub(crate) enum Health {
     Draining(VecDeque<Input<Caller>>),
     /// The cart's host is lent to an inventory. Messages are held back meanwhile, in order.
     Lent(VecDeque<Input<Caller>>),
+    /// It waits for the entity's record. Messages are held back meanwhile, in order.
+    Loading(VecDeque<Input<Caller>>),
     /// It panicked again without a client's command. It decides nothing before this monotonic millisecond.
     CoolingDown(u64),
 }

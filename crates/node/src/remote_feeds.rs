@@ -19,15 +19,16 @@ use boxoffice_core::{
 };
 use boxoffice_env::{Lane, World};
 use boxoffice_feeds::{Commit, Feeds, InitialState, NoFeed};
-use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
+use boxoffice_replication::{history_reads::ReadError, replication::Replication, shard_state::WatchedEntities};
 use boxoffice_shard::{NodeId, ShardId};
+use boxoffice_storage::history::StoredEntity;
 use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     pending_commit::PendingCommit,
     shard_lead::Shards,
-    watched::{self, Committed},
+    watched::{self, Committed, Known},
 };
 
 /// For how many milliseconds a node that did not answer in time is not asked again.
@@ -132,7 +133,7 @@ impl RemoteFeeds {
         Committed { shards: &self.shards, replication: &self.replication }
     }
 
-    fn begin_remote(&self, entity: &Entity) -> Option<InitialState> {
+    fn begin_remote(&self, entity: &Entity) -> Known<Option<InitialState>> {
         watched::begin_at(self.committed(), entity, WatchedEntities::begin_remote, WatchedEntities::end_remote)
     }
 
@@ -278,7 +279,7 @@ impl RemoteFeeds {
     }
 
     /// A frame of the lane of feeds.
-    pub(crate) fn take(&self, from: NodeId, frame: &[u8]) {
+    pub(crate) fn take(self: &Arc<Self>, from: NodeId, frame: &[u8]) {
         let message: Message = match packing::read(frame) {
             Ok(message) => message,
             Err(why) => return self.replication.not_understood(from, &why),
@@ -301,8 +302,20 @@ impl RemoteFeeds {
                 self.feeds.leaders_changed();
             }
             Message::Read(number, customer, after, limit) => {
-                let found = watched::purchases(self.committed(), &customer, after, limit);
-                self.send(from, &Message::Purchases(number, found));
+                match watched::purchases(self.committed(), &customer, after, limit) {
+                    Known::Now(found) => _ = self.send(from, &Message::Purchases(number, found)),
+                    Known::Stored => {
+                        let weak = Arc::downgrade(self);
+                        self.read(Entity::Customer(customer), move |found| {
+                            // Without an answer the other node asks again.
+                            if let (Some(feeds), Ok(stored)) = (weak.upgrade(), found) {
+                                let found = stored.map(|stored| watched::purchases_of(&stored.state, after, limit));
+                                let page = Message::Purchases(number, found.unwrap_or_default());
+                                feeds.send(from, &page);
+                            }
+                        });
+                    }
+                }
             }
             Message::Purchases(number, found) => {
                 let page = self.pages.lock().remove(&number);
@@ -332,21 +345,41 @@ impl RemoteFeeds {
         }
     }
 
-    fn watch(&self, from: NodeId, number: Number, entity: Entity) {
+    /// Reads the record of an entity of this node.
+    fn read(&self, entity: Entity, then: impl FnOnce(Result<Option<StoredEntity>, ReadError>) + Send + 'static) {
+        self.replication.reads.read(self.shards.of(&entity).id, entity, Box::new(then));
+    }
+
+    fn watch(self: &Arc<Self>, from: NodeId, number: Number, entity: Entity) {
         // Before it begins, so that no commit is missed. A commit that the initial state has already is skipped.
         self.watchers.lock().entry(entity.clone()).or_default().insert(from, number);
         let here = self.shards.of(&entity).replica_here().is_some();
-        let beginning = if here { self.begin_remote(&entity) } else { None };
+        match if here { self.begin_remote(&entity) } else { Known::Now(None) } {
+            Known::Now(beginning) => self.watch_begun((from, number), entity, beginning),
+            Known::Stored => {
+                let weak = Arc::downgrade(self);
+                self.read(entity.clone(), move |found| {
+                    let Some(feeds) = weak.upgrade() else { return };
+                    let end = WatchedEntities::end_remote;
+                    // A replica that cannot read it has nothing to watch. The other node asks the next one.
+                    let begun = watched::begin_stored(feeds.committed(), &entity, found, end).unwrap_or(None);
+                    feeds.watch_begun((from, number), entity, begun);
+                });
+            }
+        }
+    }
+
+    /// Answers a node that watches an entity here.
+    fn watch_begun(&self, (from, number): (NodeId, Number), entity: Entity, beginning: Option<InitialState>) {
         let has_begun = beginning.is_some();
         if !has_begun {
             self.unwatch(from, &entity, |known| known == number);
         }
         self.send(from, &Message::Begun(number, entity.clone(), beginning));
-        let watchers = self.watchers.lock();
+        let _watchers = self.watchers.lock();
         if has_begun && self.shards.of(&entity).leaderless_since_ms().is_some() {
             self.send_has_leader(from, number, &entity);
         }
-        drop(watchers);
     }
 
     /// Ends the watch of a node if it is this one.

@@ -142,7 +142,9 @@ impl Owner for Replicated {
                 self.shared.placement_changed.notify_one();
             }
             // Other nodes should lead, or this one may again.
-            Event::DirectoryChanged | Event::ReadOnlyChanged => self.shared.placement_changed.notify_one(),
+            Event::DirectoryChanged | Event::ReadOnlyChanged | Event::AvoidanceChanged => {
+                self.shared.placement_changed.notify_one()
+            }
             Event::Checksums { to, checksums } => {
                 let message = Message::Checksums { program: Cow::Borrowed(PROGRAM), checksums };
                 let _ = self.shared.world.net.send(to, Lane::Calls, message.encode());

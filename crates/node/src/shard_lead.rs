@@ -14,10 +14,15 @@ use boxoffice_core::{
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash},
     planted,
+    state_map::State,
 };
 use boxoffice_env::{Clock, NotSent};
-use boxoffice_replication::shard_state::{Leadership, ShardState};
+use boxoffice_replication::{
+    history_reads::ReadError,
+    shard_state::{Leadership, ShardState},
+};
 use boxoffice_shard::{NodeId, ReplicaId, ShardId, ring::shard_of};
+use boxoffice_storage::history::StoredEntity;
 use ractor::ActorRef;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
@@ -130,6 +135,8 @@ pub(crate) enum EntityMessage {
     Lent(Box<Loan>),
     /// A loan comes back.
     Returned(Returned),
+    /// The entity's record was read from the store.
+    Loaded(Result<Option<StoredEntity>, ReadError>),
     /// Release the entity if nothing is under way.
     Leave,
     /// The entity's state is back in its slot.
@@ -142,6 +149,8 @@ pub(crate) struct Assignment {
     /// `None` until the actor has checked whether the entity has left memory. `None` also after a panic, until the
     /// entity restarts.
     pub(crate) host: Option<Host<Caller>>,
+    /// The stored state of an entity that has left memory, until its first turn is proposed.
+    pub(crate) reloaded: Option<Arc<State>>,
     pub(crate) health: Health,
     pub(crate) panics: PanicHistory,
     pub(crate) lead: Arc<ShardLead>,
@@ -158,6 +167,7 @@ pub(crate) struct TakenEntity {
 pub(crate) struct Loan {
     pub(crate) cart: Entity,
     pub(crate) host: Host<Caller>,
+    pub(crate) reloaded: Option<Arc<State>>,
     pub(crate) actor: Arc<ActorHandle>,
     /// The cart's decisions so far, without the ask: an order, or nothing yet.
     pub(crate) turn: Turn<Caller>,
@@ -202,15 +212,15 @@ impl Loan {
     }
 
     /// Puts the ask back to where the cart had it.
-    pub(crate) fn undo(self) -> (Host<Caller>, Turn<Caller>, Option<SmolStr>) {
-        let Loan { host, mut turn, by, ask, inventory, .. } = self;
+    pub(crate) fn undo(self) -> (Host<Caller>, Option<Arc<State>>, Turn<Caller>, Option<SmolStr>) {
+        let Loan { host, reloaded, mut turn, by, ask, inventory, .. } = self;
         let effect = Effect::Ask { to: inventory, ask };
         if turn.events.is_empty() {
             turn.now.push(effect)
         } else {
             turn.committed.insert(0, effect)
         }
-        (host, turn, by)
+        (host, reloaded, turn, by)
     }
 }
 

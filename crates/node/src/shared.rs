@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     /// Snapshots on their way from and to other nodes.
     pub(crate) transfers: Arc<Transfers>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
-    pub(crate) remote_feeds: RemoteFeeds,
+    pub(crate) remote_feeds: Arc<RemoteFeeds>,
     /// The wall clocks of the nodes.
     pub(crate) clocks: Clocks,
     /// The pace of the disks of the nodes.

@@ -59,7 +59,7 @@ impl NodeHandle {
                 residents.in_memory += kept.len() as u64;
                 residents.leaving += kept.evictable() as u64;
             }
-            residents.left += shared.replication.history.shard(lead.id)?.totals.entities;
+            residents.left += shared.replication.history.summary(lead.id).totals.entities;
         }
         Ok(residents)
     }
@@ -107,6 +107,7 @@ impl NodeHandle {
         let replication = &shared.replication;
         let damaged = shared.world.net.damaged();
         let mut text = shared.metrics.text(&replication.metrics, &now, replication.history.lookups(), damaged);
+        self.write_store(&mut text);
         shared.admission.write(&mut text);
         self.write_disk(&mut text);
         self.write_times(&mut text);
@@ -121,6 +122,26 @@ impl NodeHandle {
         text.gauge("boxoffice_log_sync_median_microseconds", help, sync_us.unwrap_or(0));
         let help = "1 while the node leads nothing because its disk is clearly slower than those of the others.";
         text.gauge("boxoffice_disk_is_slow", help, u8::from(shared.disk_pace.is_slow()));
+    }
+
+    /// Writes the reads of the store, and what cannot be read.
+    fn write_store(&self, text: &mut MetricsText) {
+        let history = &self.shared.replication.history;
+        let reads = history.reads();
+        text.counter("boxoffice_history_reads_total", "Reads of the store.", &reads.reads);
+        let help = "Time spent in reads of the store, in microseconds.";
+        text.counter("boxoffice_history_read_microseconds_total", help, &reads.us);
+        let failed = "Reads of the store that failed because a part of it is damaged.";
+        text.counter("boxoffice_history_reads_failed_total", failed, &reads.failed);
+        let longest = reads.us_max.load(Ordering::Relaxed);
+        let help = "The longest read of the store since the start, in microseconds.";
+        text.gauge("boxoffice_history_read_microseconds_max", help, longest);
+        let (_, damaged) = history.damages();
+        let help = "Records or blocks of the store that are known to be damaged.";
+        text.gauge("boxoffice_history_damaged", help, damaged);
+        let waiting = self.shared.shards.iter().filter(|lead| lead.state.waits.load(Ordering::Relaxed)).count();
+        let help = "Shards that wait here for a record of the store.";
+        text.gauge("boxoffice_shards_waiting", help, waiting as u64);
     }
 
     /// Writes the time of each shard that has a replica here.
@@ -162,9 +183,7 @@ impl NodeHandle {
         for lead in shared.shards.iter() {
             let actors = lead.leader_state.lock().actors.len() as u64;
             status.under_way += lead.under_way() as u64;
-            // The audit reports a store that cannot be read. Here it counts as empty.
-            let left =
-                shared.replication.history.shard(lead.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+            let left: u64 = shared.replication.history.summary(lead.id).totals.carts.iter().sum();
             let (entities, payments, tombstones) = {
                 let kept = &lead.state.replica.lock().kept;
                 (kept.len() as u64, kept.payments(), kept.tombstones())

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use boxoffice_core::{
     answer::Purchase,
@@ -14,8 +14,8 @@ use boxoffice_core::{
     state_map::{State, StateMap},
 };
 use boxoffice_feeds::{Commit, DAYS_MAX, FeedUpdate, InitialState};
-use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
-use boxoffice_storage::history::HistoryStoreError;
+use boxoffice_replication::{history_reads::ReadError, replication::Replication, shard_state::WatchedEntities};
+use boxoffice_storage::history::{Lookup, StoredEntity};
 
 use crate::{pending_commit::PendingCommit, shard_lead::Shards};
 
@@ -29,26 +29,41 @@ pub(crate) struct Committed<'a> {
     pub(crate) replication: &'a Replication<PendingCommit>,
 }
 
-/// The purchases of a customer of this node after a cursor. None of a customer elsewhere.
-pub(crate) fn purchases(at: Committed<'_>, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
+/// What is known of an entity without reading the store.
+pub(crate) enum Known<T> {
+    Now(T),
+    /// It has left memory. Its record says.
+    Stored,
+}
+
+/// The purchases of a customer of this node after a cursor. None of a customer elsewhere. Does not read the store.
+pub(crate) fn purchases(at: Committed<'_>, customer: &Id, after: u64, limit: u32) -> Known<Vec<Purchase>> {
     let entity = Entity::Customer(customer.clone());
-    let in_memory = at.shards.of(&entity).state.replica.lock().kept.get(&entity);
-    match in_memory.or_else(|| resting(at, &entity)).as_deref() {
-        Some(State::Customer(customer)) => {
-            customer.purchases(after, limit).map(|page| page.purchases).unwrap_or_default()
-        }
-        Some(other) => panic!("{entity} is kept as something else: {other:?}"),
-        None => Vec::new(),
+    let lead = at.shards.of(&entity);
+    let in_memory = lead.state.replica.lock().kept.get(&entity);
+    match in_memory {
+        Some(state) => Known::Now(purchases_of(&state, after, limit)),
+        None if at.replication.history.look_up(lead.id, &entity) == Lookup::None => Known::Now(Vec::new()),
+        None => Known::Stored,
     }
 }
 
-/// The initial state of a feed of an entity of this node. From exactly this state on its commits are handed in.
+/// The purchases in the state of a customer.
+pub(crate) fn purchases_of(state: &State, after: u64, limit: u32) -> Vec<Purchase> {
+    match state {
+        State::Customer(customer) => customer.purchases(after, limit).map(|page| page.purchases).unwrap_or_default(),
+        other => panic!("a customer is kept as something else: {other:?}"),
+    }
+}
+
+/// The initial state of a feed of an entity of this node. From exactly this state on its commits are handed in, also while its record
+/// is read. Then [`begin_stored`] follows. Does not read the store.
 pub(crate) fn begin_at(
     at: Committed<'_>,
     entity: &Entity,
     begin: fn(&mut WatchedEntities, Entity),
     end: fn(&mut WatchedEntities, &Entity),
-) -> Option<InitialState> {
+) -> Known<Option<InitialState>> {
     let lead = at.shards.of(entity);
     let mut replica = lead.state.replica.lock();
     if let Some(state) = replica.kept.get(entity) {
@@ -56,25 +71,56 @@ pub(crate) fn begin_at(
             begin(&mut replica.watched, entity.clone());
             // The map of a large hall takes longer than a commit may wait for the replica.
             drop(replica);
-            return Some(InitialState::Session(session.map()));
+            return Known::Now(Some(InitialState::Session(session.map())));
         }
-        let beginning = beginning(&state)?;
-        begin(&mut replica.watched, entity.clone());
-        return Some(beginning);
+        let beginning = beginning(&state);
+        if beginning.is_some() {
+            begin(&mut replica.watched, entity.clone());
+        }
+        return Known::Now(beginning);
     }
     if !may_rest(entity) {
-        return None;
+        return Known::Now(None);
     }
     // The watch begins before the store is read. So every later commit is handed in, and the stored state is not older than
     // this moment.
     begin(&mut replica.watched, entity.clone());
-    drop(replica);
-    let found = resting(at, entity).as_deref().and_then(beginning);
-    let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(InitialState::Customer { newest: 0 }));
-    if found.is_none() {
-        end(&mut lead.state.replica.lock().watched, entity);
+    if at.replication.history.look_up(lead.id, entity) != Lookup::None {
+        return Known::Stored;
     }
+    let found = new_customer(entity);
+    if found.is_none() {
+        end(&mut replica.watched, entity);
+    }
+    Known::Now(found)
+}
+
+/// The initial state of a feed that began with [`Known::Stored`], from the record that was read. The watch ends if there is none.
+pub(crate) fn begin_stored(
+    at: Committed<'_>,
+    entity: &Entity,
+    found: Result<Option<StoredEntity>, ReadError>,
+    end: fn(&mut WatchedEntities, &Entity),
+) -> Result<Option<InitialState>, ReadError> {
+    let found = found.map(|stored| match stored {
+        Some(stored) => beginning(&stored.state),
+        None => new_customer(entity),
+    });
+    if let Ok(Some(found)) = found {
+        return Ok(Some(found));
+    }
+    // It may have begun meanwhile, and another watch with it.
+    let mut replica = at.shards.of(entity).state.replica.lock();
+    if let Some(found) = replica.kept.get(entity).as_deref().and_then(beginning) {
+        return Ok(Some(found));
+    }
+    end(&mut replica.watched, entity);
     found
+}
+
+/// A customer without purchases can be watched.
+fn new_customer(entity: &Entity) -> Option<InitialState> {
+    matches!(entity, Entity::Customer(_)).then_some(InitialState::Customer { newest: 0 })
 }
 
 /// Whether an entity that is not in memory may be in the store.
@@ -83,19 +129,6 @@ fn may_rest(entity: &Entity) -> bool {
         Entity::Cart(_) | Entity::Customer(_) => true,
         Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Venue(_) => false,
         Entity::Directory | Entity::Cluster => false,
-    }
-}
-
-/// The stored state of an entity that has left memory.
-fn resting(at: Committed<'_>, entity: &Entity) -> Option<Arc<State>> {
-    match at.replication.history.get(at.shards.of(entity).id, entity) {
-        Ok(stored) => stored.map(|stored| stored.state),
-        // The node is read-only until there is room again, and the feed asks again.
-        Err(HistoryStoreError::Store(error)) if error.is_full() => None,
-        Err(error) => {
-            at.replication.replicators.fail(error);
-            None
-        }
     }
 }
 

@@ -261,7 +261,6 @@ impl<T: Completion> Work<T> {
             }
             Err(HistoryStoreError::Store(error)) if error.is_full() => Some(RETRY_MS),
             Err(error) => {
-                // A lookup that needs the unreadable part ends the node, as it would without a filter.
                 tracing::error!(%error, "the store cannot be read as a whole: lookups of new entities stay slow");
                 self.fills = false;
                 None

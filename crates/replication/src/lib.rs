@@ -8,6 +8,7 @@
 pub mod checksums;
 pub mod config;
 pub mod error;
+pub mod history_reads;
 pub mod inspect;
 pub mod metrics;
 pub mod owner;
@@ -20,6 +21,7 @@ pub mod shard_state;
 pub mod sync_times;
 pub mod transfer;
 
+mod history_reader;
 mod history_writer;
 mod inbox;
 mod open;

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use crate::{
     config::ReplicationConfig,
     error::ReplicationError,
+    history_reads::HistoryReads,
     metrics::Metrics,
     replication::Replication,
     replicators::{Division, Replicators},
@@ -76,7 +77,8 @@ pub(crate) fn restored<T>(
         shards.push(Arc::new(state));
     }
     let owner = directory.identity().disk;
-    let history = HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
+    let history = HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?
+        .measured_by(Arc::clone(&world.clock));
     let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
     let peer_positions = directory.load_peer_positions(&*world.disk)?;
     let division = Division::new(config.replicators);
@@ -112,6 +114,7 @@ pub(crate) fn restored<T>(
         read_only: AtomicBool::new(false),
         directory_heard_ms: AtomicU64::new(0),
         history,
+        reads: HistoryReads::new(),
         archives,
         log_dir: directory.log_dir(),
         snapshot_files,

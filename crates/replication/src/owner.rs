@@ -1,6 +1,12 @@
 //! The interface between the replication and its owner, the node.
 
-use boxoffice_core::{event::Event as EntityEvent, id::Entity, state_map::StateMap};
+use std::sync::Arc;
+
+use boxoffice_core::{
+    event::Event as EntityEvent,
+    id::Entity,
+    state_map::{State, StateMap},
+};
 use boxoffice_shard::{NodeId, RejectReason, ShardId};
 
 use crate::{checksums::Checksum, error::ReplicationError, shard_state::Leadership};
@@ -19,6 +25,8 @@ pub struct ProposedTurn<'a> {
     pub until: u64,
     /// The events, as in the proposal's bytes. They are applied directly and not decoded from the log again.
     pub events: &'a mut Vec<EntityEvent>,
+    /// The stored state that the first turn of a reloaded entity was decided on, so that it need not be read again.
+    pub reloaded: Option<&'a Arc<State>>,
 }
 
 /// The results of the replication's input, in order.
@@ -64,6 +72,8 @@ pub enum Event<T, C> {
     },
     /// The disk became full, or has room again.
     ReadOnlyChanged,
+    /// [`ShardState::avoids`](crate::shard_state::ShardState::avoids) of some shard has changed.
+    AvoidanceChanged,
     /// Checksums for the replicas on another node.
     Checksums {
         /// The other node.

@@ -16,8 +16,8 @@ use boxoffice_storage::{
 };
 
 use crate::{
-    config::ReplicationConfig, metrics::Metrics, replicators::Replicators, shard_state::ShardState,
-    sync_times::SyncTimes,
+    config::ReplicationConfig, history_reads::HistoryReads, metrics::Metrics, replicators::Replicators,
+    shard_state::ShardState, sync_times::SyncTimes,
 };
 
 /// The replication of a node. Its loops are in [`Running`](crate::running::Running).
@@ -37,6 +37,8 @@ pub struct Replication<T> {
     pub directory_heard_ms: AtomicU64,
     /// The store of ended entities. It is closed before the lock on the data directory ends.
     pub history: HistoryStore,
+    /// Reads of the store for those who must not wait.
+    pub reads: HistoryReads,
     /// Old segments of the log.
     pub archives: ArchiveFiles,
     /// The directory of the segments in use.

@@ -2,32 +2,25 @@
 //! the engine, appends one record to the log, syncs it once, applies committed entries and reports the results.
 
 use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     thread,
     time::Duration,
 };
 
-use boxoffice_core::{id::Entity, planted, time::Timestamp};
-use boxoffice_env::{Clock, Lane, StoreError};
-use boxoffice_shard::{
-    DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, TICK_MS, Turns,
-};
-use boxoffice_storage::{
-    codec,
-    history::{HistoryStore, HistoryStoreError, Replay, ReplayOutcome},
-    log::LogWriter,
-};
+use boxoffice_core::{planted, time::Timestamp};
+use boxoffice_env::{Clock, Lane, no_wait};
+use boxoffice_shard::{Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, ShardId, TICK_MS};
+use boxoffice_storage::{history::Replay, log::LogWriter};
 use bytes::Bytes;
-use tracing_mutex::parkinglot::MutexGuard;
+use waiting::Waiting;
 
 use crate::{
     checksums::{Checksum, ShardChecksums},
     error::ReplicationError,
     history_writer::HistoryWriter,
     inbox::wait_for_disk,
-    owner::{Completion, Event, Owner, ProposedTurn},
+    owner::{Event, Owner},
     peer_frame::{self, Outbox},
     replication::Replication,
     replicators::{Division, Input},
@@ -36,10 +29,12 @@ use crate::{
     transfer::Transfers,
 };
 
+mod applying;
 mod comparing;
 mod housekeeping;
 mod log_writing;
 mod replicas;
+mod waiting;
 
 /// On a node that is alone with at least this many commands under way, a turn with few inputs waits for more. With fewer
 /// commands, buyers would rather have their answers. On a node with followers, their frames come by the same thread, and it does
@@ -49,10 +44,11 @@ const COMPANY_MIN: usize = 32;
 const COMPANY_SHARE: usize = 4;
 /// How long it waits, about as long as a sync takes. Half of it and twice as much gave fewer purchases a second.
 const COMPANY_WAIT: Duration = Duration::from_micros(200);
-/// The pause before the replication tries again to read a store for which there is no room.
-const STORE_AGAIN: Duration = Duration::from_millis(100);
 /// Deadlines handed to actors in one pass. The rest follow in the next one, so that an expiry storm does not stop selling.
 const DUE_MAX: usize = 256;
+
+/// Why a replicator does not wait for the store.
+const LOOP: &str = "a replicator carries votes and heartbeats";
 
 /// One turn of the loop.
 struct Turn {
@@ -104,8 +100,15 @@ pub(crate) struct Replicator<O: Owner> {
     /// When this process began. `None` once the node takes part.
     waits_since_ms: Option<u64>,
     neighbours_ms: u64,
-    /// Snapshots from other nodes that are durable here and not restored yet.
-    restoring: BTreeMap<ShardId, Bytes>,
+    /// By shard: the entry that waits for records of the store, with everything behind it.
+    waiting: Vec<Option<Box<Waiting<O::Completion>>>>,
+    /// How many of them there are.
+    waiting_shards: usize,
+    /// The number of the next wait.
+    next_wait: u64,
+    /// Snapshots from other nodes that are durable here and not restored yet, by shard and last entry, each with the number of
+    /// store batches that it depends on.
+    restoring: BTreeMap<(ShardId, u64), (Bytes, u64)>,
     /// By shard: checksums of this replica and of others.
     checksums: Vec<ShardChecksums>,
     /// Checksums of this node that the others do not have yet.
@@ -172,6 +175,9 @@ impl<O: Owner> Replicator<O> {
             outbox: Outbox::default(),
             waits_since_ms: waits.then_some(now_ms),
             neighbours_ms: now_ms,
+            waiting: (0..shards).map(|_| None).collect(),
+            waiting_shards: 0,
+            next_wait: 0,
             restoring: BTreeMap::new(),
             checksums: (0..shards).map(|_| ShardChecksums::default()).collect(),
             own_checksums: Vec::new(),
@@ -245,6 +251,7 @@ impl<O: Owner> Replicator<O> {
 
     /// Begins a turn with the received inputs, and does the housekeeping if it is due.
     fn begin(&mut self, taken: &mut Vec<Input<O::Completion>>) -> Result<Turn, ReplicationError> {
+        let _no_wait = no_wait::begin(LOOP);
         let mut is_last = false;
         let mut room = self.room_for_others();
         for input in taken.drain(..) {
@@ -280,6 +287,7 @@ impl<O: Owner> Replicator<O> {
                     self.hear_checksums(from, &checksums)?;
                 }
                 Input::Imported { shard, upto } => self.replays[usize::from(shard)].imported(upto),
+                Input::Read { shard, wait, entity, found } => self.read(shard, wait, entity, found)?,
                 Input::Archived(number) => self.log.discard(number),
                 Input::Fail(error) => return Err(error),
                 Input::Stop => is_last = true,
@@ -322,6 +330,7 @@ impl<O: Owner> Replicator<O> {
 
     /// The first half of a pass: inputs and log. [`Replicator::persisted`] is the second half, once the write is durable.
     fn step(&mut self, turn: &Turn) -> Result<(), ReplicationError> {
+        let _no_wait = no_wait::begin(LOOP);
         let mut write = self.engine.step(turn.now, self.inputs.drain(..));
         for message in std::mem::take(&mut write.messages) {
             self.send(message);
@@ -343,6 +352,7 @@ impl<O: Owner> Replicator<O> {
             let now_ns = self.replication.world.clock.monotonic_ns();
             self.replication.sync_times.record(now_ns / 1_000_000, (now_ns - began_ns) / 1_000);
         }
+        let _no_wait = no_wait::begin(LOOP);
         self.engine.persisted(&mut self.outputs);
         self.take_outputs()?;
         self.flush();
@@ -351,6 +361,7 @@ impl<O: Owner> Replicator<O> {
 
     /// Reports the results of the turn, and hands out deadlines that have come.
     fn end(&mut self, turn: &Turn) {
+        let _no_wait = no_wait::begin(LOOP);
         self.hand_on();
         self.hand_out_deadlines(turn.now.mono_ms);
     }
@@ -367,48 +378,19 @@ impl<O: Owner> Replicator<O> {
         let mut outputs = std::mem::take(&mut self.outputs);
         let mut rest = outputs.drain(..).peekable();
         while let Some(output) = rest.next() {
+            let Some(output) = self.put_off(output) else { continue };
             match output {
                 Output::Apply { shard, position, stamp, turns } => {
-                    self.set_distance(shard, stamp.distance_ms);
                     // The completions that wait for it are settled when all outputs are taken.
-                    let mut settled = std::mem::take(&mut self.settled);
-                    let first = settled.len();
+                    let first = self.settled.len();
                     while let Some(Output::Completed { completion, index, .. }) = rest.next_if(
                         |next| matches!(next, Output::Completed { shard: of, index, .. } if (*of, *index) == (shard, position.index)),
                     ) {
-                        settled.push((completion, index));
+                        self.settled.push((completion, index));
                     }
-                    let applied = self.apply(shard, position, &turns, &mut settled[first..]);
-                    self.settled = settled;
-                    applied?;
+                    self.apply_or_wait(shard, position, stamp, turns, first)?;
                 }
-                Output::Completed { completion, index, .. } => self.settled.push((completion, index)),
-                Output::ProposalDropped { completion, shard, why } => {
-                    self.owner.on(Event::Dropped { shard, completion, why })
-                }
-                Output::BecameLeader { shard, epoch, time, confirmed } => {
-                    if !confirmed {
-                        tracing::warn!(
-                            shard,
-                            "no majority of the voters agrees what time it is: the shard begins with the earlier clock"
-                        );
-                    }
-                    self.lead(shard, Leadership { epoch, time });
-                }
-                Output::BecameFollower { shard, term, leader } => self.follow(shard, term, leader),
-                Output::Restore(received) => self.restore(received)?,
-                Output::SnapshotDue { meta } => self.cut(meta),
-                Output::CutSnapshot { meta, .. } => {
-                    let state = self.cut_for_peer(meta.shard);
-                    self.replication.replicators.push(meta.shard, EngineInput::SnapshotCut { meta, state });
-                }
-                Output::Message(message) => self.send(message),
-                Output::TargetReached { shard, version } => {
-                    self.note_group(shard);
-                    self.owner.on(Event::TargetReached { shard, version });
-                }
-                Output::Removed { shard, replica } => self.removed(shard, replica)?,
-                Output::Fatal { shard, why } => return Err(ReplicationError::Broken { shard, why }),
+                other => self.take_output(other)?,
             }
         }
         drop(rest);
@@ -416,116 +398,40 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
-    /// Applies a committed entry. `own` has the completions that wait for it, if this node proposed it. Their events are not decoded
-    /// from the entry again.
-    fn apply(
-        &mut self,
-        shard: ShardId,
-        position: Position,
-        turns: &Turns,
-        own: &mut [(O::Completion, u64)],
-    ) -> Result<(), ReplicationError> {
-        let is_own = own.iter_mut().flat_map(|(completion, _)| completion.proposed()).count() == turns.len();
-        let mut proposed = own.iter_mut().flat_map(|(completion, _)| completion.proposed());
-        let state = self.replication.shard(shard);
-        let mut replica = state.replica.lock();
-        replica.kept.advance(position.index);
-        let mut count = 0;
-        // `None` if the entry is not compared with other replicas.
-        let mut changed = self.compares(position.index).then(BTreeSet::new);
-        for turn in turns.iter() {
-            count += 1;
-            let read = || {
-                codec::decode(turn).map_err(|why| ReplicationError::Undecodable { shard, index: position.index, why })
-            };
-            let (entity, mut events, until) = match proposed.next().filter(|_| is_own) {
-                Some(ProposedTurn { entity, until, events }) => {
-                    #[cfg(debug_assertions)]
-                    assert_eq!(
-                        read().map(|(entity, _, events)| (entity, events)).ok(),
-                        Some((entity.clone(), events.clone()))
+    fn take_output(&mut self, output: Output<O::Completion>) -> Result<(), ReplicationError> {
+        match output {
+            Output::Apply { shard, position, stamp, turns } => {
+                let first = self.settled.len();
+                self.apply_or_wait(shard, position, stamp, turns, first)?;
+            }
+            Output::Completed { completion, index, .. } => self.settled.push((completion, index)),
+            Output::ProposalDropped { completion, shard, why } => {
+                self.owner.on(Event::Dropped { shard, completion, why })
+            }
+            Output::BecameLeader { shard, epoch, time, confirmed } => {
+                if !confirmed {
+                    tracing::warn!(
+                        shard,
+                        "no majority of the voters agrees what time it is: the shard begins with the earlier clock"
                     );
-                    if planted::is("a leader that applies less than it proposed") && events.len() > 1 {
-                        events.pop();
-                    }
-                    (Cow::Borrowed(entity), std::mem::take(events), Some(until))
                 }
-                None => {
-                    let (entity, _, mut events) = read()?;
-                    let forgets = planted::is("a follower that forgets an event of a turn");
-                    if forgets && self.replication.config.node_id == 2 && events.len() > 1 {
-                        events.pop();
-                    }
-                    (Cow::Owned(entity), events, None)
-                }
-            };
-            if let Some(changed) = &mut changed {
-                changed.insert(Entity::clone(&entity));
+                self.lead(shard, Leadership { epoch, time });
             }
-            // Other nodes have only the log. If the actor decided on anything else, nothing of it may be announced.
-            let check = |entity: &Entity, found: u64| match until {
-                Some(decided) if decided != found => {
-                    let (index, entity) = (position.index, entity.clone());
-                    Err(ReplicationError::Diverged { shard, index, entity, found, decided })
-                }
-                Some(_) | None => Ok(()),
-            };
-            let is_watched = replica.watched.contains(&entity);
-            if !is_watched {
-                match replica.kept.apply_in_memory(&entity, events) {
-                    Ok(version) => {
-                        check(&entity, version)?;
-                        continue;
-                    }
-                    Err(back) => events = back,
-                }
+            Output::BecameFollower { shard, term, leader } => self.follow(shard, term, leader),
+            Output::Restore(received) => self.restore(received)?,
+            Output::SnapshotDue { meta } => self.cut(meta),
+            Output::CutSnapshot { meta, .. } => {
+                let state = self.cut_for_peer(meta.shard);
+                self.replication.replicators.push(meta.shard, EngineInput::SnapshotCut { meta, state });
             }
-            let in_memory = replica.kept.contains(&entity);
-            if !in_memory {
-                let (replay, past) = (&mut self.replays[usize::from(shard)], &self.replication.history);
-                let brought = loop {
-                    match replay.reload(past, &mut replica.kept, position.index, (&entity, &events)) {
-                        Err(HistoryStoreError::Store(error)) if error.is_full() => {
-                            MutexGuard::unlocked(&mut replica, || {
-                                wait_for_store(&self.owner, &self.replication, &error);
-                            });
-                        }
-                        brought => break brought?,
-                    }
-                };
-                match brought {
-                    ReplayOutcome::New => {}
-                    ReplayOutcome::Already => {
-                        // The entity is not as it was right after this entry.
-                        changed = None;
-                        // Its feed may have begun with the older state that was in memory at first.
-                        if replica.watched.contains(&entity) {
-                            self.changes.push(O::lost(entity.into_owned()));
-                        }
-                        continue;
-                    }
-                    ReplayOutcome::Back => _ = self.replication.metrics.put_back.fetch_add(1, Ordering::Relaxed),
-                }
+            Output::Message(message) => self.send(message),
+            Output::TargetReached { shard, version } => {
+                self.note_group(shard);
+                self.owner.on(Event::TargetReached { shard, version });
             }
-            // A watch may have begun during the wait for the store.
-            let is_watched = is_watched || replica.watched.contains(&entity);
-            let before = if is_watched { O::before(&replica.kept, &entity, &events) } else { None };
-            check(&entity, replica.kept.apply(&entity, events))?;
-            self.changes.extend(before.and_then(|before| O::change(before, &replica.kept, entity.into_owned())));
+            Output::Removed { shard, replica } => self.removed(shard, replica)?,
+            Output::Fatal { shard, why } => return Err(ReplicationError::Broken { shard, why }),
         }
-        let deadline = replica.kept.next_deadline();
-        let changed = changed.and_then(|changed| replica.kept.cut_of(&changed));
-        drop(replica);
-        if let Some(changed) = changed {
-            self.compare(shard, &changed)?;
-        }
-        self.set_due(shard, deadline);
-        if shard == DIRECTORY {
-            self.owner.on(Event::DirectoryChanged);
-        }
-        self.replication.shard(shard).applied.store(position.index, Ordering::Relaxed);
-        self.replication.metrics.entries.fetch_add(1, Ordering::Relaxed);
-        self.replication.metrics.turns.fetch_add(count, Ordering::Relaxed);
         Ok(())
     }
 
@@ -540,6 +446,7 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
+    /// Nothing of a shard that waits for the store is due.
     fn set_due(&mut self, shard: ShardId, deadline: Option<Timestamp>) {
         let at = usize::from(shard);
         self.due_ms[at] = self.leaderships[at].and_then(|leadership| Some(leadership.mono_ms_of(deadline?)));
@@ -604,31 +511,4 @@ fn now(clock: &dyn Clock) -> Now {
     }
     let (wall_ms, mono_ms) = clock.both_ms();
     Now { wall_ms, mono_ms }
-}
-
-/// Asks the store for something without which the replication cannot go on. While there is no room to open the store, the node is
-/// read-only and this waits.
-///
-/// # Errors
-/// Any error except a lack of room.
-fn ask_store<O: Owner, T>(
-    owner: &O,
-    replication: &Replication<O::Completion>,
-    ask: impl Fn(&HistoryStore) -> Result<T, HistoryStoreError>,
-) -> Result<T, HistoryStoreError> {
-    loop {
-        match ask(&replication.history) {
-            Err(HistoryStoreError::Store(error)) if error.is_full() => wait_for_store(owner, replication, &error),
-            answer => return answer,
-        }
-    }
-}
-
-/// Makes the node read-only and waits a moment. Nothing is decided before the store can be read again.
-fn wait_for_store<O: Owner>(owner: &O, replication: &Replication<O::Completion>, error: &StoreError) {
-    if !replication.read_only.swap(true, Ordering::Relaxed) {
-        tracing::error!(%error, "the store cannot be read: only reads are served until it can");
-        owner.on(Event::ReadOnlyChanged);
-    }
-    thread::sleep(STORE_AGAIN);
 }

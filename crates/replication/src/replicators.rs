@@ -1,12 +1,18 @@
 //! The replicators of a node, and their queues. Each has some of the shards for itself, with a loop of its own. The log is common
 //! to all.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
+use boxoffice_core::id::Entity;
 use boxoffice_shard::{ClockReading, Input as EngineInput, NodeId, ShardId};
 use bytes::Bytes;
 
-use crate::{checksums::Checksum, error::ReplicationError, inbox::Inbox, metrics::Metrics, peer_frame};
+use crate::{
+    checksums::Checksum, error::ReplicationError, history_reads::Found, inbox::Inbox, metrics::Metrics, peer_frame,
+};
 
 /// Frames and checksums of other nodes that may wait for the replicators. Further ones are dropped. Raft sends its messages
 /// again, and a lost checksum is not compared.
@@ -45,6 +51,8 @@ pub(crate) enum Input<T> {
     Checksums { from: NodeId, checksums: Vec<Checksum> },
     /// Records of a shard's history came from another node, up to this entry.
     Imported { shard: ShardId, upto: u64 },
+    /// A record of the store that the wait of this number of a shard needs.
+    Read { shard: ShardId, wait: u64, entity: Entity, found: Found },
     /// This segment of the log is archived.
     Archived(u64),
     /// The replication cannot go on.
@@ -112,6 +120,11 @@ impl<T> Replicators<T> {
         self.tell_all(|| EngineInput::AvoidLeadership { node, avoid });
     }
 
+    /// A node should avoid the leadership of exactly these shards.
+    pub fn avoid_shards(&self, node: NodeId, shards: &BTreeSet<ShardId>) {
+        self.tell_all(|| EngineInput::AvoidShards { node, shards: shards.clone() });
+    }
+
     fn tell_all(&self, input: impl Fn() -> EngineInput<T>) {
         self.inboxes.iter().for_each(|inbox| inbox.push(Input::Engine(input())));
     }
@@ -119,6 +132,11 @@ impl<T> Replicators<T> {
     /// Records of a shard's history came from another node, up to this entry.
     pub(crate) fn imported(&self, shard: ShardId, upto: u64) {
         self.inbox_of(shard).push(Input::Imported { shard, upto });
+    }
+
+    /// A shard's record was read.
+    pub(crate) fn read(&self, shard: ShardId, input: Input<T>) {
+        self.inbox_of(shard).push(input);
     }
 
     /// This segment of the log is archived.

@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     config::ReplicationConfig,
     error::ReplicationError,
+    history_reader,
     history_writer::{HistoryWriter, Order},
     open::{self, Restored},
     owner::{Completion, Owner},
@@ -92,6 +93,7 @@ impl<T: Completion> Opened<T> {
     pub fn start<O: Owner<Completion = T>>(self, owner: &O) -> Result<Running, ReplicationError> {
         let Opened { replication, transfers, epochs: _, restored, runner, mut runtime } = self;
         let Restored { engines, log, replays, snapshots_kept, leftover, .. } = restored;
+        history_reader::start(&replication, &runner)?;
         let snapshots = Arc::new(SnapshotWriter::start(&replication, &runner)?);
         let history = Arc::new(HistoryWriter::start(&replication, &runner)?);
         // Records of replicas that had ended before the previous process did.

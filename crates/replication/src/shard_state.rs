@@ -2,18 +2,20 @@
 
 use std::{
     collections::BTreeMap,
+    ops::{Deref, DerefMut},
     sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
 };
 
 use boxoffice_core::{id::Entity, state_map::StateMap, time::Timestamp};
+use boxoffice_env::no_wait::{self, NoWait};
 use boxoffice_shard::{Epoch, FollowerStatus, ReplicaId, ShardId, ShardTime};
-use tracing_mutex::parkinglot::Mutex;
+use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
 /// One shard as it is replicated here. Its replicator writes it, all others read it.
 pub struct ShardState {
     pub id: ShardId,
     /// The committed state.
-    pub replica: Mutex<Replica>,
+    pub replica: ReplicaLock,
     /// The last applied entry's index.
     pub applied: AtomicU64,
     /// The first entry that must stay in the log. 0 before that is known, [`u64::MAX`] if none must.
@@ -36,6 +38,10 @@ pub struct ShardState {
     pub committed: AtomicU64,
     /// On the leader: every other replica, as of a moment ago.
     pub followers: Mutex<Vec<FollowerStatus>>,
+    /// The replica has waited for a record of the store for a while. It votes, but applies nothing.
+    pub waits: AtomicBool,
+    /// Another replica should lead, because this one waits or a part of its history is damaged.
+    pub avoids: AtomicBool,
 }
 
 impl ShardState {
@@ -43,7 +49,7 @@ impl ShardState {
     pub fn new(id: ShardId) -> ShardState {
         ShardState {
             id,
-            replica: Mutex::default(),
+            replica: ReplicaLock::default(),
             applied: AtomicU64::new(0),
             first_needed: AtomicU64::new(0),
             term: AtomicU64::new(0),
@@ -55,6 +61,8 @@ impl ShardState {
             voters: AtomicUsize::new(1),
             committed: AtomicU64::new(0),
             followers: Mutex::default(),
+            waits: AtomicBool::new(false),
+            avoids: AtomicBool::new(false),
         }
     }
 
@@ -66,6 +74,37 @@ impl ShardState {
     /// The same, even before the replica has its first state.
     pub fn group_here(&self) -> Option<ReplicaId> {
         ReplicaId::from_bits(self.group_id.load(Ordering::Relaxed))
+    }
+}
+
+/// The lock of a replica. Its holder must not wait for the store, since actors and other nodes' links take it as well.
+#[derive(Default)]
+pub struct ReplicaLock(Mutex<Replica>);
+
+/// A locked replica.
+pub struct ReplicaGuard<'a> {
+    replica: MutexGuard<'a, Replica>,
+    _no_wait: NoWait,
+}
+
+impl ReplicaLock {
+    /// Locks it.
+    pub fn lock(&self) -> ReplicaGuard<'_> {
+        ReplicaGuard { replica: self.0.lock(), _no_wait: no_wait::begin("the lock of a replica is held") }
+    }
+}
+
+impl Deref for ReplicaGuard<'_> {
+    type Target = Replica;
+
+    fn deref(&self) -> &Replica {
+        &self.replica
+    }
+}
+
+impl DerefMut for ReplicaGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Replica {
+        &mut self.replica
     }
 }
 

@@ -79,7 +79,7 @@ impl NewShow {
 
 impl Completion for NewShow {
     fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>> {
-        let turn = ProposedTurn { entity: &self.entity, until: 1, events: &mut self.events };
+        let turn = ProposedTurn { entity: &self.entity, until: 1, events: &mut self.events, reloaded: None };
         (!turn.events.is_empty()).then_some(turn).into_iter()
     }
 }
@@ -130,6 +130,7 @@ impl Owner for Listener {
             | Event::DirectoryChanged
             | Event::TargetReached { .. }
             | Event::ReadOnlyChanged
+            | Event::AvoidanceChanged
             | Event::Checksums { .. } => return,
         };
         // A test that has seen enough no longer receives.

@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use boxoffice_core::state_map::Cut;
+use boxoffice_core::{planted, state_map::Cut};
 use boxoffice_env::{Lane, World};
 use boxoffice_shard::{NodeId, ShardId};
 use boxoffice_storage::{history::HistoryStoreError, snapshot_files::SnapshotError};
@@ -80,8 +80,8 @@ impl Transfers {
         replication.world.net.send(to, Lane::Bulk, message.encode()).is_ok()
     }
 
-    /// The pulled state of a snapshot that raft now takes.
-    pub(crate) fn received(&self, shard: ShardId, token: &[u8]) -> Option<Bytes> {
+    /// The pulled state of a snapshot that raft now takes, with the number of durable store batches that it depends on.
+    pub(crate) fn received(&self, shard: ShardId, token: &[u8]) -> Option<(Bytes, u64)> {
         self.incoming.lock().received(shard, read_token(token)?)
     }
 
@@ -148,9 +148,9 @@ impl Transfers {
     }
 
     fn work<T>(&self, replication: &Replication<T>, job: Job) {
-        let (node, token, sends) = match &job {
-            Job::Send { to, token, .. } => (*to, *token, true),
-            Job::Take { from, token, .. } => (*from, *token, false),
+        let (node, token, piece, sends) = match &job {
+            Job::Send { to, token, piece } => (*to, *token, *piece, true),
+            Job::Take { from, token, piece, .. } => (*from, *token, *piece, false),
         };
         let done = match job {
             Job::Send { to, token, piece } => self.send(replication, to, token, piece),
@@ -158,9 +158,13 @@ impl Transfers {
         };
         match done {
             Ok(()) => {}
-            Err(HistoryStoreError::Store(error)) if error.is_full() => {
+            Err(error) if error.is_full() || is_damage(&error) => {
                 tracing::warn!(node, sends, %error, "a snapshot on its way is given up: it is offered again");
-                if !sends {
+                if sends {
+                    // The receiver waits for no more pieces. A replica without damage leads as soon as it can.
+                    let gone = Message::Piece { token, piece, body: message::Body::Gone };
+                    let _ = replication.world.net.send(node, Lane::Bulk, gone.encode());
+                } else {
                     let begins = self.incoming.lock().gone(node, token);
                     self.pull_all(replication, begins);
                 }
@@ -221,6 +225,8 @@ impl Transfers {
                 replication.replicators.imported(shard, upto);
             }
             message::Body::End => {
+                // No snapshot may depend on data that a power cut takes away.
+                let store_batches = replication.history.shard(shard)?.batches;
                 replication.history.sync()?;
                 let bytes = self.incoming.lock().size(from, token) as u64;
                 match replication.snapshot_files.reserve(shard, bytes + DESCRIPTION_BYTES) {
@@ -236,7 +242,7 @@ impl Transfers {
                         return Ok(());
                     }
                 }
-                let (whole, begins) = self.incoming.lock().end(from, token);
+                let (whole, begins) = self.incoming.lock().end(from, token, store_batches);
                 if let Some(raft) = whole {
                     let message = boxoffice_shard::Input::Message { from, shard, bytes: raft };
                     replication.replicators.push(shard, message);
@@ -253,6 +259,12 @@ impl Transfers {
         self.pull(replication, from, token, piece + PULLED_AHEAD..piece + PULLED_AHEAD + 1);
         Ok(())
     }
+}
+
+/// Whether a part of the store cannot be read, or another node has sent a damaged record. Nothing else is lost by that.
+fn is_damage(error: &HistoryStoreError) -> bool {
+    let damaged = matches!(error, HistoryStoreError::Damaged { .. } | HistoryStoreError::BadRecord { .. });
+    damaged && !planted::is("a bad block that ends a node")
 }
 
 fn read_token(token: &[u8]) -> Option<u64> {

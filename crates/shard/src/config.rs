@@ -57,6 +57,8 @@ pub struct Config {
     /// Nodes that should not lead while others can, because they are shutting down or unhealthy.
     /// [`Input::AvoidLeadership`](crate::Input::AvoidLeadership) changes them while the engine runs.
     pub avoid_leadership: BTreeSet<NodeId>,
+    /// The same for some shards of a node. [`Input::AvoidShards`](crate::Input::AvoidShards) changes them.
+    pub avoid_shards: BTreeMap<NodeId, BTreeSet<ShardId>>,
     /// The longest interval between two messages of a leader, ticks.
     pub heartbeat_ticks: usize,
     /// The lease of a leader, ticks. For so long after a message of a leader no replica campaigns or votes for another one.
@@ -94,6 +96,7 @@ impl Config {
             groups: BTreeMap::new(),
             generation_min: 0,
             avoid_leadership: BTreeSet::new(),
+            avoid_shards: BTreeMap::new(),
             heartbeat_ticks: 2,
             election_ticks: 5,
             entry_bytes: ENTRY_BYTES,
@@ -120,9 +123,15 @@ impl Config {
         [self.node, u64::from(shard), term].into_iter().fold(self.seed, |drawn, part| scramble(drawn ^ part))
     }
 
-    /// Whether this node should not lead.
-    pub(crate) fn avoids_leadership(&self) -> bool {
-        self.avoid_leadership.contains(&self.node)
+    /// Whether this node should not lead a shard.
+    pub(crate) fn avoids_leadership(&self, shard: ShardId) -> bool {
+        self.should_avoid(self.node, shard)
+    }
+
+    /// Whether a node should not lead a shard.
+    pub(crate) fn should_avoid(&self, node: NodeId, shard: ShardId) -> bool {
+        self.avoid_leadership.contains(&node)
+            || self.avoid_shards.get(&node).is_some_and(|shards| shards.contains(&shard))
     }
 }
 

@@ -95,7 +95,7 @@ impl Election {
             }
             StateRole::Follower | StateRole::Candidate | StateRole::Leader => {
                 let lease_ms = config.election_ticks as u64 * TICK_MS;
-                let avoidance_ms = if config.avoids_leadership() { AVOIDANCE_MS } else { 0 };
+                let avoidance_ms = if config.avoids_leadership(shard) { AVOIDANCE_MS } else { 0 };
                 (lease_ms + FIRST_MS) * without_winner.clamp(1, LONGER_MAX) + slot_ms * self.rank + avoidance_ms
             }
         };

@@ -363,6 +363,12 @@ impl<T> Engine<T> {
                     self.all(|group, config, _| group.avoidance_changed(config));
                 }
             }
+            Input::AvoidShards { node, shards } => {
+                let before = self.config.avoid_shards.insert(node, shards.clone()).unwrap_or_default();
+                for shard in before.symmetric_difference(&shards) {
+                    self.with(*shard, |group, _, config, _| _ = group.avoidance_changed(config));
+                }
+            }
             Input::TransferLeader { shard, to } => {
                 self.with(shard, |group, now, config, out| {
                     group.transfer_to_node(now, config, to, out);

@@ -252,7 +252,7 @@ impl<T> Group<T> {
             self.leader_heard_ms = Some(now.mono_ms);
         }
         // A leader that must go needs a successor, even one that avoids leadership.
-        if kind == MessageType::MsgTimeoutNow && config.avoids_leadership() && self.is_to_stay(message.from) {
+        if kind == MessageType::MsgTimeoutNow && config.avoids_leadership(self.shard) && self.is_to_stay(message.from) {
             return true;
         }
         if self.leads() {

@@ -1,5 +1,7 @@
 //! Everything that an engine takes.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use crate::clocks::ClockReading;
@@ -60,6 +62,8 @@ pub enum Input<T> {
     /// Whether a node should avoid leadership while others can lead. If it is this node, it transfers what it leads,
     /// and campaigns later than others.
     AvoidLeadership { node: NodeId, avoid: bool },
+    /// As [`Input::AvoidLeadership`], of these shards alone. They replace those that were named before.
+    AvoidShards { node: NodeId, shards: BTreeSet<ShardId> },
     /// Transfer the leadership, if this node leads. The epoch accepts no more proposals. If the other node does not
     /// take over, a new epoch begins.
     TransferLeader { shard: ShardId, to: NodeId },

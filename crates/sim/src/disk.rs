@@ -30,6 +30,9 @@ pub(crate) struct SimDisk {
 /// The longest time of a change without a fault, in microseconds.
 const QUICK_US: u64 = 500;
 
+/// A read of the store takes as long as this many changes at most, so up to 2 s on the slowest disk.
+const READ_CHANGES: u64 = 4;
+
 struct Pace {
     /// The longest time of a change, in microseconds.
     change_us: AtomicU64,
@@ -182,5 +185,10 @@ impl Stores for SimDisk {
 
     fn exists(&self, dir: &Path) -> bool {
         self.stores.exists(dir)
+    }
+
+    fn read_delay(&self) -> Duration {
+        let read_us = READ_CHANGES * self.pace.change_us.load(Ordering::Relaxed);
+        Duration::from_micros(self.pace.rng.lock().random_range(0..=read_us))
     }
 }

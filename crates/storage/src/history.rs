@@ -13,7 +13,11 @@
 //!
 //! Nearly every lookup is for an entity that never left. A Bloom filter in memory answers it without the store.
 //! `filter.rs` says why the filter never hides a record.
+//!
+//! A read may wait for the disk for seconds, so it belongs on a thread that nothing else waits for. [`HistoryStore::look_up`] says
+//! what is known without one. A read that fails makes one record or one block unreadable, and nothing else (`damage.rs`).
 
+mod damage;
 mod filter;
 pub mod record;
 mod replay;
@@ -21,6 +25,7 @@ mod totals;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -29,15 +34,17 @@ use std::{
 };
 
 use boxoffice_core::{id::Entity, planted, state_map::EvictionCandidate};
-use boxoffice_env::{KeyValue, Store, StoreError, StoreSettings, Stores};
+use boxoffice_env::{Clock, KeyValue, Store, StoreError, StoreSettings, Stores, no_wait};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
+pub use damage::Damage;
+use damage::{Damages, Gap, Scanned};
 use filter::Filter;
 pub use record::StoredEntity;
-pub use replay::{Replay, ReplayOutcome};
+pub use replay::{Replay, ReplayLookup, ReplayOutcome};
 pub use totals::Totals;
 
 const OWNER_KEY: &[u8] = b"owner";
@@ -59,6 +66,36 @@ pub struct HistoryStore {
     /// The last key that the scan at the start has added to the filter.
     filled: Mutex<Option<Bytes>>,
     lookups: LookupCounts,
+    reads: ReadCounts,
+    /// Measures reads. `None` if nobody asks.
+    clock: Option<Arc<dyn Clock>>,
+    /// The shards' summaries as they were last read or written, for statistics.
+    summaries: Mutex<BTreeMap<ShardId, ShardHistory>>,
+    damages: Damages,
+}
+
+/// What is known of an entity's record without reading the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// It has none.
+    None,
+    /// It is damaged and lacks events, so it is of no use.
+    Behind,
+    /// Only the store knows.
+    Unread,
+}
+
+/// Reads of the store since the start.
+#[derive(Debug, Default)]
+pub struct ReadCounts {
+    /// Reads, of one key or of a part of a scan.
+    pub reads: AtomicU64,
+    /// Time spent in them, in microseconds.
+    pub us: AtomicU64,
+    /// The longest of them, in microseconds.
+    pub us_max: AtomicU64,
+    /// Those that failed for another reason than a lack of room.
+    pub failed: AtomicU64,
 }
 
 /// Lookups of entities without a record.
@@ -168,6 +205,19 @@ pub enum HistoryStoreError {
         what: String,
         why: String,
     },
+    /// A part of it is damaged. The rest can be used.
+    #[error(
+        "{what} of shard {shard} in {} cannot be read: {why}; the store is damaged: in a cluster replace this node's data \
+         directory, or restore the whole of it from one backup",
+        .dir.display()
+    )]
+    Damaged {
+        dir: PathBuf,
+        shard: ShardId,
+        /// The record, or the records.
+        what: String,
+        why: String,
+    },
 }
 
 impl HistoryStore {
@@ -199,9 +249,13 @@ impl HistoryStore {
             filter: Filter::new(),
             filled: Mutex::default(),
             lookups: LookupCounts::default(),
+            reads: ReadCounts::default(),
+            clock: None,
+            summaries: Mutex::default(),
+            damages: Damages::default(),
         };
         let owner = Bytes::copy_from_slice(&owner.to_be_bytes());
-        match history.store.get(OWNER_KEY)? {
+        match history.read(|store| store.get(OWNER_KEY))? {
             Some(found) if found != owner => return Err(HistoryStoreError::Foreign { dir: history.dir }),
             Some(_) => {}
             None => history.store.write(&[(Bytes::from_static(OWNER_KEY), owner)])?,
@@ -209,6 +263,7 @@ impl HistoryStore {
         // The process before may have ended between a batch and its sync. From now on its batches are read, so they
         // must not be lost.
         history.store.sync()?;
+        history.load_marks()?;
         for &(shard, needed) in snapshots {
             let found = history.shard(shard)?.batches;
             if found < needed {
@@ -216,6 +271,34 @@ impl HistoryStore {
             }
         }
         Ok(history)
+    }
+
+    /// Measures its reads by this clock from now on.
+    #[must_use]
+    pub fn measured_by(mut self, clock: Arc<dyn Clock>) -> HistoryStore {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Reads of the store so far.
+    pub fn reads(&self) -> &ReadCounts {
+        &self.reads
+    }
+
+    /// Every read of the store goes through here. It may wait for the disk.
+    fn read<T>(&self, read: impl FnOnce(&dyn Store) -> Result<T, StoreError>) -> Result<T, HistoryStoreError> {
+        may_wait();
+        let now_ns = || self.clock.as_ref().map_or(0, |clock| clock.monotonic_ns());
+        let began_ns = now_ns();
+        let found = read(&*self.store);
+        let us = now_ns().saturating_sub(began_ns) / 1_000;
+        self.reads.reads.fetch_add(1, Ordering::Relaxed);
+        self.reads.us.fetch_add(us, Ordering::Relaxed);
+        self.reads.us_max.fetch_max(us, Ordering::Relaxed);
+        if found.as_ref().is_err_and(|error| !error.is_full()) {
+            self.reads.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(found?)
     }
 
     /// Refuses a store that has entries which the log does not have, because other events would get their indices.
@@ -235,30 +318,63 @@ impl HistoryStore {
     /// # Errors
     /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
     pub fn shard(&self, shard: ShardId) -> Result<ShardHistory, HistoryStoreError> {
-        match self.store.get(&shard_key(shard))? {
-            Some(bytes) => record::decode_checked(&bytes).map_err(|why| self.bad(format!("shard {shard}"), why)),
-            None => Ok(ShardHistory::default()),
+        let summary = match self.read(|store| store.get(&shard_key(shard)))? {
+            Some(bytes) => record::decode_checked(&bytes).map_err(|why| self.bad(format!("shard {shard}"), why))?,
+            None => ShardHistory::default(),
+        };
+        self.summaries.lock().insert(shard, summary.clone());
+        Ok(summary)
+    }
+
+    /// The summary of a shard as it was last read or written by this process, without reading the store. For statistics, since
+    /// batches may be lost.
+    pub fn summary(&self, shard: ShardId) -> ShardHistory {
+        self.summaries.lock().get(&shard).cloned().unwrap_or_default()
+    }
+
+    /// What is known of an entity's record without reading the store. Never waits.
+    pub fn look_up(&self, shard: ShardId, entity: &Entity) -> Lookup {
+        if self.filter.excludes(shard, entity) {
+            self.lookups.filtered.fetch_add(1, Ordering::Relaxed);
+            return Lookup::None;
+        }
+        match self.is_behind(shard, entity) {
+            true => Lookup::Behind,
+            false => Lookup::Unread,
         }
     }
 
-    /// The record of an entity, if it has left memory.
+    /// The record of an entity, if it has left memory. May wait for the disk, unless [`HistoryStore::look_up`] knows the answer. A
+    /// record that cannot be read is noted as damaged.
     ///
     /// # Errors
-    /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
+    /// [`HistoryStoreError::Store`] if there is no room to open the store. [`HistoryStoreError::Damaged`].
     pub fn get(&self, shard: ShardId, entity: &Entity) -> Result<Option<StoredEntity>, HistoryStoreError> {
         if self.filter.excludes(shard, entity) {
             self.lookups.filtered.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
         }
-        let Some(bytes) = self.store.get(&entity_key(shard, entity))? else {
-            self.lookups.missed.fetch_add(1, Ordering::Relaxed);
-            return Ok(None);
-        };
-        let stored = record::decode(&bytes).map_err(|why| self.bad(entity, why))?;
-        match stored.entity == *entity {
-            true => Ok(Some(stored)),
-            false => Err(self.bad(entity, format!("it is of {}", stored.entity))),
+        if self.is_behind(shard, entity) {
+            return Err(self.damaged(shard, entity, "it lacks events that could not be applied to it"));
         }
+        let why = match self.read(|store| store.get(&entity_key(shard, entity))) {
+            Ok(None) => {
+                self.lookups.missed.fetch_add(1, Ordering::Relaxed);
+                return Ok(None);
+            }
+            Ok(Some(bytes)) => match record::decode(&bytes) {
+                Ok(stored) if stored.entity == *entity => {
+                    self.note_readable(shard, entity);
+                    return Ok(Some(stored));
+                }
+                Ok(stored) => format!("it is of {}", stored.entity),
+                Err(why) => why,
+            },
+            Err(error) if error.is_full() => return Err(error),
+            Err(error) => error.to_string(),
+        };
+        self.note_damage(shard, Some(entity), &why);
+        Err(self.damaged(shard, entity, &why))
     }
 
     /// Lookups without a result so far.
@@ -273,7 +389,14 @@ impl HistoryStore {
     /// [`HistoryStoreError::Store`].
     pub fn fill_filter(&self) -> Result<bool, HistoryStoreError> {
         let mut filled = self.filled.lock();
-        let found = self.store.scan(RECORDS, filled.as_deref(), SCAN)?;
+        let Scanned { found, gap } = self.scan_past_damage(RECORDS, filled.as_deref(), SCAN)?;
+        if let Some(Gap { after, why }) = gap {
+            // Whatever is in the gap may have a record.
+            let next = found.first().map(|(key, _)| key.clone());
+            let shard = shard_part(&after).or_else(|| shard_part(next.as_ref()?)).unwrap_or_default();
+            self.note_damage(shard, None, &why);
+            self.filter.doubt(after, next);
+        }
         let Some((last, _)) = found.last() else {
             self.filter.fill_to(u32::MAX);
             return Ok(false);
@@ -292,10 +415,10 @@ impl HistoryStore {
         !self.filter.excludes(shard, entity)
     }
 
-    /// Calls `visit` with every record of a shard.
+    /// Calls `visit` with every record of a shard that can be read. The others are noted as damaged.
     ///
     /// # Errors
-    /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
+    /// [`HistoryStoreError::Store`] if there is no room to open the store.
     pub fn for_each_record(
         &self,
         shard: ShardId,
@@ -304,11 +427,17 @@ impl HistoryStore {
         let prefix = records_prefix(shard);
         let mut after: Option<Bytes> = None;
         loop {
-            let found = self.store.scan(&prefix, after.as_deref(), SCAN)?;
+            let Scanned { found, gap } = self.scan_past_damage(&prefix, after.as_deref(), SCAN)?;
+            if let Some(gap) = gap {
+                self.note_damage(shard, None, &gap.why);
+            }
             let Some((last, _)) = found.last() else { return Ok(()) };
             after = Some(last.clone());
             for (key, bytes) in &found {
-                visit(record::decode(bytes).map_err(|why| self.bad(format!("{key:?}"), why))?);
+                match record::decode(bytes) {
+                    Ok(stored) => visit(stored),
+                    Err(why) => self.note_damage(shard, None, &format!("the record at {key:?}: {why}")),
+                }
             }
         }
     }
@@ -341,6 +470,7 @@ impl HistoryStore {
             // Leftovers of the previous replica go first, so that their removal cannot take records of the next one.
             while self.remove_some(*shard)? {}
         }
+        may_wait();
         let mut writing = self.writing.lock();
         // Without this, the totals could miss a batch that failed and is in the journal all the same.
         let number = self.store.begin()?;
@@ -356,7 +486,15 @@ impl HistoryStore {
                 }
             }
             for (key, leaving) in batch {
-                let before = if writing.may_have(shard, leaving) { self.get(shard, &leaving.entity)? } else { None };
+                let before = match writing.may_have(shard, leaving).then(|| self.get(shard, &leaving.entity)) {
+                    // The new record takes its place. What it had added to the totals is not known.
+                    Some(Err(HistoryStoreError::Damaged { .. })) => {
+                        pairs.extend(self.mark_inexact(shard));
+                        None
+                    }
+                    Some(before) => before?,
+                    None => None,
+                };
                 if let Some(before) = before {
                     // The record is from before a crash, and replay has not reached its index yet.
                     if before.index >= leaving.index {
@@ -403,6 +541,7 @@ impl HistoryStore {
             return Err(error.into());
         }
         for (shard, history) in changed {
+            self.summaries.lock().insert(shard, history.clone());
             let found = writing.found.entry(shard).or_default();
             *found = (*found).max(history.imported_upto);
             writing.shards.insert(shard, history);
@@ -419,22 +558,37 @@ impl HistoryStore {
     /// there are no more.
     ///
     /// # Errors
-    /// [`HistoryStoreError::Store`].
+    /// [`HistoryStoreError::Store`] if there is no room to open the store. [`HistoryStoreError::Damaged`]: another replica has to
+    /// export them.
     pub fn export(
         &self,
         shard: ShardId,
         after: Option<&[u8]>,
         bytes: usize,
     ) -> Result<(Vec<Bytes>, Option<Bytes>), HistoryStoreError> {
+        if self.is_damaged(shard) {
+            return Err(self.damaged(shard, "a part of the history", "as an earlier read has shown"));
+        }
         let (mut records, mut length) = (Vec::new(), 0);
         let mut last: Option<Bytes> = None;
         while length < bytes {
             let from = last.as_deref().or(after);
-            let found = self.store.scan(&records_prefix(shard), from, SCAN)?;
+            let prefix = records_prefix(shard);
+            let found = match self.read(|store| store.scan(&prefix, from, SCAN)) {
+                Err(error) if !error.is_full() => {
+                    self.note_damage(shard, None, &error.to_string());
+                    return Err(self.damaged(shard, "a part of the history", error));
+                }
+                found => found?,
+            };
             if found.is_empty() {
                 return Ok((records, None));
             }
             for (key, record) in found {
+                if let Err(why) = record::check(&record) {
+                    self.note_damage(shard, None, &format!("the record at {key:?}: {why}"));
+                    return Err(self.damaged(shard, "a part of the history", why));
+                }
                 length += record.len();
                 records.push(record);
                 last = Some(key);
@@ -464,13 +618,15 @@ impl HistoryStore {
             return Ok(false);
         }
         let number = self.store.begin()?;
-        let found = self.store.scan(&records_prefix(shard), None, SCAN)?;
+        // What is in a damaged block stays. A later replica of the shard writes newer records.
+        let Scanned { found, gap: _ } = self.scan_past_damage(&records_prefix(shard), None, SCAN)?;
         let mut history = self.shard_for_write(&mut writing, shard)?;
         if found.is_empty() {
             self.dropped_shards.lock().remove(&shard);
             let left = ShardHistory { batches: history.batches, ..ShardHistory::default() };
-            if history != left {
-                let pairs = [(shard_key(shard), record::encode_checked(&left))];
+            let mut pairs = Vec::from_iter(self.clear_damage(shard));
+            if history != left || !pairs.is_empty() {
+                pairs.push((shard_key(shard), record::encode_checked(&left)));
                 self.write_pairs(&mut writing, (&pairs, &[]), vec![(shard, left)])?;
             }
             return Ok(false);
@@ -511,6 +667,7 @@ impl HistoryStore {
     /// # Errors
     /// As [`Store::sync`].
     pub fn sync(&self) -> Result<(), HistoryStoreError> {
+        may_wait();
         // A failing sync must not come between the reads and the write of a batch.
         let mut writing = self.writing.lock();
         self.store.sync().map_err(|error| {
@@ -529,8 +686,19 @@ impl HistoryStore {
         self.store.disk_bytes()
     }
 
+    fn damaged(&self, shard: ShardId, what: impl fmt::Display, why: impl fmt::Display) -> HistoryStoreError {
+        HistoryStoreError::Damaged { dir: self.dir.clone(), shard, what: what.to_string(), why: why.to_string() }
+    }
+
     fn bad(&self, what: impl ToString, why: String) -> HistoryStoreError {
         HistoryStoreError::BadRecord { dir: self.dir.clone(), what: what.to_string(), why }
+    }
+}
+
+/// This thread may wait for the disk.
+fn may_wait() {
+    if let Some(why) = no_wait::why() {
+        debug_assert!(false, "a store is waited for where nothing may wait: {why}");
     }
 }
 

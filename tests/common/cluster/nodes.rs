@@ -29,8 +29,8 @@ use super::{
     links::Links,
 };
 use crate::common::{
-    Answer, Encoding, Faults, Gateway, Home, Port, Refused, Rng, SECRET as GATEWAY_SECRET, Server, TIMEOUT, with_ulimit,
-    write_control,
+    Answer, Encoding, Faults, Gateway, Home, Port, Refused, Rng, SECRET as GATEWAY_SECRET, Server, TIMEOUT,
+    with_ulimit, write_control,
 };
 
 /// Few shards. Each has its own elections.

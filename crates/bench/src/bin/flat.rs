@@ -91,7 +91,8 @@ impl Seller {
         let (rows, row_seats) = (10, 20);
         let sessions = seats.div_ceil(u32::from(rows) * u32::from(row_seats) * 100);
         let house = House { prefix: "flat".into(), groups: 1, venues: 100, sessions, rows, seats: row_seats };
-        create_house(std::slice::from_ref(&node.address), AdminToken(admin_token().into()), &house, euros(1_000)).await?;
+        create_house(std::slice::from_ref(&node.address), AdminToken(admin_token().into()), &house, euros(1_000))
+            .await?;
         let mut clients = Vec::new();
         for _ in 0..options.connections {
             let config = ClientConfig {

@@ -73,10 +73,10 @@ impl Shared {
             }
         }
         let inventory = completion.cart.is_some().then(|| (completion.entity.clone(), completion.versions.0));
-        let PendingCommit { entity, versions: (after, _), events: _, effects, actor, cart } = completion;
+        let PendingCommit { entity, versions: (after, _), events: _, effects, actor, reloaded: _, cart } = completion;
         self.settle_part(&entity, (actor, after), effects, index, None);
         if let Some(cart) = cart {
-            let PendingCommit { entity, versions: (after, _), events: _, effects, actor, cart: _ } = *cart;
+            let PendingCommit { entity, versions: (after, _), events: _, effects, actor, reloaded: _, cart: _ } = *cart;
             self.settle_part(&entity, (actor, after), effects, index, inventory);
         }
     }

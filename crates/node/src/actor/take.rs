@@ -47,6 +47,9 @@ impl Shared {
         }
         let entity = command.entity();
         let lead = self.lead_of(&entity);
+        if lead.state.waits.load(Ordering::Relaxed) {
+            return reply.answer(Err(Failure::NotReady));
+        }
         let class = || if given.is_repeat { None } else { lead.class_of(&entity, &command, request) };
         let buys = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
         let pass = match self.admission.admit(buys, class, self.world.clock.monotonic_ms()) {

@@ -5,6 +5,7 @@
 
 mod machines;
 mod outcomes;
+mod stores;
 
 use std::time::Duration;
 

@@ -4,7 +4,9 @@
 #![allow(clippy::disallowed_methods, reason = "a test reaches the disk and the clock as it likes")]
 
 mod crashes;
+mod damage;
 mod histories;
 mod moving;
 mod repeats;
 mod shop;
+mod stalls;

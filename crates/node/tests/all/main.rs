@@ -4,5 +4,6 @@ mod beside;
 mod cluster;
 mod hand_over;
 mod leaving;
+mod plants;
 mod simulated;
 mod watching;

@@ -166,7 +166,21 @@ impl Shop {
     fn watch(&self, entity: &Entity, since: Option<Since>) -> TestWatcher {
         let mut watcher = self.node.handle().feeds().watcher();
         let watching = watcher.watch(entity, View::Whole, since, 0).unwrap_or_else(|_| panic!("{entity} exists"));
-        let Watching::Begun(feed) = watching else { panic!("{entity} is on this node") };
+        let feed = match watching {
+            Watching::Begun(feed) => feed,
+            // Its record is read from the store.
+            Watching::Awaited => {
+                let mut begun = None;
+                eventually("the feed begins", || {
+                    watcher.pull(Encoding::MsgPack, 1, |said| match said {
+                        FeedEvent::Begun { feed, .. } => begun = Some(feed),
+                        other => panic!("unexpected {other:?}"),
+                    });
+                    begun.is_some()
+                });
+                begun.expect("it was waited for")
+            }
+        };
         watcher.release(feed);
         TestWatcher { watcher, runtime: self.runtime.handle().clone(), events: Vec::new() }
     }

@@ -52,7 +52,8 @@ impl<O: Owner> Replicator<O> {
             self.leaves = false;
             tracing::warn!("what other nodes lead is taken again");
         }
-        for state in self.own_shards() {
+        self.tick_reads(now_ms)?;
+        for state in self.own_shards().filter(|state| !self.is_waiting(state.id)) {
             // Not every entry has turns.
             if let Some(position) = self.engine.applied(state.id) {
                 state.applied.store(position.index, Ordering::Relaxed);
@@ -107,7 +108,8 @@ impl<O: Owner> Replicator<O> {
         if self.unsynced {
             return;
         }
-        for state in self.own_shards() {
+        // A record of an entry that is applied by half would seem to have all of it.
+        for state in self.own_shards().filter(|state| !self.is_waiting(state.id)) {
             let leaving = state.replica.lock().kept.take_evictable();
             if !leaving.is_empty() {
                 self.history.order(Order::Leave(state.id, leaving));

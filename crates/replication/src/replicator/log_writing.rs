@@ -183,8 +183,10 @@ impl<O: Owner> Replicator<O> {
     /// Cuts snapshots of the shards when there are too many segments.
     pub(super) fn cut_for_release(&mut self) {
         if std::mem::take(&mut self.cut_for_release) {
+            // The engine is ahead of a replica that waits for the store.
+            let whole = self.own_shards().filter(|state| !self.is_waiting(state.id));
             let metas: Vec<SnapshotMeta> =
-                self.own_shards().filter_map(|state| self.engine.snapshot_meta(state.id).cloned()).collect();
+                whole.filter_map(|state| self.engine.snapshot_meta(state.id).cloned()).collect();
             for meta in metas {
                 self.cut(meta);
             }

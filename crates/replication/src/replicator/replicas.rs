@@ -7,7 +7,7 @@ use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotM
 use boxoffice_storage::snapshot::{self, Snapshot};
 use bytes::Bytes;
 
-use super::{Replicator, ask_store};
+use super::Replicator;
 use crate::{
     checksums::ShardChecksums,
     error::ReplicationError,
@@ -76,7 +76,7 @@ impl<O: Owner> Replicator<O> {
         tracing::info!(shard, %replica, "the shard is elsewhere now");
         self.follow(shard, 0, None);
         self.snapshots_kept[usize::from(shard)] = SnapshotsKept::default();
-        self.restoring.remove(&shard);
+        self.restoring.retain(|(of, _), _| *of != shard);
         self.checksums[usize::from(shard)] = ShardChecksums::default();
         let state = self.replication.shard(shard);
         // Entries of the next replica must not be taken for this one's.
@@ -107,12 +107,9 @@ impl<O: Owner> Replicator<O> {
         let shard = received.meta.shard;
         let why = || "it was announced, and did not come".to_owned();
         let bytes = self.transfers.received(shard, &received.state);
-        let bytes = bytes.ok_or_else(|| ReplicationError::BadSnapshot { shard, why: why() })?;
-        let store_batches = self.store_batches(shard)?;
-        // No file may depend on data that a power cut takes away.
-        ask_store(&self.owner, &self.replication, |past| past.sync())?;
+        let (bytes, store_batches) = bytes.ok_or_else(|| ReplicationError::BadSnapshot { shard, why: why() })?;
         self.snapshots.save_now(&received.meta, store_batches, &bytes)?;
-        self.restoring.insert(shard, bytes);
+        self.restoring.insert((shard, received.meta.position.index), (bytes, store_batches));
         Ok(())
     }
 
@@ -120,18 +117,18 @@ impl<O: Owner> Replicator<O> {
     pub(super) fn restore(&mut self, received: Received) -> Result<(), ReplicationError> {
         let Received { meta, .. } = received;
         let shard = meta.shard;
-        let bytes = self.restoring.remove(&shard).expect("it was made durable in this pass");
+        let restored = self.restoring.remove(&(shard, meta.position.index));
+        let (bytes, store_batches) = restored.expect("it was made durable before");
         let cut = snapshot::decode_state(&bytes).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
         let kept = StateMap::restore(cut);
         self.set_distance(shard, meta.distance_ms);
         let deadline = kept.next_deadline();
-        let store_batches = self.store_batches(shard)?;
         let state = Arc::clone(self.replication.shard(shard));
         let mut replica = state.replica.lock();
         if !planted::is("a snapshot of a leader that is not taken over") {
             replica.kept = kept;
         }
-        replica.store_batches = store_batches;
+        replica.store_batches = replica.store_batches.max(store_batches);
         // The changes in between are not known here.
         self.changes.extend(replica.watched.iter().cloned().map(O::lost));
         drop(replica);
@@ -140,11 +137,6 @@ impl<O: Owner> Replicator<O> {
         self.set_due(shard, deadline);
         self.leader_changed(shard, state.term.load(Ordering::Relaxed), self.engine.leader(shard));
         Ok(())
-    }
-
-    /// How many batches the store has of a shard.
-    fn store_batches(&self, shard: ShardId) -> Result<u64, ReplicationError> {
-        Ok(ask_store(&self.owner, &self.replication, |past| past.shard(shard))?.batches)
     }
 
     /// Cuts a snapshot and queues it for the snapshot writer.

@@ -20,7 +20,7 @@ pub(super) struct Incoming {
     /// Offers that wait, the newest of each shard.
     waiting: BTreeMap<ShardId, Offered>,
     /// Completely pulled snapshots that raft has not taken yet, oldest first. Another leader's may come meanwhile.
-    received: BTreeMap<ShardId, Vec<(u64, Bytes)>>,
+    received: BTreeMap<ShardId, Vec<(u64, Pulled)>>,
 }
 
 struct Offered {
@@ -35,6 +35,9 @@ struct Pull {
     next: u64,
     heard_ms: u64,
 }
+
+/// The pulled state of a snapshot, with the number of durable store batches that it depends on.
+pub(super) type Pulled = (Bytes, u64);
 
 /// Pulls that begin: the sender and the token of each.
 type Begins = Vec<(NodeId, u64)>;
@@ -85,13 +88,14 @@ impl Incoming {
         }
     }
 
-    /// A snapshot is complete. Returns raft's message, and the pulls that may begin now.
-    pub(super) fn end(&mut self, from: NodeId, token: u64) -> (Option<Bytes>, Begins) {
+    /// A snapshot is complete, and so many batches of its shard are durable in the store. Returns raft's message, and the pulls that
+    /// may begin now.
+    pub(super) fn end(&mut self, from: NodeId, token: u64, store_batches: u64) -> (Option<Bytes>, Begins) {
         let Some((shard, pull)) = self.pull(from, token) else { return (None, Vec::new()) };
         let now_ms = pull.heard_ms;
         let pull = self.pulls.remove(&shard).expect("it was looked at");
         let received = self.received.entry(shard).or_default();
-        received.push((token, pull.memory.into()));
+        received.push((token, (pull.memory.into(), store_batches)));
         // Raft may never take a snapshot, if it knows more already.
         received.drain(..received.len().saturating_sub(RECEIVED_MAX));
         (Some(pull.of.raft), self.begin(now_ms))
@@ -109,7 +113,7 @@ impl Incoming {
         self.begin(now_ms)
     }
 
-    pub(super) fn received(&mut self, shard: ShardId, token: u64) -> Option<Bytes> {
+    pub(super) fn received(&mut self, shard: ShardId, token: u64) -> Option<Pulled> {
         let received = self.received.get_mut(&shard)?;
         let place = received.iter().position(|(found, _)| *found == token)?;
         // Older ones are of no use any more.
@@ -155,9 +159,9 @@ mod tests {
         assert_eq!(incoming.expects(2, 90, 1, 3), Some(7));
         incoming.memory(2, 90, b"me");
         assert_eq!(incoming.received(7, 90), None);
-        assert_eq!(incoming.end(2, 90), (Some(raft(1)), vec![]));
+        assert_eq!(incoming.end(2, 90, 5), (Some(raft(1)), vec![]));
         assert_eq!(incoming.received(7, 91), None, "raft asks for another snapshot");
-        assert_eq!(incoming.received(7, 90), Some(Bytes::from_static(b"some")));
+        assert_eq!(incoming.received(7, 90), Some((Bytes::from_static(b"some"), 5)));
         assert_eq!(incoming.received(7, 90), None);
     }
 
@@ -168,9 +172,9 @@ mod tests {
         assert_eq!(incoming.expects(2, 90, 0, 1), Some(7));
         assert!(incoming.let_go(7));
         assert_eq!(incoming.expects(2, 90, 1, 2), None);
-        assert_eq!(incoming.end(2, 90), (None, vec![]));
+        assert_eq!(incoming.end(2, 90, 5), (None, vec![]));
         assert_eq!(incoming.offered(2, 7, 91, raft(2), 3), [(2, 91)]);
-        assert_eq!(incoming.end(2, 91), (Some(raft(2)), vec![]));
+        assert_eq!(incoming.end(2, 91, 5), (Some(raft(2)), vec![]));
         assert!(!incoming.let_go(7), "raft is about to apply it");
         assert!(incoming.received(7, 91).is_some());
         assert!(incoming.let_go(7));
@@ -183,10 +187,10 @@ mod tests {
             incoming.offered(from, 7, token, raft(1), 0);
             incoming.expects(from, token, 0, 1);
             incoming.memory(from, token, &[token as u8]);
-            incoming.end(from, token);
+            incoming.end(from, token, 5);
         }
-        assert_eq!(incoming.received(7, 90), Some(Bytes::from_static(&[90])));
-        assert_eq!(incoming.received(7, 91), Some(Bytes::from_static(&[91])));
+        assert_eq!(incoming.received(7, 90), Some((Bytes::from_static(&[90]), 5)));
+        assert_eq!(incoming.received(7, 91), Some((Bytes::from_static(&[91]), 5)));
         assert_eq!(incoming.received(7, 91), None);
     }
 

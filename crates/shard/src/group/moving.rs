@@ -43,7 +43,7 @@ impl<T> Group<T> {
     /// The leader that the target configuration prefers, if it is another one and the cooldown is over.
     fn preferred(&self, target: &TargetConfig, config: &Config) -> Option<ReplicaId> {
         let rested = self.cooldown_ticks == 0 && self.follower_activity.ticks() >= COOLDOWN_TICKS;
-        let willing = |leader: &ReplicaId| !config.avoid_leadership.contains(&leader.node());
+        let willing = |leader: &ReplicaId| !config.should_avoid(leader.node(), self.shard);
         target
             .leader
             .filter(|leader| rested && *leader != self.replica && target.voters.contains(leader) && willing(leader))
@@ -100,12 +100,12 @@ impl<T> Group<T> {
 
     /// Whether this node leads, should avoid it, and may try a transfer again.
     pub(super) fn must_transfer(&self, config: &Config) -> bool {
-        config.avoids_leadership() && self.leads() && self.cooldown_ticks == 0
+        config.avoids_leadership(self.shard) && self.leads() && self.cooldown_ticks == 0
     }
 
     /// This or another node avoids leadership, or does no more. Returns whether there is something to do.
     pub(crate) fn avoidance_changed(&mut self, config: &Config) -> bool {
-        if config.avoids_leadership() {
+        if config.avoids_leadership(self.shard) {
             self.cooldown_ticks = 0;
         }
         self.must_transfer(config)
@@ -117,7 +117,7 @@ impl<T> Group<T> {
             return;
         }
         let can = |voter: &ReplicaId| {
-            let willing = !config.avoid_leadership.contains(&voter.node());
+            let willing = !config.should_avoid(voter.node(), self.shard);
             let stays = self.is_to_stay(voter.bits());
             *voter != self.replica && willing && stays && self.is_fit(*voter, config) && self.knows_members(*voter)
         };

@@ -14,7 +14,7 @@ use std::{
     hash::{BuildHasher, Hasher},
     sync::{
         OnceLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -44,6 +44,10 @@ pub(super) struct Filter {
     growing: Mutex<(usize, usize)>,
     /// All records of shards with smaller numbers are in the filter.
     filled: AtomicU32,
+    /// Whether there are doubts.
+    doubts: AtomicBool,
+    /// Parts of the store that the scan could not read: behind a key, before another one.
+    doubtful: Mutex<Vec<(Bytes, Option<Bytes>)>>,
 }
 
 impl Filter {
@@ -59,6 +63,8 @@ impl Filter {
             layers: [const { OnceLock::new() }; LAYERS],
             growing: Mutex::default(),
             filled: AtomicU32::new(0),
+            doubts: AtomicBool::new(false),
+            doubtful: Mutex::default(),
         }
     }
 
@@ -87,9 +93,24 @@ impl Filter {
         self.filled.store(shard, Ordering::Release);
     }
 
+    /// The scan could not read the records behind the key `after` and before the key `next`, so nothing there is excluded.
+    pub(super) fn doubt(&self, after: Bytes, next: Option<Bytes>) {
+        self.doubtful.lock().push((after, next));
+        // Before the scan's progress is published.
+        self.doubts.store(true, Ordering::Relaxed);
+    }
+
     /// Whether the store certainly has no record of this entity.
     pub(super) fn excludes(&self, shard: ShardId, entity: &Entity) -> bool {
-        u32::from(shard) < self.filled.load(Ordering::Acquire) && !self.may_have(entity.with_key(|key| self.hash(key)))
+        u32::from(shard) < self.filled.load(Ordering::Acquire)
+            && !self.may_have(entity.with_key(|key| self.hash(key)))
+            && !(self.doubts.load(Ordering::Relaxed) && self.is_doubtful(&super::entity_key(shard, entity)))
+    }
+
+    fn is_doubtful(&self, key: &Bytes) -> bool {
+        let within =
+            |(after, next): &(Bytes, Option<Bytes>)| after < key && next.as_ref().is_none_or(|next| key < next);
+        self.doubtful.lock().iter().any(within)
     }
 
     fn may_have(&self, hash: u64) -> bool {

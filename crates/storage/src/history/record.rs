@@ -45,6 +45,18 @@ pub fn decode(bytes: &[u8]) -> Result<StoredEntity, String> {
     Ok(StoredEntity { index: cut.index(), entity: entity.clone(), state: Arc::clone(state) })
 }
 
+/// Whether a record is as it was written.
+///
+/// # Errors
+/// The reason in words.
+pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
+    let (body, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or("it is too short")?;
+    match u32::from_le_bytes(*crc) == crc32c::crc32c(body) {
+        true => Ok(()),
+        false => Err("its checksum does not match".into()),
+    }
+}
+
 /// Encodes a value with version and checksum.
 pub fn encode_checked(value: &impl Serialize) -> Bytes {
     let mut bytes = Vec::with_capacity(RECORD_BYTES);
@@ -57,11 +69,8 @@ pub fn encode_checked(value: &impl Serialize) -> Bytes {
 
 /// Reverses [`encode_checked`].
 pub(super) fn decode_checked<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    let (body, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or("it is too short")?;
-    if u32::from_le_bytes(*crc) != crc32c::crc32c(body) {
-        return Err("its checksum does not match".into());
-    }
-    match body.split_first() {
+    check(bytes)?;
+    match bytes[..bytes.len() - CRC_BYTES].split_first() {
         Some((&VERSION, value)) => packing::read(value),
         Some((other, _)) => Err(format!("it has version {other}, this program reads version {VERSION}")),
         None => Err("it is empty".into()),

@@ -16,7 +16,7 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
-use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, World, secret::Secret};
+use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, StallingStores, World, secret::Secret};
 use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
@@ -25,6 +25,7 @@ use boxoffice_node::{
     history::HistoryPart,
     node::{Node, NodeHandle, Runtimes},
 };
+use boxoffice_shard::ring::shard_of;
 use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
 use boxoffice_wire::{
     Encoding,
@@ -35,7 +36,7 @@ use boxoffice_wire::{
 use tokio::runtime::Runtime;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-const SHARDS: u16 = 4;
+pub(crate) const SHARDS: u16 = 4;
 
 /// The cart with this number, in any shard.
 pub(crate) fn cart_id(number: u64) -> CartId {
@@ -46,10 +47,26 @@ pub(crate) fn cart_id(number: u64) -> CartId {
 #[derive(Default)]
 pub(crate) struct Machines {
     nodes: BTreeMap<u64, OneMachine>,
-    disks: BTreeMap<u64, (MemoryDisk, MemoryStores)>,
+    disks: BTreeMap<u64, Disks>,
     addresses: BTreeMap<u64, String>,
     /// The payment gateway of all of them, if any.
     gateway: Option<Arc<dyn Gateway>>,
+}
+
+/// What outlives a node.
+#[derive(Clone)]
+pub(crate) struct Disks {
+    disk: MemoryDisk,
+    pub(crate) stores: MemoryStores,
+    /// The stores as the node reaches them.
+    pub(crate) stalls: StallingStores,
+}
+
+impl Default for Disks {
+    fn default() -> Disks {
+        let stores = MemoryStores::new();
+        Disks { disk: MemoryDisk::new(), stalls: StallingStores::new(Arc::new(stores.clone())), stores }
+    }
 }
 
 struct OneMachine {
@@ -183,7 +200,7 @@ impl Machines {
     }
 
     fn boot(&mut self, node: u64, joining: Option<Joining>) {
-        let (disk, stores) = self.disks.entry(node).or_default().clone();
+        let Disks { disk, stalls: stores, .. } = self.disks.entry(node).or_default().clone();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let mut alone = World::standalone();
@@ -227,7 +244,7 @@ impl Machines {
 
     /// Asks a member for admission, then starts.
     pub(crate) fn join(&mut self, node: u64) {
-        let (disk, stores) = self.disks.entry(node).or_default().clone();
+        let Disks { disk, stalls: stores, .. } = self.disks.entry(node).or_default().clone();
         let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::standalone() };
         let disk = draw_disk_id(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
@@ -262,6 +279,39 @@ impl Machines {
 
     pub(crate) fn lose_disk(&mut self, node: u64) {
         self.disks.remove(&node);
+    }
+
+    pub(crate) fn disks(&self, node: u64) -> &Disks {
+        &self.disks[&node]
+    }
+
+    /// A counter or gauge of a node's metrics page.
+    pub(crate) fn counter(&self, node: u64, name: &str) -> u64 {
+        let text = self.handle(node).metrics_text();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).expect("a counter");
+        value.parse().expect("a number")
+    }
+
+    /// How many entities have left the memory of a node.
+    pub(crate) fn left(&self, node: u64) -> u64 {
+        let residents = self.handle(node).residents().expect("a good store");
+        if residents.leaving > 0 { 0 } else { residents.left }
+    }
+
+    /// The node that leads an entity's shard, as it says itself.
+    pub(crate) fn leader_of(&self, entity: &Entity) -> Option<u64> {
+        let shard = u32::from(shard_of(entity.hash_prefix(), SHARDS));
+        let leads =
+            |node: &u64| self.status(*node).shards.iter().any(|known| known.shard == shard && known.role == "leader");
+        self.nodes.keys().copied().find(leads)
+    }
+
+    pub(crate) fn running(&self) -> Vec<u64> {
+        self.nodes.keys().copied().collect()
+    }
+
+    pub(crate) fn violations(&self, node: u64) -> Vec<String> {
+        self.handle(node).audit().violations.iter().map(ToString::to_string).collect()
     }
 
     pub(crate) fn restart(&mut self, node: u64) {
@@ -339,7 +389,7 @@ impl Machines {
     }
 
     fn cluster_of(&self, node: u64, entity: &Entity) -> bool {
-        let shard = boxoffice_shard::ring::shard_of(entity.hash_prefix(), SHARDS);
+        let shard = shard_of(entity.hash_prefix(), SHARDS);
         let status = self.handle(node).status();
         status.shards.iter().any(|known| known.shard == u32::from(shard) && known.role == "none")
     }

@@ -22,7 +22,7 @@ use boxoffice_core::{
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
-use boxoffice_env::{MemoryDisk, MemoryStores, World};
+use boxoffice_env::{FjallStores, MemoryDisk, MemoryStores, StallingStores, World};
 use boxoffice_node::{
     api::{self, Failure, ReplySink, ReplyTo},
     audit::Depth,
@@ -73,6 +73,8 @@ pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
 pub(crate) struct Machine {
     pub(crate) disk: MemoryDisk,
     pub(crate) stores: MemoryStores,
+    /// The stores as the node reaches them.
+    pub(crate) stalls: StallingStores,
     pub(crate) config: NodeConfig,
     real: bool,
 }
@@ -90,22 +92,25 @@ impl Machine {
             },
             ..NodeConfig::default()
         };
-        Machine { disk: MemoryDisk::new(), stores: MemoryStores::new(), config, real: false }
+        let stores = MemoryStores::new();
+        let stalls = StallingStores::new(Arc::new(stores.clone()));
+        Machine { disk: MemoryDisk::new(), stores, stalls, config, real: false }
     }
 
     /// On this machine's disk.
     pub(crate) fn real(dir: &Path) -> Machine {
-        let mut machine = Machine { real: true, ..Machine::in_memory() };
+        let stalls = StallingStores::new(Arc::new(FjallStores));
+        let mut machine = Machine { real: true, stalls, ..Machine::in_memory() };
         machine.config.replication.data_dir = dir.join("data");
         machine
     }
 
     pub(crate) fn world(&self) -> World {
         match self.real {
-            true => World::standalone(),
+            true => World { stores: Arc::new(self.stalls.clone()), ..World::standalone() },
             false => World {
                 disk: Arc::new(self.disk.clone()),
-                stores: Arc::new(self.stores.clone()),
+                stores: Arc::new(self.stalls.clone()),
                 ..World::standalone()
             },
         }
@@ -175,13 +180,21 @@ impl Shop {
         let _ = selling.block_on(node.stop(0));
     }
 
+    /// Submits a command of a cart, and does not wait for the answer.
+    pub(crate) fn submit(&self, number: u64, command: CartCommand) -> mpsc::Receiver<(u64, api::Result)> {
+        let (sender, receiver) = mpsc::channel();
+        let Entity::Cart(id) = cart(number) else { panic!("a cart") };
+        self.handle().submit(Command::Cart(id, command), None, ReplyTo::new(Arc::new(Answers(sender)), 0));
+        receiver
+    }
+
     /// Submits a command, again while the node is too busy for it.
     pub(crate) fn ask(&self, command: Command, request: Option<u64>) -> api::Result {
         let request = request.map(|request| Request { id: RequestHash(request), body: 0 });
         loop {
             let (sender, receiver) = mpsc::channel();
             self.handle().submit(command.clone(), request, ReplyTo::new(Arc::new(Answers(sender)), 0));
-            match receiver.recv().expect("every command is answered").1 {
+            match receiver.recv_timeout(PATIENCE).expect("every command is answered").1 {
                 Err(Failure::Busy(retry_after_ms)) => {
                     std::thread::sleep(Duration::from_millis(retry_after_ms.into()));
                 }
