@@ -307,6 +307,14 @@ async fn answers_that_are_not_read_are_bounded() {
     for id in 2..400 {
         assert_eq!(client.frame().await.answers(), Some(id));
     }
+    // Answers of the node are not made either, and all come in the end.
+    let maps: Vec<String> =
+        (400..650).map(|id| format!(r#"{{"id":{id},"op":"session.map","body":{{"id":"hamlet"}}}}"#)).collect();
+    client.send_all(&maps).await;
+    blocked(&server).await;
+    for id in 400..650 {
+        assert_eq!(client.frame().await.answers(), Some(id));
+    }
 }
 
 /// Waits until the connection was reset, while its peer reads a byte now and then.
@@ -392,4 +400,35 @@ async fn an_http_client_that_trickles_is_no_excuse() {
     server.close();
     let closed = server.closed();
     tokio::join!(closed, reset_while_trickling(&mut stream));
+}
+
+/// The tests of this file find the faults that a debug build can have.
+#[test]
+fn planted_faults_are_found() {
+    let found = |fault: &str, test: &str| {
+        let test = format!("server::slow_watchers::{test}");
+        let program = std::env::current_exe().expect("this program");
+        let mut command = std::process::Command::new(program);
+        command.args(["--exact", &test]).env("BOXOFFICE_PLANTED_EDGE", fault);
+        let output = command.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 failed"), "{test} does not find that {fault}: {text}");
+    };
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    std::thread::scope(|scope| {
+        let faults = [
+            ("an answer behind a feed", "an_answer_is_the_next_frame_given_to_the_socket"),
+            ("an answer behind a feed", "a_notice_of_a_drain_is_the_next_frame_given_to_the_socket"),
+            ("a busy watcher is not read", "a_watcher_that_is_always_behind_stays_as_long_as_it_answers_pings"),
+            (
+                "an answer waits for the frames behind it",
+                "an_answer_that_is_made_while_frames_are_read_leaves_before_the_next_is_made",
+            ),
+        ];
+        for (fault, test) in faults {
+            scope.spawn(move || found(fault, test));
+        }
+    });
 }
