@@ -291,10 +291,12 @@ fn slow_watchers_are_not_cut() {
             "open_loop.gap_us=12000",
             "watchers.count=60",
             "watchers.slow=40",
+            // A machine on which other tests run may need so long.
+            "watchers.decided_ms=30000",
             "connect.connections=4",
             "expect.done=2000",
-            "expect.seats_sold=2000",
-            "expect.total=2000000",
+            "expect.seats_sold=20000",
+            "expect.total=20000000",
         ],
     );
     let watchers = &report["watchers"];
