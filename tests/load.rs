@@ -293,3 +293,26 @@ fn watchers_outlive_their_node() {
     assert_eq!((&watchers["same"], &watchers["skipped"]), (&90.into(), &0.into()), "{watchers}");
     assert!(watchers["lost"].as_u64() >= Some(30), "{watchers}");
 }
+
+/// Watchers that read 5 kB a second of a feed that wants more are not cut, and their commands are decided at once.
+#[test]
+fn slow_watchers_are_not_cut() {
+    let report = passes(
+        "slow-watchers",
+        &[
+            "open_loop.flows=2000",
+            "open_loop.gap_us=12000",
+            "watchers.count=60",
+            "watchers.slow=40",
+            // A machine on which other tests run may need so long.
+            "watchers.decided_ms=30000",
+            "connect.connections=4",
+            "expect.done=2000",
+            "expect.seats_sold=20000",
+            "expect.total=20000000",
+        ],
+    );
+    let watchers = &report["watchers"];
+    assert_eq!((&watchers["same"], &watchers["slow_lost"]), (&60.into(), &0.into()), "{watchers}");
+    assert!(watchers["slow_commands"].as_u64() >= Some(40), "{watchers}");
+}

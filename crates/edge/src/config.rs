@@ -171,8 +171,8 @@ impl Default for Limits {
             whole_frame_timeout: Duration::from_millis(limits::WHOLE_FRAME_MS),
             ping_every: Duration::from_millis(limits::PING_MS),
             pong_timeout: Duration::from_millis(limits::PONG_MS),
-            // A client that reads 5 kB a second may leave its kernel's buffer of 128 KiB shut for so long.
-            stall_timeout: Duration::from_secs(30),
+            // The kernel of a client that reads 5 kB a second may take nothing for 13 s, until half of its buffer of 128 KiB is free.
+            stall_timeout: Duration::from_secs(20),
             close_timeout: Duration::from_secs(2),
             drain_timeout: Duration::from_secs(10),
         }

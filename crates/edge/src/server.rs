@@ -42,9 +42,6 @@ const BACKLOG: i32 = 4_096;
 /// megabytes of the kernel's memory.
 const NOT_SENT_BYTES_MAX: u32 = 16 * 1024;
 
-/// How long sent bytes may stay unacknowledged before the kernel closes the connection.
-const USER_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// The answer to connections beyond the limit.
 const NO_ROOM: &str =
     "this node has as many connections as it may have (limits.connections): try another node, or again later\n";
@@ -314,8 +311,9 @@ async fn accept(bound: BoundPort, shared: Arc<Shared>, slots: Arc<Semaphore>) {
 fn set_up(stream: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_notsent_lowat(NOT_SENT_BYTES_MAX)?;
-    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))
+    // There is no time-out of the kernel (`TCP_USER_TIMEOUT`). It ends connections whose peers read slowly and have their windows shut for
+    // most of the time. Pings and the time without progress find the dead.
+    socket.set_tcp_notsent_lowat(NOT_SENT_BYTES_MAX)
 }
 
 /// Answers a connection beyond the limit, in a few bytes that the kernel takes at once. A full node is alive all the same.

@@ -117,6 +117,7 @@ impl RunWatchers {
             count: self.spec.count,
             sessions: self.spec.sessions,
             slow: self.spec.slow,
+            slow_decided_ms_limit: self.spec.decided_ms,
             came_in_s: self.connected_after.as_secs_f64(),
             deliveries_a_second: traffic.deliveries as f64 / run_s,
             server_cpu_us: traffic.cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / traffic.deliveries.max(1) as f64),

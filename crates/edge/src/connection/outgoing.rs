@@ -138,7 +138,7 @@ fn measure(frame: &[u8]) -> (usize, usize) {
 mod tests {
     use std::collections::VecDeque;
 
-    use rand::{RngExt as _, SeedableRng, rngs::SmallRng};
+    use rand::{Rng as _, SeedableRng, rngs::SmallRng};
 
     use super::Outgoing;
 

@@ -55,9 +55,6 @@ impl Socket {
                 rest = Bytes::from([&rest, decrypted].concat());
             });
         }
-        // A peer that reads slowly may have its window shut for most of the time, and is alive all the same. The kernel would end
-        // its connection. Pings and the time without progress find the dead. Without this option the kernel does as before.
-        let _ = SockRef::from(&stream).set_tcp_user_timeout(None);
         Socket {
             stream,
             encryption,

@@ -88,11 +88,11 @@ impl Connection {
         // Whether feeds have woken this task last, and nothing else was looked at.
         let mut feeds_had_turn = false;
         loop {
-            let more = unsent || (unread && self.reads());
+            let (has_room, reads) = (self.frames.has_room(), self.reads());
+            // Nothing else wakes this task for what was left.
+            let more = unsent || (has_room && !self.taken.is_empty()) || (unread && reads);
             let feeds = !more && !self.frames.is_blocked();
-            let has_room = self.frames.has_room();
             let is_looked_at = !(self.frames.is_blocked() && planted::is("a slow peer is not looked at"));
-            let reads = self.reads();
             let feeds_first = feeds && !feeds_had_turn;
             feeds_had_turn = false;
             tokio::select! {
@@ -136,7 +136,7 @@ impl Connection {
             if self.migrating_watch.is_some() {
                 return Ok(MoveToWatching);
             }
-            let more = unsent || unread;
+            let more = unsent || unread || !self.taken.is_empty();
             let pauses = !more && self.watcher.is_none() && shared.backend.is_shedding();
             if pauses {
                 timer.as_mut().reset(now + SHEDDING_PAUSE);

@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::{Distribution, grouped};
 use crate::watcher_fleet::FleetStats;
 
-/// How long a command of a slow watcher may take until it is decided, in milliseconds.
-const DECIDED_MS_MAX: u64 = 1_000;
-
 /// The watchers of seat maps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watchers {
@@ -53,12 +50,15 @@ pub struct Watchers {
     /// Carts that slow watchers opened.
     #[serde(default)]
     pub slow_commands: u64,
-    /// Those that were refused or failed.
+    /// Those that were refused or failed, without those that the node answered `busy`.
     #[serde(default)]
     pub slow_refused: u64,
     /// The longest time from sending such a command until it was decided, in milliseconds.
     #[serde(default)]
     pub slow_decided_ms_max: u64,
+    /// How long that may be.
+    #[serde(default)]
+    pub slow_decided_ms_limit: u64,
     /// One of those, or the first other error.
     pub example: Option<String>,
 }
@@ -88,7 +88,7 @@ impl Watchers {
             (self.slow_lost, "connections of slow watchers were lost"),
             (self.slow_refused, "commands of slow watchers were refused or failed"),
             (
-                self.slow_decided_ms_max.saturating_sub(DECIDED_MS_MAX),
+                self.slow_decided_ms_max.saturating_sub(self.slow_decided_ms_limit),
                 "milliseconds too late a command of a slow watcher was decided",
             ),
             (u64::from(self.slow > 0 && self.slow_commands == 0), "fleet of slow watchers has sent no command"),
@@ -129,7 +129,7 @@ impl Watchers {
         if self.slow > 0 {
             lines.push(format!(
                 "{} of the watchers read 5 kB a second: {} connections lost, {} carts opened, each decided within {} ms",
-                grouped(self.slow.into()),
+                grouped(self.slow),
                 grouped(self.slow_lost),
                 grouped(self.slow_commands),
                 grouped(self.slow_decided_ms_max)
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_slow_watcher_that_is_cut_or_waits_is_a_problem() {
         let mut watchers = Watchers { count: 5_000, slow: 2_000, slow_commands: 10, ..Watchers::default() };
-        watchers.slow_decided_ms_max = DECIDED_MS_MAX;
+        (watchers.slow_decided_ms_limit, watchers.slow_decided_ms_max) = (1_000, 1_000);
         assert_eq!(watchers.problems(), Vec::<String>::new());
         watchers.slow_lost = 3;
         watchers.slow_decided_ms_max += 7;

@@ -22,6 +22,9 @@ pub struct WatchersSpec {
     /// How many of the watchers read 5 kB a second and send commands. None of them may lose its connection.
     #[serde(default)]
     pub slow: u32,
+    /// How long a command of a slow watcher may take until it is decided, in milliseconds.
+    #[serde(default = "default_decided_ms")]
+    pub decided_ms: u64,
 }
 
 impl Scenario {
@@ -34,6 +37,7 @@ impl Scenario {
             watchers.slow,
             format!("there are {} watchers", watchers.count),
         )?;
+        positive(source, "watchers.decided_ms", watchers.decided_ms, 60_000)?;
         positive(source, "watchers.converge_ms", watchers.converge_ms, 600_000)?;
         let there = self.house.as_ref().map_or(0, |house| house.groups * house.venues * house.sessions);
         source.require(
@@ -43,6 +47,10 @@ impl Scenario {
             format!("the house has {there}"),
         )
     }
+}
+
+fn default_decided_ms() -> u64 {
+    1_000
 }
 
 fn default_converge_ms() -> u64 {

@@ -31,6 +31,12 @@ const FIRST_COMMAND: u64 = 1 << 40;
 struct Answer {
     id: Option<u64>,
     ok: Option<Opened>,
+    fail: Option<Failed>,
+}
+
+#[derive(Deserialize)]
+struct Failed {
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -98,7 +104,7 @@ impl EventLoop {
         if !text.starts_with(br#"{"id":"#) {
             return false;
         }
-        let Ok(Answer { id: Some(id), ok }) = serde_json::from_slice(text) else { return false };
+        let Ok(Answer { id: Some(id), ok, fail }) = serde_json::from_slice(text) else { return false };
         let Some(sent_ms) = id.checked_sub(FIRST_COMMAND) else { return false };
         let opened_at = ok.and_then(|opened| opened.opened_at).and_then(|text| timestamp(&text));
         match opened_at {
@@ -107,6 +113,8 @@ impl EventLoop {
                 let took_ms = decided_ms.saturating_sub(sent_ms);
                 self.stats.slow_decided_ms_max = self.stats.slow_decided_ms_max.max(took_ms);
             }
+            // The node is overloaded, and says so at once.
+            None if fail.is_some_and(|fail| fail.name == "busy") => {}
             None => {
                 self.stats.slow_refused += 1;
                 self.note_error(format!("a slow watcher opens no cart: {}", String::from_utf8_lossy(text)));

@@ -31,7 +31,7 @@ pub struct FleetStats {
     /// Carts that slow watchers opened.
     #[serde(default)]
     pub slow_commands: u64,
-    /// Those that were refused or failed.
+    /// Those that were refused or failed, without those that the node answered `busy`.
     #[serde(default)]
     pub slow_refused: u64,
     /// The longest time from sending such a command until the node had decided it, by the clocks of both, in milliseconds.

@@ -46,6 +46,35 @@ fn published_after(ready_list: &ReadyList, ready: &ReadyFlag, published: &Atomic
     published.load(Ordering::Relaxed)
 }
 
+/// A connection that has not read everything keeps the feed among its due ones and pulls again.
+#[test]
+fn a_publication_is_read_or_flagged_again_while_the_feed_stays_due() {
+    explore(|| {
+        let ready_list = Arc::new(ReadyList::default());
+        let ready = Arc::new(ReadyFlag::new(FEED, Arc::clone(&ready_list)));
+        let published = Arc::new(AtomicU64::new(0));
+        let publisher = {
+            let (ready, published) = (Arc::clone(&ready), Arc::clone(&published));
+            loom::thread::spawn(move || {
+                for version in 1..=2 {
+                    published.store(version, Ordering::Relaxed);
+                    ready.set();
+                }
+            })
+        };
+        take_ready(&ready_list, &ready);
+        match ready.keep() {
+            true => take_ready(&ready_list, &ready),
+            false => ready.clear(),
+        }
+        let read = published.load(Ordering::Relaxed);
+        publisher.join().expect("the publisher ends without a panic");
+        let mut due = VecDeque::new();
+        ready_list.take(&mut due);
+        assert!(read == 2 || due == [FEED], "version {read} was read, and {due:?} is ready");
+    });
+}
+
 #[test]
 fn two_feeds_of_a_connection_both_become_ready() {
     explore(|| {

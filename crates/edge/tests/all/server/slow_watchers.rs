@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +16,7 @@ use boxoffice_core::{
     id::Entity,
     seat::SeatState,
 };
-use boxoffice_edge::Limits;
+use boxoffice_edge::{Limits, WebConfig};
 use boxoffice_feeds::FeedUpdate;
 use boxoffice_wire::{
     Encoding,
@@ -26,6 +27,7 @@ use tokio::{net::TcpStream, task::JoinHandle};
 use crate::server::{
     common::{Node, TIMEOUT, TestServer, add_key, id, token},
     slow_client::{Frame, Message, SlowClient},
+    web::Pem,
 };
 
 /// The longest frame of a feed for a watcher that is behind, in bytes. Snapshots may be longer.
@@ -131,8 +133,8 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// A watcher that has stopped to read, and whose feed is always due.
-async fn stuck(server: &TestServer, seats_per_change: u32) -> (SlowClient, u64, Map, Changes) {
-    let mut client = SlowClient::connect(server.address, "").await;
+async fn stuck(server: &TestServer, address: SocketAddr, seats_per_change: u32) -> (SlowClient, u64, Map, Changes) {
+    let mut client = SlowClient::connect(address, "").await;
     let feed = client.watch(1).await;
     let mut map = Map::default();
     map.take(&client.frame().await);
@@ -157,7 +159,7 @@ async fn next_given(client: &mut SlowClient, map: &mut Map, given: u64, wanted: 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_the_next_frame_given_to_the_socket() {
     let server = TestServer::open(Limits::default());
-    let (mut client, feed, mut map, changes) = stuck(&server, 100).await;
+    let (mut client, feed, mut map, changes) = stuck(&server, server.address, 100).await;
     for round in 0..3 {
         let opened = server.node.keys.lock().len();
         let id = 10 + round;
@@ -189,7 +191,7 @@ async fn an_answer_is_the_next_frame_given_to_the_socket() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_notice_of_a_drain_is_the_next_frame_given_to_the_socket() {
     let mut server = TestServer::open(Limits::default());
-    let (mut client, _, mut map, changes) = stuck(&server, 100).await;
+    let (mut client, _, mut map, changes) = stuck(&server, server.address, 100).await;
     let given = blocked(&server).await;
     server.close();
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -199,42 +201,56 @@ async fn a_notice_of_a_drain_is_the_next_frame_given_to_the_socket() {
     changes.stop().await;
 }
 
+/// Short times, so that many pings are sent.
+fn hasty() -> Limits {
+    Limits { ping_every: Duration::from_millis(300), pong_timeout: Duration::from_millis(500), ..Limits::default() }
+}
+
+/// Lets a watcher of a feed that is always due read slowly until it has answered some pings. Then its map must become right.
+async fn stays_behind(server: &TestServer, address: SocketAddr, seats_per_change: u32) {
+    let (mut client, _, mut map, changes) = stuck(server, address, seats_per_change).await;
+    let given = blocked(server).await;
+    client.bytes_per_second = Some(20_000);
+    let (mut frames, mut snapshots) = (0, 0);
+    // The frames of the beginning are not judged, so something must come behind them.
+    while client.pongs < 6 || frames < 100 {
+        let Message::Frame(frame) = client.message().await else { continue };
+        frames += 1;
+        let is_snapshot = map.take(&frame);
+        snapshots += usize::from(is_snapshot);
+        // Frames before were made when the node did not know yet that the watcher is behind.
+        if frame.begin > given + 2 * FIRST_BYTES_MAX && !is_snapshot {
+            let length = frame.text.len();
+            assert!(length <= FRAME_BYTES_MAX, "{seats_per_change} seats: a frame has {length} bytes");
+        }
+    }
+    let (version, seats) = changes.stop().await;
+    client.bytes_per_second = None;
+    while map.version < version {
+        map.take(&client.frame().await);
+    }
+    assert!(map.seats == seats, "{seats_per_change} seats: the map is wrong");
+    println!("{seats_per_change} seats a change: {frames} frames, {snapshots} snapshots for {version} versions");
+    assert_eq!(server.metric("boxoffice_edge_sockets").await, 1.0);
+    assert_eq!(server.metric("boxoffice_edge_slow_readers_total").await, 0.0);
+}
+
 /// A watcher that is always behind answers its pings and stays. Its frames are short, and its map is right in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watcher_that_is_always_behind_stays_as_long_as_it_answers_pings() {
     for seats_per_change in [20, 100, SEATS] {
-        let limits = Limits {
-            ping_every: Duration::from_millis(300),
-            pong_timeout: Duration::from_millis(500),
-            ..Limits::default()
-        };
-        let server = TestServer::open(limits);
-        let (mut client, _, mut map, changes) = stuck(&server, seats_per_change).await;
-        let given = blocked(&server).await;
-        client.bytes_per_second = Some(20_000);
-        let (mut frames, mut snapshots) = (0, 0);
-        // The frames of the beginning are not judged, so something must come behind them.
-        while client.pongs < 6 || frames < 100 {
-            let Message::Frame(frame) = client.message().await else { continue };
-            frames += 1;
-            let is_snapshot = map.take(&frame);
-            snapshots += usize::from(is_snapshot);
-            // Frames before were made when the node did not know yet that the watcher is behind.
-            if frame.begin > given + 2 * FIRST_BYTES_MAX && !is_snapshot {
-                let length = frame.text.len();
-                assert!(length <= FRAME_BYTES_MAX, "{seats_per_change} seats: a frame has {length} bytes");
-            }
-        }
-        let (version, seats) = changes.stop().await;
-        client.bytes_per_second = None;
-        while map.version < version {
-            map.take(&client.frame().await);
-        }
-        assert!(map.seats == seats, "{seats_per_change} seats: the map is wrong");
-        println!("{seats_per_change} seats a change: {frames} frames, {snapshots} snapshots for {version} versions");
-        assert_eq!(server.metric("boxoffice_edge_sockets").await, 1.0);
-        assert_eq!(server.metric("boxoffice_edge_slow_readers_total").await, 0.0);
+        let server = TestServer::open(hasty());
+        stays_behind(&server, server.address, seats_per_change).await;
     }
+}
+
+/// The same over TLS.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_over_tls_that_is_always_behind_stays() {
+    let pem = Arc::new(Pem::new());
+    let (server, _) = pem.server(WebConfig::default(), hasty());
+    let address = pem.tunnel(server.clients).await;
+    stays_behind(&server, address, 100).await;
 }
 
 /// Whole sessions, counts and purchases on one connection. No feed keeps the others from coming.
@@ -246,7 +262,7 @@ async fn every_feed_of_a_watcher_that_is_behind_goes_on() {
         let name = id(&format!("play{number}"));
         server.node.theatre.sessions.lock().insert(name, hamlet.clone());
     }
-    let (mut client, hot, _, changes) = stuck(&server, 100).await;
+    let (mut client, hot, _, changes) = stuck(&server, server.address, 100).await;
     client.bytes_per_second = Some(40_000);
     let mut feeds = BTreeMap::new();
     for number in 0..64_u64 {
@@ -305,6 +321,14 @@ async fn answers_that_are_not_read_are_bounded() {
     let waiting = (made * length).saturating_sub(given);
     assert!(waiting < 32 * 1_024, "{made} answers were made, and {waiting} bytes of them wait");
     for id in 2..400 {
+        assert_eq!(client.frame().await.answers(), Some(id));
+    }
+    // Answers of the node are not made either, and all come in the end.
+    let maps: Vec<String> =
+        (400..650).map(|id| format!(r#"{{"id":{id},"op":"session.map","body":{{"id":"hamlet"}}}}"#)).collect();
+    client.send_all(&maps).await;
+    blocked(&server).await;
+    for id in 400..650 {
         assert_eq!(client.frame().await.answers(), Some(id));
     }
 }
@@ -392,4 +416,35 @@ async fn an_http_client_that_trickles_is_no_excuse() {
     server.close();
     let closed = server.closed();
     tokio::join!(closed, reset_while_trickling(&mut stream));
+}
+
+/// The tests of this file find the faults that a debug build can have.
+#[test]
+fn planted_faults_are_found() {
+    let found = |fault: &str, test: &str| {
+        let test = format!("server::slow_watchers::{test}");
+        let program = std::env::current_exe().expect("this program");
+        let mut command = std::process::Command::new(program);
+        command.args(["--exact", &test]).env("BOXOFFICE_PLANTED_EDGE", fault);
+        let output = command.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 failed"), "{test} does not find that {fault}: {text}");
+    };
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    std::thread::scope(|scope| {
+        let faults = [
+            ("an answer behind a feed", "an_answer_is_the_next_frame_given_to_the_socket"),
+            ("an answer behind a feed", "a_notice_of_a_drain_is_the_next_frame_given_to_the_socket"),
+            ("a busy watcher is not read", "a_watcher_that_is_always_behind_stays_as_long_as_it_answers_pings"),
+            (
+                "an answer waits for the frames behind it",
+                "an_answer_that_is_made_while_frames_are_read_leaves_before_the_next_is_made",
+            ),
+        ];
+        for (fault, test) in faults {
+            scope.spawn(move || found(fault, test));
+        }
+    });
 }

@@ -10,6 +10,7 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use serde_json::{Value, json};
+use socket2::SockRef;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional},
@@ -23,10 +24,10 @@ use crate::{
 };
 
 /// A certificate for `localhost`, in files.
-struct Pem(TempDir);
+pub(crate) struct Pem(TempDir);
 
 impl Pem {
-    fn new() -> Pem {
+    pub(crate) fn new() -> Pem {
         let pem = Pem(tempfile::tempdir().expect("a temporary directory"));
         pem.renew();
         pem
@@ -50,7 +51,7 @@ impl Pem {
         CertificateDer::from_pem_file(self.files().certificate).expect("a certificate")
     }
 
-    fn server(&self, web: WebConfig, limits: Limits) -> (TestServer, Arc<Certificate>) {
+    pub(crate) fn server(&self, web: WebConfig, limits: Limits) -> (TestServer, Arc<Certificate>) {
         let certificate = Arc::new(Certificate::load(self.files()).expect("valid files"));
         let web = WebConfig { certificate: Some(Arc::clone(&certificate)), ..web };
         (TestServer::with(EdgeConfig { web, limits, ..EdgeConfig::default() }), certificate)
@@ -70,13 +71,14 @@ impl Pem {
     }
 
     /// Starts a proxy that forwards connections over TLS, for clients without TLS. Its buffers are small.
-    async fn tunnel(self: &Arc<Pem>, server: SocketAddr) -> SocketAddr {
+    pub(crate) async fn tunnel(self: &Arc<Pem>, server: SocketAddr) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let (address, pem) = (listener.local_addr().expect("an address"), Arc::clone(self));
         tokio::spawn(async move {
             while let Ok((mut plain, _)) = listener.accept().await {
                 let pem = Arc::clone(&pem);
                 tokio::spawn(async move {
+                    SockRef::from(&plain).set_send_buffer_size(4 * 1024).expect("a small buffer");
                     let socket = TcpSocket::new_v4().expect("a socket");
                     socket.set_recv_buffer_size(4 * 1024).expect("a small buffer");
                     let stream = socket.connect(server).await.expect("a connection");
