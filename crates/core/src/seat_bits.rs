@@ -39,13 +39,24 @@ impl SeatBits {
 
     /// Removes a seat that is in the set.
     pub(crate) fn take(&mut self, index: u32) {
-        assert!(self.has(index), "seat {index} is not in the set");
-        *self.word_mut(index, index + 1) &= !(1 << (index % 64));
+        let word = self.word_mut(index, index + 1);
+        assert!(*word >> (index % 64) & 1 == 1, "seat {index} is not in the set");
+        *word &= !(1 << (index % 64));
     }
 
     /// The word with this seat, to be changed, of a layout of at least `seats` seats.
     fn word_mut(&mut self, index: u32, seats: u32) -> &mut u64 {
-        let (number, words) = ((index / 64) as usize, seats.div_ceil(64) as usize);
+        let number = (index / 64) as usize;
+        let (chunk, place) = (number / CHUNK_WORDS, number % CHUNK_WORDS);
+        if !matches!(self.chunks.get(chunk), Some(Some(words)) if words.len() > place) {
+            self.make_room(number, seats.div_ceil(64) as usize);
+        }
+        &mut Arc::make_mut(self.chunks[chunk].as_mut().expect("there is room"))[place]
+    }
+
+    /// Makes room for a word of a layout of at least `words` words.
+    #[cold]
+    fn make_room(&mut self, number: usize, words: usize) {
         let chunks = words.div_ceil(CHUNK_WORDS);
         if self.chunks.len() < chunks {
             let mut more = Vec::with_capacity(chunks);
@@ -53,16 +64,13 @@ impl SeatBits {
             more.resize(chunks, None);
             self.chunks = more.into_boxed_slice();
         }
-        let first = number - number % CHUNK_WORDS;
-        let length = CHUNK_WORDS.min(words - first);
+        let length = CHUNK_WORDS.min(words - (number - number % CHUNK_WORDS));
         let chunk = &mut self.chunks[number / CHUNK_WORDS];
-        match chunk {
-            Some(chunk) if chunk.len() >= length => {}
+        *chunk = Some(match chunk {
             // It was read without empty words at its end.
-            Some(short) => *short = short.iter().copied().chain(core::iter::repeat(0)).take(length).collect(),
-            None => *chunk = Some(vec![0; length].into()),
-        }
-        &mut Arc::make_mut(chunk.as_mut().expect("it was made above"))[number % CHUNK_WORDS]
+            Some(short) => short.iter().copied().chain(core::iter::repeat(0)).take(length).collect(),
+            None => vec![0; length].into(),
+        });
     }
 
     /// The bits of seats `64 × number` to `64 × number + 63`, the first in the lowest bit.
