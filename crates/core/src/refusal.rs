@@ -41,7 +41,7 @@ pub enum Refusal {
     /// Draw a new request id for each new command.
     #[error("this request id was used before with another body")]
     RequestIdReused,
-    /// 106: The first request with this id is still under way. It still decides.
+    /// 106: The first request with this id is still under way, or was given up because no client waited for it any more.
     ///
     /// Repeat it under the same request id.
     #[error("the first request with this id is still under way")]

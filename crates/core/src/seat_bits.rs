@@ -29,23 +29,44 @@ impl SeatBits {
         self.word(index / 64) >> (index % 64) & 1 == 1
     }
 
-    /// Adds a seat that is not in the set yet, of a layout of `seats` seats.
-    pub(crate) fn add(&mut self, index: u32, seats: u32) {
-        assert!(index < seats, "seat {index} of a layout of {seats}");
-        let word = self.word_mut(index, seats);
-        assert!(*word >> (index % 64) & 1 == 0, "seat {index} is in the set already");
-        *word |= 1 << (index % 64);
+    /// Adds seats that are not in the set yet, of a layout of `seats` seats.
+    pub(crate) fn add_all(&mut self, indexes: &[u32], seats: u32) {
+        for run in runs(indexes) {
+            assert!(run.iter().all(|index| *index < seats), "seats {run:?} of a layout of {seats}");
+            let words = self.words_mut(run, seats);
+            for &index in run {
+                let (word, bit) = place(index);
+                assert!(words[word] & bit == 0, "seat {index} is in the set already");
+                words[word] |= bit;
+            }
+        }
     }
 
-    /// Removes a seat that is in the set.
-    pub(crate) fn take(&mut self, index: u32) {
-        assert!(self.has(index), "seat {index} is not in the set");
-        *self.word_mut(index, index + 1) &= !(1 << (index % 64));
+    /// Removes seats that are in the set.
+    pub(crate) fn take_all(&mut self, indexes: &[u32]) {
+        for run in runs(indexes) {
+            let words = self.words_mut(run, 0);
+            for &index in run {
+                let (word, bit) = place(index);
+                assert!(words[word] & bit != 0, "seat {index} is not in the set");
+                words[word] &= !bit;
+            }
+        }
     }
 
-    /// The word with this seat, to be changed, of a layout of at least `seats` seats.
-    fn word_mut(&mut self, index: u32, seats: u32) -> &mut u64 {
-        let (number, words) = ((index / 64) as usize, seats.div_ceil(64) as usize);
+    /// The chunk with these seats, to be changed, of a layout of at least `seats` seats.
+    fn words_mut(&mut self, run: &[u32], seats: u32) -> &mut [u64] {
+        let last = (run.iter().max().copied().unwrap_or(0) / 64) as usize;
+        let (chunk, place) = (last / CHUNK_WORDS, last % CHUNK_WORDS);
+        if !matches!(self.chunks.get(chunk), Some(Some(words)) if words.len() > place) {
+            self.make_room(last, (seats.div_ceil(64) as usize).max(last + 1));
+        }
+        Arc::make_mut(self.chunks[chunk].as_mut().expect("there is room"))
+    }
+
+    /// Makes room for a word of a layout of at least `words` words.
+    #[cold]
+    fn make_room(&mut self, number: usize, words: usize) {
         let chunks = words.div_ceil(CHUNK_WORDS);
         if self.chunks.len() < chunks {
             let mut more = Vec::with_capacity(chunks);
@@ -53,16 +74,13 @@ impl SeatBits {
             more.resize(chunks, None);
             self.chunks = more.into_boxed_slice();
         }
-        let first = number - number % CHUNK_WORDS;
-        let length = CHUNK_WORDS.min(words - first);
+        let length = CHUNK_WORDS.min(words - (number - number % CHUNK_WORDS));
         let chunk = &mut self.chunks[number / CHUNK_WORDS];
-        match chunk {
-            Some(chunk) if chunk.len() >= length => {}
+        *chunk = Some(match chunk {
             // It was read without empty words at its end.
-            Some(short) => *short = short.iter().copied().chain(core::iter::repeat(0)).take(length).collect(),
-            None => *chunk = Some(vec![0; length].into()),
-        }
-        &mut Arc::make_mut(chunk.as_mut().expect("it was made above"))[number % CHUNK_WORDS]
+            Some(short) => short.iter().copied().chain(core::iter::repeat(0)).take(length).collect(),
+            None => vec![0; length].into(),
+        });
     }
 
     /// The bits of seats `64 × number` to `64 × number + 63`, the first in the lowest bit.
@@ -93,6 +111,16 @@ impl SeatBits {
     }
 }
 
+/// Parts of these seats that are in one chunk each.
+fn runs(indexes: &[u32]) -> impl Iterator<Item = &[u32]> {
+    indexes.chunk_by(|one, next| one / (64 * CHUNK_WORDS as u32) == next / (64 * CHUNK_WORDS as u32))
+}
+
+/// The word of a seat in its chunk, and its bit.
+fn place(index: u32) -> (usize, u64) {
+    ((index / 64) as usize % CHUNK_WORDS, 1 << (index % 64))
+}
+
 impl Serialize for SeatBits {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.words().collect::<Vec<u64>>())
@@ -120,11 +148,9 @@ mod tests {
     fn seats_come_and_go_and_an_empty_set_owns_nothing() {
         let mut bits = SeatBits::default();
         assert_eq!((bits.has(899), bits.count(), bits.heap_bytes()), (false, 0, 0));
-        for index in [0, 63, 64, 899] {
-            bits.add(index, 900);
-        }
+        bits.add_all(&[0, 63, 64, 899], 900);
         assert_eq!((bits.has(63), bits.has(62), bits.count(), bits.heap_bytes()), (true, false, 4, 16 + 16 + 120));
-        bits.take(63);
+        bits.take_all(&[63]);
         assert_eq!((bits.has(63), bits.count(), bits.word(14)), (false, 3, 1 << 3));
     }
 
@@ -132,14 +158,14 @@ mod tests {
     #[should_panic(expected = "seat 5 is in the set already")]
     fn adding_a_seat_twice_panics() {
         let mut bits = SeatBits::default();
-        bits.add(5, 10);
-        bits.add(5, 10);
+        bits.add_all(&[5], 10);
+        bits.add_all(&[5], 10);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(cases(200)))]
 
-        /// Each step toggles a seat. Now and then the set is copied, or is written and read.
+        /// Each step toggles some seats. Now and then the set is copied, or is written and read.
         #[test]
         fn the_bits_match_a_set_and_copies_do_not_change(
             seats in prop_oneof![1..70_u32, 4_090..4_100_u32, 1..20_000_u32],
@@ -147,15 +173,13 @@ mod tests {
         ) {
             let (mut bits, mut model) = (SeatBits::default(), BTreeSet::new());
             let mut copies = Vec::new();
-            for (index, what) in steps {
-                let index = index % seats;
-                match model.remove(&index) {
-                    true => bits.take(index),
-                    false => {
-                        model.insert(index);
-                        bits.add(index, seats);
-                    }
-                }
+            for (first, what) in steps {
+                let some: BTreeSet<u32> = (0..u32::from(what)).map(|step| first.wrapping_add(step * step * 911) % seats).collect();
+                let (taken, added): (Vec<u32>, Vec<u32>) = some.into_iter().partition(|index| model.contains(index));
+                bits.take_all(&taken);
+                bits.add_all(&added, seats);
+                model.retain(|index| !taken.contains(index));
+                model.extend(added);
                 match what {
                     0 => copies.push((bits.clone(), model.clone())),
                     1 => {

@@ -14,8 +14,13 @@ use serde::{
     ser::SerializeMap,
 };
 
+use crate::planted;
+
 /// The most entries of one leaf. A write copies no more.
 const LEAF_MAX: usize = 64;
+
+/// How many entries a full leaf gets room for. A vector that grows by itself doubles, and as many entries again would stay empty.
+const LEAF_STEP: usize = 8;
 
 /// The most leaves of one branch. A copy of the map counts references of its few branches only.
 const BRANCH_MAX: usize = 64;
@@ -210,10 +215,14 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
             Ok(place) => return Some(core::mem::replace(&mut leaf[place].1, value)),
             Err(place) => place,
         };
+        if leaf.len() == leaf.capacity() && !planted::is("leaves that grow to twice their size") {
+            leaf.reserve_exact(LEAF_STEP);
+        }
         leaf.insert(place, (key, value));
         self.len += 1;
         if leaf.len() > LEAF_MAX {
             let upper = leaf.split_off(cut(place, LEAF_MAX));
+            leaf.shrink_to(leaf.len() + LEAF_STEP);
             branch.lows.insert(leaf_number, upper[0].0.clone());
             branch.leaves.insert(leaf_number + 1, Arc::new(upper));
             if branch.leaves.len() > BRANCH_MAX {

@@ -128,8 +128,8 @@ impl Book {
                 assert!(!indexes.is_empty(), "hold {id:?} of nothing");
                 for &index in &*indexes {
                     assert_eq!(self.state(index), SeatState::Free, "held twice: {index}");
-                    self.held.add(index, seats);
                 }
+                self.held.add_all(&indexes, seats);
                 self.counts.held += indexes.len() as u32;
             }
             Share::Places { area, quantity } => {
@@ -154,9 +154,7 @@ impl Book {
         }
         let left: Arc<[u32]> = has.iter().copied().filter(|index| !seats.contains(index)).collect();
         assert_eq!(has.len(), left.len() + seats.len(), "hold {id:?} releases a seat twice");
-        for &index in seats {
-            self.held.take(index);
-        }
+        self.held.take_all(seats);
         self.counts.held -= seats.len() as u32;
         let left = (!left.is_empty()).then_some(Share::Seats(left));
         self.holds.release(id, revision, left, remember);
@@ -173,10 +171,8 @@ impl Book {
     pub(super) fn sell_seats(&mut self, id: HoldId, at: Timestamp, version: u64, seats: &[u32], all: u32) {
         let what = self.holds.sell(id, at, version);
         assert_eq!(what.seats(), seats, "hold {id:?} is sold with other seats than it has");
-        for &index in seats {
-            self.held.take(index);
-            self.sold.add(index, all);
-        }
+        self.held.take_all(seats);
+        self.sold.add_all(seats, all);
         self.counts.held -= seats.len() as u32;
         self.counts.sold += seats.len() as u32;
     }
@@ -198,7 +194,7 @@ impl Book {
                     Refunded::Sale(_) => (&mut self.sold, &mut self.counts.sold),
                     Refunded::Hold(_) => (&mut self.held, &mut self.counts.held),
                 };
-                seats.iter().for_each(|index| bits.take(*index));
+                bits.take_all(seats);
                 *count -= seats.len() as u32;
             }
         }
@@ -207,15 +203,13 @@ impl Book {
     pub(super) fn block(&mut self, indexes: &[u32], seats: u32) {
         for &index in indexes {
             assert_eq!(self.state(index), SeatState::Free, "blocked although not free: {index}");
-            self.blocked.add(index, seats);
         }
+        self.blocked.add_all(indexes, seats);
         self.counts.blocked += indexes.len() as u32;
     }
 
     pub(super) fn unblock(&mut self, indexes: &[u32]) {
-        for &index in indexes {
-            self.blocked.take(index);
-        }
+        self.blocked.take_all(indexes);
         self.counts.blocked -= indexes.len() as u32;
     }
 
@@ -235,7 +229,7 @@ impl Book {
                 Share::Seats(indexes) => {
                     let (bits, count) =
                         if is_sold { (&mut *sold, &mut counts.sold) } else { (&mut *held, &mut counts.held) };
-                    indexes.iter().for_each(|index| bits.add(*index, seats));
+                    bits.add_all(indexes, seats);
                     *count += indexes.len() as u32;
                 }
                 Share::Places { area, quantity } => {

@@ -84,9 +84,7 @@ impl Hall {
             let FeedUpdate::Session { seats, areas } = commit.update else { panic!("{commit:?}") };
             assert!(seats.len() == usize::from(SEATS) && seats.iter().all(|(_, now)| *now == state), "{seats:?}");
             assert!(areas.is_empty(), "{areas:?}");
-            let bytes =
-                change.bytes_allocated + usize::try_from(change.bytes_reallocated.max(0)).expect("not negative");
-            (change.allocations + change.reallocations, bytes)
+            (change.allocations + change.reallocations, change.bytes_allocated)
         };
         let event = self.held();
         let first = count(self, event, SeatState::Held);
