@@ -11,8 +11,9 @@ use crate::{
 
 const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false, gateway: false };
 
-/// The configuration of a single node. Most of its carts leave memory between two snapshots.
-const CONFIG: &str = "[node]\nshards = 4\n\n[log]\nsegment_bytes = 1_048_576\n\n[snapshots]\nentries = 300\n";
+/// The configuration of a single node: frequent snapshots that need the store, and a store that writes tables.
+const CONFIG: &str = "[node]\nshards = 4\n\n[log]\nsegment_bytes = 1_048_576\n\n[snapshots]\nentries = 300\n\n\
+                      [history]\nmemtable_bytes = 1_048_576\n";
 
 /// Buyers at a single node.
 const BUYERS: usize = 16;
@@ -42,6 +43,8 @@ struct Cuts {
     rng: Rng,
     /// The bug that is planted in it.
     planted: &'static str,
+    /// The carts of all theatres.
+    record: Record,
     /// Ended carts that were read from its store at the end of the last theatre.
     in_store: u64,
 }
@@ -49,7 +52,13 @@ struct Cuts {
 impl Cuts {
     fn new(test: &str, planted: &'static str) -> Cuts {
         let rng = Rng::of_test(test);
-        Cuts { home: Home::with_config(CONFIG).with_torn_units(rng.fork(1)), rng, planted, in_store: 0 }
+        Cuts {
+            home: Home::with_config(CONFIG).with_torn_units(rng.fork(1)),
+            rng,
+            planted,
+            record: Record::default(),
+            in_store: 0,
+        }
     }
 
     fn start(&self) -> Result<Server, Refused> {
@@ -64,7 +73,7 @@ impl Cuts {
         let port = server.port(Encoding::MsgPack).await;
         let name = format!("{:x}", self.rng.next());
         let theatre = Theatre::open_called(&port, &name, &name, 40, (30, 40), None).await;
-        let mut record = Record::default();
+        let mut record = std::mem::take(&mut self.record);
         for _ in 0..cuts {
             let mut buyers = Buyers::start(&server, &theatre, record, BUYERS, &mut self.rng).await;
             buyers.orders(20 + self.rng.below(120)).await;
@@ -75,6 +84,7 @@ impl Cuts {
         record.check(&server, &theatre).await;
         let status = server.port(Encoding::MsgPack).await.read("admin.status", json!({})).await.ok();
         self.in_store = status["carts_archived"].as_u64().expect("a count");
+        self.record = record;
         Ok(())
     }
 }

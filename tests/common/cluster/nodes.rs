@@ -43,10 +43,10 @@ pub(crate) static SECRET: LazyLock<String> = LazyLock::new(|| {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 });
 
-/// Small segments and frequent snapshots, so that a node that was away for a while receives one. Holds outlive the longest run,
-/// so every hold that was not released is there at the final count.
-const CONFIG: &str =
-    "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[carts]\nhold_ttl_ms = 10_800_000\n";
+/// Small segments and frequent snapshots, so that a node that was away for a while receives one. Little memory for writing the
+/// store, so that it writes tables. Holds outlive the longest run, so every hold that was not released is there at the final count.
+const CONFIG: &str = "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[history]\nmemtable_bytes = 1_048_576\n\n\
+                      [carts]\nhold_ttl_ms = 10_800_000\n";
 
 /// Time after a grant until the session asks its cart about it, with a gateway, in milliseconds.
 pub(crate) const CONFIRM_MS: u64 = 3_000;
