@@ -104,6 +104,7 @@ impl Backend for Node {
             uptime_ms: 0,
             durability: durability(),
             state: "ready".into(),
+            disk_is_slow: false,
             shards: Vec::new(),
             connections: 0,
             watchers: 0,

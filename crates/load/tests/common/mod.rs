@@ -436,6 +436,7 @@ fn status() -> NodeStatus {
         uptime_ms: 1,
         durability: durability(),
         state: "ready".into(),
+        disk_is_slow: false,
         shards: Vec::new(),
         connections: 0,
         watchers: 0,

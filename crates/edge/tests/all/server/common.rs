@@ -318,6 +318,7 @@ impl Backend for Node {
             uptime_ms: 1,
             durability: Durability { replicas: 1, fsync: "never".into() },
             state: "ready".into(),
+            disk_is_slow: false,
             shards: Vec::new(),
             connections: 0,
             watchers: 0,
