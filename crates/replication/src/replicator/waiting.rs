@@ -177,6 +177,8 @@ impl<O: Owner> Replicator<O> {
         }
         let mut rest = std::mem::take(rest);
         self.waiting_shards -= 1;
+        // Before it leads, which clients learn at once. If a later entry waits, the next tick says so again.
+        self.replication.shard(shard).waits.store(false, Ordering::Relaxed);
         while let Some(output) = rest.pop_front() {
             let Output::Apply { position, stamp, turns, .. } = output else {
                 self.take_output(output)?;
@@ -213,10 +215,11 @@ impl<O: Owner> Replicator<O> {
             let waiting = self.waiting[usize::from(state.id)].as_ref();
             let waits = waiting.is_some_and(|waiting| now_ms.saturating_sub(waiting.since_ms) >= WAITS_MS);
             if state.waits.swap(waits, Ordering::Relaxed) != waits {
-                match waits {
-                    true => tracing::warn!(shard = state.id, "the shard waits for the store here: it is not ready"),
-                    false => tracing::info!(shard = state.id, "the shard has what it waited for"),
-                }
+                tracing::warn!(
+                    shard = state.id,
+                    waits,
+                    "the shard waits for the store here, and is not ready meanwhile"
+                );
             }
             let avoids = waits || self.replication.history.is_damaged(state.id);
             changed |= state.avoids.swap(avoids, Ordering::Relaxed) != avoids;

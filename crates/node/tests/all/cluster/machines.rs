@@ -22,11 +22,13 @@ use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
     api::{self, Failure, ReplySink, ReplyTo},
     config::{NodeConfig, ReplicationConfig},
+    error::NodeError,
     history::HistoryPart,
     node::{Node, NodeHandle, Runtimes},
 };
+use boxoffice_replication::error::ReplicationError;
 use boxoffice_shard::ring::shard_of;
-use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
+use boxoffice_storage::identity::{ClusterId, IdentityError, Joining, draw_disk_id};
 use boxoffice_wire::{
     Encoding,
     feed::ProductSnapshot,
@@ -230,7 +232,18 @@ impl Machines {
         let net_of_node = Arc::clone(&net) as Arc<dyn Net>;
         let world = World { disk: Arc::new(disk), stores: Arc::new(stores), net: net_of_node, ..alone };
         let runtimes = Runtimes { selling: runtime.handle().clone(), watching: runtime.handle().clone() };
-        let started = Node::start(config, world, &runtimes).expect("the node starts");
+        // A thread of the previous node may not have ended yet.
+        let until = Instant::now() + PATIENCE;
+        let started = loop {
+            match Node::start(config.clone(), world.clone(), &runtimes) {
+                Err(NodeError::Replication(ReplicationError::Identity(IdentityError::InUse { .. })))
+                    if Instant::now() < until =>
+                {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                started => break started.expect("the node starts"),
+            }
+        };
         self.nodes.insert(node, OneMachine { node: started, net, runtime });
     }
 
