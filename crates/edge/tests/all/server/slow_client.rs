@@ -107,9 +107,9 @@ impl SlowClient {
         self.stream.write_all(&bytes).await.expect("written");
     }
 
-    /// Watches `hamlet`. Returns the feed, whose first frame may have been read.
-    pub(crate) async fn watch(&mut self, id: u64) -> u64 {
-        self.send(&format!(r#"{{"id":{id},"op":"watch","body":{{"entity":"session/hamlet"}}}}"#)).await;
+    /// Watches a session. Returns the feed.
+    pub(crate) async fn watch(&mut self, id: u64, session: &str) -> u64 {
+        self.send(&format!(r#"{{"id":{id},"op":"watch","body":{{"entity":"session/{session}"}}}}"#)).await;
         let answer = self.answer(id).await;
         let answer: serde_json::Value = serde_json::from_str(&answer.text).expect("JSON");
         answer["ok"]["feed"].as_u64().unwrap_or_else(|| panic!("{answer}"))
