@@ -62,8 +62,9 @@ const RESTOCK_MS: u64 = 12_000;
 /// The share of runs that end with a slow disk, and the nodes that such a run has at least.
 const SLOW_DISK_SHARE: f64 = 0.25;
 const SLOW_DISK_NODES: usize = 3;
-/// The longest time of a change of a slow disk, and how long its node may lead, in milliseconds.
-const SLOW_DISK_MS: u64 = 600;
+/// The longest time of a change of a slow disk, and how long its node may lead, in milliseconds. With a slower disk the leader would
+/// send no messages in time, and lose its leaderships in any case.
+const SLOW_DISK_MS: u64 = 200;
 const SLOW_DISK_LEADS_MS: u64 = 30_000;
 /// A session is opened with every fifth product.
 const SESSIONS: u64 = 5;
@@ -417,7 +418,8 @@ impl Run {
             let status = machine.handle().map(|handle| handle.status());
             status.is_some_and(|status| status.shards.iter().any(|shard| shard.role == "leader"))
         };
-        let Some(slow) = members.iter().find(|machine| leads(machine)).filter(|_| members.len() >= SLOW_DISK_NODES) else {
+        let Some(slow) = members.iter().find(|machine| leads(machine)).filter(|_| members.len() >= SLOW_DISK_NODES)
+        else {
             return;
         };
         self.trace.note(&format!("the disk of node {} is slow", slow.number));
