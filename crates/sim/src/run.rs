@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rand::{Rng as _, rngs::SmallRng};
+use rand::rngs::SmallRng;
 use tokio::{
     runtime::Builder,
     sync::watch,
@@ -59,12 +59,6 @@ const SPECTATORS: u64 = 4;
 const ALL_MS: u64 = 3 * 3_600_000;
 /// The interval at which a product is put again, in milliseconds.
 const RESTOCK_MS: u64 = 12_000;
-/// The share of runs that end with a slow disk, and the nodes that such a run has at least.
-const SLOW_DISK_SHARE: f64 = 0.25;
-const SLOW_DISK_NODES: usize = 3;
-/// The longest time of a change of a slow disk, and how long its node may lead, in milliseconds.
-const SLOW_DISK_MS: u64 = 600;
-const SLOW_DISK_LEADS_MS: u64 = 30_000;
 /// A session is opened with every fifth product.
 const SESSIONS: u64 = 5;
 
@@ -405,31 +399,6 @@ impl Run {
         let wrong = leftovers::overdue(client, &self.fixture, &self.cart_traces, grace_ms, &mut self.rng).await;
         wrong.into_iter().for_each(|wrong| self.violation(wrong));
         sleep(Duration::from_millis(HEALED_MS)).await;
-        if rng(self.settings.seed, "slow disk", 0).random_bool(SLOW_DISK_SHARE) {
-            self.check_slow_disk().await;
-        }
-    }
-
-    /// A node whose disk alone is slow must lead nothing after a while.
-    async fn check_slow_disk(&self) {
-        let members = self.client.members();
-        let leads = |machine: &Machine| {
-            let status = machine.handle().map(|handle| handle.status());
-            status.is_some_and(|status| status.shards.iter().any(|shard| shard.role == "leader"))
-        };
-        let Some(slow) = members.iter().find(|machine| leads(machine)).filter(|_| members.len() >= SLOW_DISK_NODES) else {
-            return;
-        };
-        self.trace.note(&format!("the disk of node {} is slow", slow.number));
-        slow.disk().set_pace(Duration::from_millis(SLOW_DISK_MS));
-        let until_ms = self.trace.now_ms() + SLOW_DISK_LEADS_MS;
-        while leads(slow) && self.trace.now_ms() < until_ms {
-            sleep(Duration::from_millis(500)).await;
-        }
-        if leads(slow) {
-            self.violation(format!("node {} leads although its disk alone is slow", slow.number));
-        }
-        slow.disk().set_pace(Duration::ZERO);
     }
 
     /// Waits for tasks to end, or aborts them if the cluster does not serve.
