@@ -507,8 +507,8 @@ async fn the_client_library_survives_a_kill() {
     server.stop();
 }
 
-/// What `docs/operate/cluster.md` says of copies. A copy that is made while the node runs is not of one moment: in an experiment both
-/// had seats that were sold to nobody.
+/// What `docs/operate/cluster.md` says of copies. A copy that is made while the node runs is not of one moment: in an experiment its
+/// audit found seats that were sold to nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_a_stopped_node_has_everything() {
     let mut rng = Rng::of_test("a_copy_of_a_stopped_node_has_everything");

@@ -23,7 +23,7 @@ pub enum Rejection {
     /// Ask for an op of the table. An older node may not know a newer op.
     #[error("there is no op `{0}`{meant}", meant = meant(.0))]
     UnknownOp(SmolStr),
-    /// 103: A frame, a list or a text is too big.
+    /// 103: A frame, a list or a text is too big, or a command for a segment of the log.
     ///
     /// Send less at once.
     #[error("too large: {0}")]
