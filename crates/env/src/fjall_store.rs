@@ -375,7 +375,7 @@ mod tests {
         journal.sync_data().unwrap();
         disk.sync_dir(dir).unwrap();
         // The second piece of the journal has some of it as well.
-        let batches = [journals::tests::batch(1, 0, b"small"), journals::tests::batch(2, 1, &[7; 300 << 10])].concat();
+        let batches = [journals::encoded(1, 0, b"small"), journals::encoded(2, 1, &[7; 300 << 10])].concat();
         journal.write_all_at(&batches, 0).unwrap();
         disk.fail_next_sync();
         assert!(journal.sync_data().is_err());

@@ -387,28 +387,29 @@ impl Reader<'_> {
     }
 }
 
+/// A batch as fjall writes it.
 #[cfg(test)]
-pub(super) mod tests {
+pub(super) fn encoded(number: u64, synced: u64, value: &[u8]) -> Vec<u8> {
+    let item = |key: &[u8], value: &[u8]| {
+        let mut item = vec![ITEM, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+        item.extend_from_slice(&(key.len() as u16).to_le_bytes());
+        let length = (value.len() as u32).to_le_bytes();
+        [&item[..], &length, &length, key, value].concat()
+    };
+    let items = [item(NUMBER_KEY, &Numbers { batch: number, synced }.encode()), item(b"key", value)].concat();
+    let mut sum = Xxh3::new();
+    sum.update(&items);
+    let mut start = vec![START, 2, 0, 0, 0];
+    start.extend_from_slice(&number.to_le_bytes());
+    [&start[..], &items, &[END], &sum.digest().to_le_bytes(), MAGIC].concat()
+}
+
+#[cfg(test)]
+mod tests {
     use super::super::super::memory_disk::MemoryDisk;
     use super::*;
 
     const DIR: &str = "/data/history";
-
-    /// A batch as fjall writes it.
-    pub(in super::super) fn batch(number: u64, synced: u64, value: &[u8]) -> Vec<u8> {
-        let item = |key: &[u8], value: &[u8]| {
-            let mut item = vec![ITEM, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
-            item.extend_from_slice(&(key.len() as u16).to_le_bytes());
-            let length = (value.len() as u32).to_le_bytes();
-            [&item[..], &length, &length, key, value].concat()
-        };
-        let items = [item(NUMBER_KEY, &Numbers { batch: number, synced }.encode()), item(b"key", value)].concat();
-        let mut sum = Xxh3::new();
-        sum.update(&items);
-        let mut start = vec![START, 2, 0, 0, 0];
-        start.extend_from_slice(&number.to_le_bytes());
-        [&start[..], &items, &[END], &sum.digest().to_le_bytes(), MAGIC].concat()
-    }
 
     /// Journals of ten batches each, of which four were synced when each was written, and what the first has left.
     fn disk(journals: u64) -> MemoryDisk {
@@ -419,7 +420,7 @@ pub(super) mod tests {
             file.set_length(1 << 20).unwrap();
             let numbers = journal * 10 + 1..=journal * 10 + 10;
             let batches: Vec<u8> =
-                numbers.flat_map(|number| batch(number, number.saturating_sub(4), b"value")).collect();
+                numbers.flat_map(|number| encoded(number, number.saturating_sub(4), b"value")).collect();
             file.write_all_at(&batches, 0).unwrap();
         }
         disk
@@ -430,7 +431,7 @@ pub(super) mod tests {
     }
 
     fn length() -> u64 {
-        batch(1, 0, b"value").len() as u64
+        encoded(1, 0, b"value").len() as u64
     }
 
     /// Damages a byte of a batch.
