@@ -19,7 +19,8 @@ use crate::{
 pub fn run(args: &Load) -> Outcome {
     let mut overrides = args.set.clone();
     overrides.extend(faults(args)?);
-    let certificate = if args.tls { Some(RunCertificate::new()?) } else { None };
+    let certificate = if args.tls { Some(RunCertificate::new()) } else { None };
+    let certificate = certificate.transpose().map_err(|error| Failure::Node(error.to_string()))?;
     let tls = certificate.as_ref().map(|certificate| certificate.authorities.clone());
     let started = if args.addresses.is_empty() { Some(start(args, certificate, &mut overrides)?) } else { None };
     let (addresses, pid) = match &started {

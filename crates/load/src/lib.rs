@@ -48,6 +48,6 @@ pub use loops::FLOWS_UNDER_WAY_MAX;
 pub use node_controller::NodeController;
 pub use report::Report;
 pub use run::run;
-pub use run_certificate::RunCertificate;
+pub use run_certificate::{NoCertificate, RunCertificate};
 pub use scenario::{Scenario, ScenarioError};
 pub use setup::{create_house, create_products};

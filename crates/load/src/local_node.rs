@@ -75,8 +75,6 @@ pub enum LocalNodeError {
     NoPort,
     #[error("no randomness: {0}")]
     NoRandomness(String),
-    #[error("no certificate can be made: {0}")]
-    Certificate(String),
     /// The nodes serve, but their shards do not settle.
     #[error("these nodes do not form a cluster: {0}")]
     NotSettled(String),

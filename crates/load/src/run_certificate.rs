@@ -3,8 +3,6 @@
 use boxoffice_client::TlsAuthorities;
 use rcgen::{CertificateParams, KeyPair};
 
-use crate::local_node::LocalNodeError;
-
 /// Node numbers that the certificate is good for.
 const NODES: u16 = 64;
 
@@ -19,13 +17,18 @@ pub struct RunCertificate {
     pub authorities: TlsAuthorities,
 }
 
+/// No certificate can be made.
+#[derive(Debug, thiserror::Error)]
+#[error("no certificate can be made: {0}")]
+pub struct NoCertificate(String);
+
 impl RunCertificate {
     /// Makes a certificate for nodes on 127.0.0.1.
     ///
     /// # Errors
-    /// [`LocalNodeError::Certificate`] if the system gives no random bytes.
-    pub fn new() -> Result<RunCertificate, LocalNodeError> {
-        let failed = |error: &dyn std::fmt::Display| LocalNodeError::Certificate(error.to_string());
+    /// [`NoCertificate`] if the system gives no random bytes.
+    pub fn new() -> Result<RunCertificate, NoCertificate> {
+        let failed = |error: &dyn std::fmt::Display| NoCertificate(error.to_string());
         let key = KeyPair::generate().map_err(|error| failed(&error))?;
         let names = (1..=NODES).map(|node| format!("node-{node}")).chain(["127.0.0.1".into()]);
         let params = CertificateParams::new(names.collect::<Vec<_>>()).map_err(|error| failed(&error))?;
