@@ -11,6 +11,7 @@ mod cluster;
 
 mod clocks;
 mod copies;
+mod damaged_blocks;
 mod disks;
 mod idle_clients;
 mod joining;

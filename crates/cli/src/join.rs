@@ -7,11 +7,15 @@ use boxoffice_core::command::Machine;
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::{joining, limits::close};
 use smol_str::SmolStr;
+use tokio::time::{Instant, sleep};
 
 use crate::failure::Failure;
 
 /// How long one address is tried.
 const CONNECT_TIME: Duration = Duration::from_secs(2);
+
+/// The pause before a node that has not founded its cluster yet is asked again.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The cluster's answer to a node that has joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +67,14 @@ pub async fn join(addresses: &[String], request: &JoinRequest, timeout: Duration
     let failure = |error| failed(&asked, error);
     let client = Client::connect(config).await.map_err(failure)?;
     let hello = client.wait_for_hello().await.map_err(failure)?;
-    let status = client.admin_join(&request.asks(&hello.cluster)).await.map_err(failure)?.value;
+    let until = Instant::now() + timeout;
+    let status = loop {
+        match client.admin_join(&request.asks(&hello.cluster)).await {
+            // The first node serves a moment before it has founded the cluster.
+            Err(Error::Refused(no)) if no.name == "not_found" && Instant::now() < until => sleep(AGAIN_AFTER).await,
+            answer => break answer.map_err(failure)?.value,
+        }
+    };
     let data_shards = u16::try_from(status.places.len().saturating_sub(1)).unwrap_or_default();
     match status.node {
         Some(node) if data_shards > 0 => Ok(Joined {
