@@ -46,7 +46,7 @@ async fn unreadable(port: &Port, record: &Record) -> Vec<String> {
     let mut unreadable = Vec::new();
     for (order, total) in record.carts.iter().filter_map(|cart| cart.order.as_ref()) {
         match port.read("order.get", json!({"order": order})).await {
-            Answer::Ok(found, _) => assert_eq!(found["order"]["total"]["amount"], *total, "{order}: {found}"),
+            Answer::Ok(found, _) => assert_eq!(found["total"]["amount"], *total, "{order}: {found}"),
             Answer::Fail(INTERNAL) => unreadable.push(order.clone()),
             other => panic!("{order}: {other:?}"),
         }
