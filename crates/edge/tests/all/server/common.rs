@@ -226,7 +226,8 @@ impl Backend for Node {
                 let outcome = map.map(|map| Answered { answer: Answer::Map(map), at: Vec::new() }).ok_or(refused);
                 reply.answer(Ok(outcome));
             }
-            Command::Venue(_, VenueCommand::Put(_)) => self.later("venue", 5, reply),
+            // Much longer than a busy machine takes to begin the commands of one wave.
+            Command::Venue(_, VenueCommand::Put(_)) => self.later("venue", 100, reply),
             Command::Venue(_, VenueCommand::PutHall { .. }) => self.later("hall", 5, reply),
             Command::Venue(_, VenueCommand::Get) => self.later("get", 5, reply),
             Command::Venue(venue, VenueCommand::SearchSessions { after, limit, .. }) => {
