@@ -10,7 +10,7 @@ use std::{
 
 use boxoffice_core::{planted, time::Timestamp};
 use boxoffice_env::{Clock, Lane, no_wait};
-use boxoffice_shard::{Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, ShardId, TICK_MS};
+use boxoffice_shard::{Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, ShardId, TICK_MS, grows_log};
 use boxoffice_storage::{history::Replay, log::LogWriter};
 use bytes::Bytes;
 use waiting::Waiting;
@@ -268,9 +268,13 @@ impl<O: Owner> Replicator<O> {
                     if self.waits_since_ms.is_some() {
                         continue;
                     }
-                    let (number, division) = (self.number, self.division);
+                    let (number, division, waiting) = (self.number, self.division, &self.waiting);
                     let whole = peer_frame::each(frame, |shard, bytes| {
                         if division.of(shard) != number {
+                            return;
+                        }
+                        let waiting = waiting[usize::from(shard)].as_ref();
+                        if waiting.is_some_and(|waiting| waiting.is_full()) && grows_log(&bytes) {
                             return;
                         }
                         match room.as_mut().is_none_or(|room| room.takes(&bytes)) {

@@ -55,6 +55,11 @@ impl Turns {
         self.count as usize
     }
 
+    /// The bytes of all turns together.
+    pub fn bytes(&self) -> usize {
+        self.body.len()
+    }
+
     /// Whether the entry has no turns.
     pub fn is_empty(&self) -> bool {
         self.count == 0

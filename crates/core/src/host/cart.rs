@@ -51,7 +51,7 @@ struct WaitingCheckout<R> {
     shipping: Option<Shipping>,
     expect: Expect,
     waiting: Vec<R>,
-    /// When nobody waits for its answer any more. Then it is not decided.
+    /// The deadline of its last waiting client. From then on the checkout is not decided.
     waits_until: Timestamp,
     until: Timestamp,
 }

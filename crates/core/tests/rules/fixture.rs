@@ -206,7 +206,7 @@ impl Fixture {
         actor.host.handle(moment, input, turn);
         for request in turn.events.iter().filter_map(granted) {
             let until = self.waits_until[&(to.clone(), request)];
-            assert!(self.now < until, "nobody waits any more for what {to} grants {request:?} at {:?}", self.now);
+            assert!(self.now < until, "no client waits any more for what {to} grants {request:?} at {:?}", self.now);
         }
         for effect in turn.now.iter().chain(&turn.committed).chain(&turn.read) {
             if let Effect::Reply { to, reply: Reply::MineFor { hold, life_ms } } = effect {

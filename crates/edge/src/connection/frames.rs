@@ -28,8 +28,7 @@ use crate::{access_end::Ended, config::Limits, shared::within};
 /// be large.
 const READ_BUFFER_BYTES: usize = 1024;
 
-/// Bytes of answers that are written to the socket without waiting for the flush. While the peer leaves so many unread, no
-/// further ones are made.
+/// The most bytes of answers that wait to be written. From then on no further answers are made until the peer reads.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
 /// The capacity that a thread keeps for encoding frames.

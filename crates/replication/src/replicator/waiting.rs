@@ -22,6 +22,9 @@ use crate::{
 /// A replica that has waited for this many milliseconds is not ready, and should not lead.
 const WAITS_MS: u64 = 200;
 
+/// While this many bytes of entries wait behind one, the replica takes no further entries. The leader sends them again.
+const BEHIND_BYTES_MAX: usize = 16 << 20;
+
 /// An entry that waits, with everything behind it.
 pub(super) struct Waiting<T> {
     /// Its number, because answers to an earlier one may come late.
@@ -38,6 +41,23 @@ pub(super) struct Waiting<T> {
     again: bool,
     /// The engine's later outputs for the shard, in order.
     rest: VecDeque<Output<T>>,
+    /// Bytes of the entries in `rest`.
+    rest_bytes: usize,
+}
+
+impl<T> Waiting<T> {
+    /// Whether no further entries may come, because memory would have no bound.
+    pub(super) fn is_full(&self) -> bool {
+        self.rest_bytes >= BEHIND_BYTES_MAX
+    }
+}
+
+/// The bytes of an output that has no bound of its own.
+fn bytes_of<T>(output: &Output<T>) -> usize {
+    match output {
+        Output::Apply { turns, .. } => turns.bytes(),
+        _ => 0,
+    }
 }
 
 /// The shard whose state an output depends on.
@@ -81,6 +101,7 @@ impl<O: Owner> Replicator<O> {
                 Some(output)
             }
             later => {
+                waiting.rest_bytes += bytes_of(&later);
                 waiting.rest.push_back(later);
                 None
             }
@@ -118,7 +139,8 @@ impl<O: Owner> Replicator<O> {
         let wait = self.next_wait;
         self.next_wait += 1;
         let rest = VecDeque::new();
-        let waiting = Waiting { wait, since_ms, position, turns, own, progress, reads: 0, again: false, rest };
+        let (reads, again, rest_bytes) = (0, false, 0);
+        let waiting = Waiting { wait, since_ms, position, turns, own, progress, reads, again, rest, rest_bytes };
         self.waiting_shards += 1;
         self.due_ms[usize::from(shard)] = None;
         self.ask_for_records(shard, Box::new(waiting))
@@ -175,11 +197,12 @@ impl<O: Owner> Replicator<O> {
             *own = self.settled.split_off(first);
             return self.ask_for_records(shard, waiting);
         }
-        let mut rest = std::mem::take(rest);
+        let (mut rest, mut rest_bytes) = (std::mem::take(rest), waiting.rest_bytes);
         self.waiting_shards -= 1;
         // Before it leads, which clients learn at once. If a later entry waits, the next tick says so again.
         self.replication.shard(shard).waits.store(false, Ordering::Relaxed);
         while let Some(output) = rest.pop_front() {
+            rest_bytes -= bytes_of(&output);
             let Output::Apply { position, stamp, turns, .. } = output else {
                 self.take_output(output)?;
                 continue;
@@ -194,6 +217,7 @@ impl<O: Owner> Replicator<O> {
             self.apply_or_wait(shard, position, stamp, turns, first)?;
             if let Some(next) = &mut self.waiting[usize::from(shard)] {
                 next.rest.append(&mut rest);
+                next.rest_bytes += rest_bytes;
                 next.since_ms = waiting.since_ms;
             }
         }

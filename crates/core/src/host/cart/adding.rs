@@ -30,7 +30,7 @@ const ADDING_MAX: usize = 16;
 pub(super) struct Adding<R> {
     pub(super) request: Request,
     pub(super) waiting: Vec<R>,
-    /// When nobody waits for its answer any more. A grant that comes later is released, because nobody knows of the line.
+    /// The deadline of its last waiting client. A later grant is released, because no client knows of the line.
     pub(super) waits_until: Timestamp,
     pub(super) parts: Parts,
     /// Whether it sets a quantity. Then it is answered with the cart.
@@ -43,7 +43,7 @@ pub(super) struct Adding<R> {
 pub(super) struct Queued<R> {
     pub(super) request: Request,
     pub(super) waiting: Vec<R>,
-    /// When nobody waits for its answer any more. It does not begin later.
+    /// The deadline of its last waiting client. From then on the change does not begin.
     pub(super) waits_until: Timestamp,
     change: Change,
 }
@@ -368,8 +368,8 @@ impl<R> CartHost<R> {
         self.conclude(stage);
     }
 
-    /// Gives up what nobody waits for any more, and releases what is or may yet be granted for it. A repeat decides afresh. Every
-    /// client has its answer by now, which is that the outcome is not known.
+    /// Gives up changes whose last client's deadline has passed, and releases the holds that are or may yet be granted for them, so
+    /// that a repeat decides afresh. Every client has its answer by now, which is that the outcome is not known.
     pub(super) fn give_up_late(&mut self, stage: &mut Stage<'_, R>) {
         if planted::is("a late grant becomes a line") {
             return;
