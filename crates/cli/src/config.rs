@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{cluster::NODE_MAX, rules::Rules};
+use boxoffice_core::{cluster::NODE_MAX, fairness::Fairness, rules::Rules};
 use boxoffice_edge::{EdgeConfig, Limits, TlsFiles, budgets::BudgetConfig};
 use boxoffice_env::{StoreSettings, secret::Secret};
 use boxoffice_node::{
@@ -199,6 +199,8 @@ impl Settings<'_> {
             recorded_by_anyone,
             customer_secret: self.customer_secret()?,
             webhook_secrets: self.webhook_secrets()?,
+            // It is set at the start.
+            holder_secret: None,
             token_keys: self.token_keys()?,
             origins: self.origins()?,
             limits: Limits {
@@ -246,6 +248,18 @@ impl Settings<'_> {
             on_decline: self.on_decline()?,
             // The node has its own default.
             gateway: Rules::default().gateway,
+            fairness: self.fairness()?,
+        })
+    }
+
+    fn fairness(&self) -> Result<Fairness, ConfigError> {
+        Ok(Fairness {
+            floor: self.within("fairness.floor", 0..=1_000_000)?,
+            free_part: self.within("fairness.free_part", 0..=1_000_000)?,
+            whole_part: self.within("fairness.whole_part", 0..=1_000_000)?,
+            seat_seconds: self.within("fairness.seat_seconds", 0..=100_000_000)?,
+            bonus_seconds: self.within("fairness.bonus_seconds", 0..=1_000_000)?,
+            life_min_ms: self.within("fairness.life_min_ms", 1_000..=DAY_MS)?,
         })
     }
 

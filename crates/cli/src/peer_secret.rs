@@ -115,7 +115,7 @@ fn missing(path: &Path, is_named: bool) -> Failure {
 }
 
 /// The secrets in a file. `None` if it is not there.
-fn read(path: &Path) -> Result<Option<Vec<Secret>>, Failure> {
+pub fn read(path: &Path) -> Result<Option<Vec<Secret>>, Failure> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

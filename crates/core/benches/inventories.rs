@@ -34,7 +34,15 @@ fn hold(number: u64) -> HoldId {
 
 fn units(number: u64) -> ProductEvent {
     let deadline = Timestamp(1_800_000 + number);
-    ProductEvent::UnitsHeld { hold: hold(number), revision: 1, want_hash: 1, quantity: 1, price: 100, deadline }
+    ProductEvent::UnitsHeld {
+        hold: hold(number),
+        revision: 1,
+        want_hash: 1,
+        quantity: 1,
+        price: 100,
+        deadline,
+        charge: None,
+    }
 }
 
 fn product(holds: u64) -> Arc<Product> {
@@ -64,6 +72,7 @@ fn places(number: u64) -> SessionEvent {
         area: id("floor"),
         quantity: 1,
         deadline: Timestamp(1_800_000 + number),
+        charge: None,
     }
 }
 
@@ -84,7 +93,12 @@ fn session(sales: u64) -> Arc<Session> {
     let mut session = Session::opened(&Opening { venue: id("venue"), session, layout });
     for number in 0..sales {
         session.apply(&places(number));
-        session.apply(&SessionEvent::PlacesSold { hold: hold(number), quantity: 1, at: Timestamp(number) });
+        session.apply(&SessionEvent::PlacesSold {
+            hold: hold(number),
+            quantity: 1,
+            at: Timestamp(number),
+            settled_at: None,
+        });
     }
     Arc::new(session)
 }
@@ -99,6 +113,7 @@ fn slot(number: u64) -> ResourceEvent {
         price: 100,
         details: "".into(),
         deadline: Timestamp(1_800_000 + number),
+        charge: None,
     }
 }
 

@@ -60,7 +60,7 @@ fn session(layout: &Arc<Layout>) -> Arc<State> {
 
 fn hold_ask(cart: u128, want: Want) -> Input<u32> {
     let hold = HoldId { cart: CartId(cart), request: RequestHash(cart as u64), part: 0, attempt: 0 };
-    let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000 };
+    let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None };
     Input::Ask { from: Entity::Cart(CartId(cart)), ask }
 }
 
@@ -218,11 +218,21 @@ fn purchase(criterion: &mut Criterion) {
                         }
                     }
                 };
-                round(1, CartCommand::Hold { lines: vec![wanted], customer: None, guest: false }, &mut turn);
+                round(
+                    1,
+                    CartCommand::Hold { lines: vec![wanted], customer: None, guest: false, holder: None },
+                    &mut turn,
+                );
                 let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };
                 round(
                     2,
-                    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() },
+                    CartCommand::Checkout {
+                        payment,
+                        customer: None,
+                        shipping: None,
+                        expect: Expect::default(),
+                        holder: None,
+                    },
                     &mut turn,
                 );
                 assert_eq!(turn.events.len(), 1, "delivered");

@@ -470,6 +470,17 @@ pub struct Order {
     pub shipping: Option<Shipping>,
 }
 
+/// What a network or a customer holds of an inventory, without a trace of its address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HolderView {
+    /// A keyed hash in hexadecimal digits, which differs between inventories.
+    pub holder: SmolStr,
+    /// Seats, places, units or slots.
+    pub held: u32,
+    /// Seat-seconds that it has used of its account. Below 0 is a bonus for what it bought.
+    pub used_seconds: i64,
+}
+
 /// A live hold of an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldView {
@@ -504,6 +515,8 @@ pub struct SessionAudit {
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
+    /// The networks and customers that hold most.
+    pub holders: Vec<HolderView>,
     /// Violations in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
@@ -547,6 +560,8 @@ pub struct ProductAudit {
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
+    /// The networks and customers that hold most.
+    pub holders: Vec<HolderView>,
     /// Violations in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
@@ -561,6 +576,8 @@ pub struct ResourceAudit {
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
+    /// The networks and customers that hold most.
+    pub holders: Vec<HolderView>,
     /// Violations in words. Empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }

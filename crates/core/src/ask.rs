@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use crate::{
     answer::Purchase,
     command::{Limits, NewSession, VenueDetails, Want},
+    fairness::Holder,
     id::{HoldId, Id, OrderId},
     layout::Layout,
     money::Currency,
@@ -31,6 +32,8 @@ pub enum Ask {
         /// How long the cart will live if this is granted, in milliseconds. It is a duration, because cart and inventory may keep
         /// different time.
         life_ms: u64,
+        /// The holder, if it has a share and no more.
+        holder: Option<Holder>,
     },
     /// A cart lets an inventory keep only `left` of the hold. The cart has committed that already.
     Release {
@@ -213,6 +216,8 @@ pub struct Granted {
     pub currency: Option<Currency>,
     /// How long carts with this live untouched, if the inventory has a limit.
     pub ttl_ms: Option<u64>,
+    /// How long the hold lives at most, however often its cart is touched, in milliseconds. `None` if it lives as long as its cart.
+    pub life_ms: Option<u64>,
     /// How long the inventory believes in the hold before it asks the cart, without the grace.
     pub believed_ms: u64,
     /// The limits of one order and one customer.

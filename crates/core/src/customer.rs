@@ -16,6 +16,7 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::{
     answer::{CustomerAudit, Purchase, PurchasesPage},
     event::CustomerEvent,
+    fairness::Amount,
     holds::{Hold, HoldIndex, Holds, Refunded},
     id::{Id, OrderId},
     portion::Portion,
@@ -49,6 +50,13 @@ pub struct Customer {
 struct Part {
     quota: Id,
     count: u32,
+}
+
+/// Quotas have customers, who have no share of them.
+impl Amount for Part {
+    fn amount(&self) -> u32 {
+        0
+    }
 }
 
 impl Part {
@@ -93,7 +101,7 @@ impl Customer {
                 assert!(*count > 0, "hold {hold:?} of nothing");
                 let part = Part { quota: quota.clone(), count: *count };
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, part);
-                let before = self.holds.hold(*hold, live).map_or(0, |before| {
+                let before = self.holds.hold(*hold, live, None).map_or(0, |before| {
                     assert_eq!(before.quota, *quota, "{hold:?} goes from one quota to another");
                     before.count
                 });
@@ -103,11 +111,11 @@ impl Customer {
                 let Part { quota, count } = self.holds.released(*hold).clone();
                 assert!(*left <= count, "{hold:?} releases down to {left} and has {count}");
                 let part = (*left > 0).then(|| Part { quota: quota.clone(), count: *left });
-                self.holds.release(*hold, *revision, part, *remember);
+                self.holds.release(*hold, *revision, part, (*remember, None));
                 self.count(&quota, |taken| taken.hold(count, *left));
             }
             CustomerEvent::QuotaSold { hold, count, at } => {
-                let sold = self.holds.sell(*hold, *at, self.version);
+                let sold = self.holds.sell(*hold, (*at, None), self.version);
                 assert_eq!(sold.count, *count, "hold {hold:?} is sold with another part than it has");
                 self.count(&sold.quota, |taken| taken.sell(*count));
             }

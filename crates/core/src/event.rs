@@ -76,6 +76,26 @@ pub enum HoldEvent {
 }
 
 impl Event {
+    /// The same release or sale of a charged hold, with the running time at which it is written.
+    pub(crate) fn settled(mut self, at: Timestamp) -> Event {
+        if let Event::Session(
+            SessionEvent::SeatsReleased { settled_at, .. }
+            | SessionEvent::PlacesReleased { settled_at, .. }
+            | SessionEvent::SeatsSold { settled_at, .. }
+            | SessionEvent::PlacesSold { settled_at, .. },
+        )
+        | Event::Product(
+            ProductEvent::UnitsReleased { settled_at, .. } | ProductEvent::UnitsSold { settled_at, .. },
+        )
+        | Event::Resource(
+            ResourceEvent::SlotReleased { settled_at, .. } | ResourceEvent::SlotSold { settled_at, .. },
+        ) = &mut self
+        {
+            *settled_at = Some(at);
+        }
+        self
+    }
+
     /// The same release, marked as an expiry.
     pub(crate) fn by_expiry(mut self) -> Event {
         if planted::is("an expiry told as a release") {

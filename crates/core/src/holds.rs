@@ -3,18 +3,19 @@
 //! The inventory counts what is free. This module knows the content of each hold, and which of two messages about a hold is
 //! newer. Everything is in shared maps, so a copy of an inventory with many sales is cheap, and so is the next hold after it.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 use core::ops::Bound::{Excluded, Included, Unbounded};
 
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    answer::{HoldView, SaleView},
+    answer::{HoldView, HolderView, SaleView},
     ask::Reply,
     command::Want,
     event::HoldEvent,
-    id::{CartId, HoldId, OrderId},
+    fairness::{Accounts, Amount, Charge, Charged, FairAsk, Fairness, Holder, MaybeAccounts, Supply},
+    id::{CartId, Entity, HoldId, OrderId},
     planted,
     portion::Portion,
     refusal::Refusal,
@@ -32,6 +33,8 @@ pub(crate) struct Holds<W> {
     sales: SharedMap<HoldId, Sale<W>>,
     /// Holds whose sale was refunded. They stay, because the message that sold one may come a second time, at any later time.
     refunded: SharedSet<HoldId>,
+    /// What the networks and customers hold that have a share. `None` until one holds something.
+    accounts: MaybeAccounts,
     /// Deadlines of the live holds. Follows from the rest.
     #[serde(skip)]
     due: SharedSet<(Timestamp, HoldId)>,
@@ -48,6 +51,8 @@ pub(crate) struct Hold<W> {
     pub(crate) deadline: Timestamp,
     /// The inventory's version when the hold got its content. A repeat is answered with it.
     pub(crate) version: u64,
+    /// The account that it is charged to, if its holder has a share.
+    pub(crate) charged: Option<Box<Charged>>,
     pub(crate) what: W,
 }
 
@@ -71,6 +76,10 @@ pub(crate) struct HoldAsk<'a> {
     pub(crate) want: &'a Want,
     /// When the inventory asks the cart about the hold, the grace included.
     pub(crate) deadline: Timestamp,
+    /// The shard's running time.
+    pub(crate) at: Timestamp,
+    /// The holder and the terms of its share, if it has one.
+    pub(crate) holder: Option<(Holder, &'a Fairness)>,
 }
 
 impl HoldAsk<'_> {
@@ -127,7 +136,7 @@ impl<W> Refunded<W> {
 impl<W> Hold<W> {
     /// A hold that the inventory gets with this version.
     pub(crate) fn new(revision: u64, want_hash: u64, deadline: Timestamp, version: u64, what: W) -> Hold<W> {
-        Hold { revision, want_hash, deadline, version, what }
+        Hold { revision, want_hash, deadline, version, charged: None, what }
     }
 }
 
@@ -177,6 +186,7 @@ impl<W> Default for Holds<W> {
             released: SharedMap::new(),
             sales: SharedMap::new(),
             refunded: SharedSet::new(),
+            accounts: None,
             due: SharedSet::new(),
         }
     }
@@ -185,7 +195,12 @@ impl<W> Default for Holds<W> {
 impl<W> Holds<W> {
     /// Whether there is nothing to be kept.
     pub(crate) fn is_blank(&self) -> bool {
-        self.live.is_empty() && self.released.is_empty() && self.sales.is_empty() && self.refunded.is_empty()
+        let accounts = self.accounts.as_ref().is_none_or(|accounts| accounts.is_blank());
+        self.live.is_empty()
+            && self.released.is_empty()
+            && self.sales.is_empty()
+            && self.refunded.is_empty()
+            && accounts
     }
 
     /// The live hold with this id.
@@ -251,6 +266,32 @@ impl<W> Holds<W> {
         self.sales.get(&hold).map(|sale| &sale.what).or_else(held)
     }
 
+    /// The charge of a hold of so much, or `None` if no share is kept of it.
+    ///
+    /// # Errors
+    /// [`Refusal::ShareReached`] if the holder has too much already.
+    pub(crate) fn charge(
+        &self,
+        ask: &HoldAsk<'_>,
+        entity: impl FnOnce() -> Entity,
+        (supply, wanted): (Supply, u32),
+    ) -> Result<Option<Charge>, Refusal>
+    where
+        W: Amount,
+    {
+        let Some((holder, terms)) = ask.holder else { return Ok(None) };
+        let before = self.live.get(&ask.hold);
+        let before = before.map(|live| (live.what.amount(), live.charged.as_deref().copied()));
+        let (at, deadline, entity) = (ask.at, ask.deadline, &entity());
+        let ask = FairAsk { terms, entity, holder, at, deadline, supply, before, wanted };
+        Accounts::decide(self.accounts.as_deref(), &ask)
+    }
+
+    /// The holders that have most, for an operator.
+    pub(crate) fn holder_views(&self) -> Vec<HolderView> {
+        self.accounts.as_ref().map_or_else(Vec::new, |accounts| accounts.views())
+    }
+
     /// Whether the hold was released, sold or refunded.
     fn is_over(&self, hold: HoldId) -> bool {
         self.released.contains_key(&hold) || self.sales.contains_key(&hold) || self.refunded.contains_key(&hold)
@@ -259,8 +300,8 @@ impl<W> Holds<W> {
 
 impl<W> HoldIndex for Holds<W> {
     fn live_hold(&self, hold: HoldId) -> Option<LiveHold> {
-        let Hold { revision, want_hash, deadline, version, what: _ } = self.live.get(&hold)?;
-        Some(Hold::new(*revision, *want_hash, *deadline, *version, ()))
+        let Hold { revision, want_hash, deadline, version, charged, what: _ } = self.live.get(&hold)?;
+        Some(Hold { charged: charged.clone(), ..Hold::new(*revision, *want_hash, *deadline, *version, ()) })
     }
 
     fn classify_hold(&self, ask: &HoldAsk<'_>, want_hash: u64, counted: bool) -> HoldCase {
@@ -338,10 +379,24 @@ impl<W> HoldIndex for Holds<W> {
     }
 }
 
-impl<W: Clone> Holds<W> {
-    /// Writes the content of a hold, and returns the content before.
-    pub(crate) fn hold(&mut self, id: HoldId, hold: Hold<W>) -> Option<W> {
+impl<W: Clone + Amount> Holds<W> {
+    /// Writes the content of a hold that is charged so, and returns the content before.
+    pub(crate) fn hold(&mut self, id: HoldId, mut hold: Hold<W>, charge: Option<&Charge>) -> Option<W> {
         let (revision, deadline) = (hold.revision, hold.deadline);
+        let before = self.live.get(&id).and_then(|before| Some((before.what.amount(), **before.charged.as_ref()?)));
+        let (supply, amount) = (hold.what.supply(), hold.what.amount());
+        hold.charged = match (charge, before) {
+            (None, None) => None,
+            (Some(charge), before) => {
+                let accounts = self.accounts.get_or_insert_default();
+                Some(Box::new(accounts.charge((charge, deadline), supply, amount, before)))
+            }
+            (None, Some((had, charged))) => {
+                let accounts = self.accounts.as_mut().expect("a charged hold has an account");
+                accounts.settle(&charged, supply, (had, 0), charged.since(), false);
+                None
+            }
+        };
         let before = self.live.insert(id, hold);
         assert!(before.is_some() || !self.is_over(id), "{id:?} was released or sold before");
         if let Some(before) = &before {
@@ -353,7 +408,14 @@ impl<W: Clone> Holds<W> {
     }
 
     /// Writes the rest of a hold, and returns the content before. The hold is over if nothing is left.
-    pub(crate) fn release(&mut self, id: HoldId, revision: u64, left: Option<W>, remember: bool) -> W {
+    pub(crate) fn release(
+        &mut self,
+        id: HoldId,
+        revision: u64,
+        left: Option<W>,
+        (remember, settled_at): (bool, Option<Timestamp>),
+    ) -> W {
+        self.settle(id, left.as_ref().map_or(0, Amount::amount), settled_at, false);
         let hold = self.live.get_mut(&id).unwrap_or_else(|| panic!("released without a hold: {id:?}"));
         assert!(revision > hold.revision, "{id:?} is released by an old revision: {revision}");
         if let Some(left) = left {
@@ -369,13 +431,23 @@ impl<W: Clone> Holds<W> {
     }
 
     /// Writes that the whole content of a hold is sold, and returns it.
-    pub(crate) fn sell(&mut self, id: HoldId, at: Timestamp, version: u64) -> W {
+    pub(crate) fn sell(&mut self, id: HoldId, (at, settled_at): (Timestamp, Option<Timestamp>), version: u64) -> W {
+        self.settle(id, 0, settled_at, true);
         let hold = self.live.remove(&id).unwrap_or_else(|| panic!("sold without a hold: {id:?}"));
         self.due.remove(&(hold.deadline, id));
         let what = hold.what.clone();
         let before = self.sales.insert(id, Sale { at, version, what: hold.what });
         assert!(before.is_none(), "{id:?} is sold twice");
         what
+    }
+
+    /// Takes a hold that has `has` from now on out of its account, if it has one.
+    fn settle(&mut self, id: HoldId, has: u32, at: Option<Timestamp>, sold: bool) {
+        let Some(hold) = self.live.get(&id) else { return };
+        let Some(charged) = hold.charged.as_deref().copied() else { return };
+        let at = at.expect("an event about a charged hold says when it happened");
+        let accounts = self.accounts.as_mut().expect("a charged hold has an account");
+        accounts.settle(&charged, hold.what.supply(), (hold.what.amount(), has), at, sold);
     }
 
     /// Writes that the sale of a hold is over, and returns its content.
@@ -385,6 +457,9 @@ impl<W: Clone> Holds<W> {
         if let Some(sale) = self.sales.remove(&id) {
             return Refunded::Sale(sale.what);
         }
+        // The hold was bought, and its sale is on its way.
+        let since = self.live.get(&id).and_then(|hold| hold.charged.as_ref()).map(|charged| charged.since());
+        self.settle(id, 0, since, true);
         let hold = self.live.remove(&id).unwrap_or_else(|| panic!("refunded without a sale: {id:?}"));
         self.due.remove(&(hold.deadline, id));
         Refunded::Hold(hold.what)
@@ -416,10 +491,15 @@ impl<W: Clone> Holds<W> {
     /// Computes what is not serialized.
     pub(crate) fn rebuild(&mut self) {
         self.due = self.live.iter().map(|(id, hold)| ((hold.deadline, *id), ())).collect();
+        if let Some(accounts) = &mut self.accounts
+            && planted::is("a share that a new leader forgets")
+        {
+            accounts.forget_uses();
+        }
     }
 }
 
-impl<W> Holds<W> {
+impl<W: Amount> Holds<W> {
     /// Live holds for audits, by id.
     pub(crate) fn hold_views(&self, portion: impl Fn(&W) -> Portion) -> Vec<HoldView> {
         let view = |(hold, live): (HoldId, &Hold<W>)| HoldView {
@@ -453,6 +533,12 @@ impl<W> Holds<W> {
                 wrong.push(format_smolstr!("hold {hold:?} is live and was released or sold"));
             }
         }
+        let charged = self.all_live().filter_map(|(_, live)| {
+            live.charged.as_deref().map(|charged| (*charged, live.what.supply(), live.what.amount()))
+        });
+        if let Some(accounts) = &self.accounts {
+            wrong.extend(accounts.violations(charged));
+        }
         if self.due.len() != self.live.len() {
             wrong.push(format_smolstr!("{} holds but {} deadlines", self.live.len(), self.due.len()));
         }
@@ -471,5 +557,7 @@ impl<W> Holds<W> {
             + self.sales.heap_bytes()
             + self.refunded.heap_bytes()
             + self.due.heap_bytes()
+            + self.accounts.as_ref().map_or(0, |accounts| size_of::<Accounts>() + accounts.heap_bytes())
+            + self.live.values().filter(|live| live.charged.is_some()).count() * size_of::<Charged>()
     }
 }

@@ -185,7 +185,14 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
     match *step {
         Step::Hold { hold, revision, quantity, deadline } => {
             let want = I::want(quantity);
-            let ask = HoldAsk { hold: hold_id(hold), revision, want: &want, deadline: Timestamp(deadline) };
+            let ask = HoldAsk {
+                hold: hold_id(hold),
+                revision,
+                want: &want,
+                deadline: Timestamp(deadline),
+                at: Timestamp(0),
+                holder: None,
+            };
             let result = match inventory.decide_hold(Timestamp(0), &ask) {
                 Ok(event) => {
                     inventory.write(&event);
@@ -493,7 +500,14 @@ fn a_sale_of_what_is_not_held_says_what_became_of_it() {
     let hold = |attempt| HoldId { cart: CartId(1), request: RequestHash(7), part: 0, attempt };
     let want = Product::want(2);
     for attempt in 0..2 {
-        let ask = HoldAsk { hold: hold(attempt), revision: 1, want: &want, deadline: Timestamp(9) };
+        let ask = HoldAsk {
+            hold: hold(attempt),
+            revision: 1,
+            want: &want,
+            deadline: Timestamp(9),
+            at: Timestamp(0),
+            holder: None,
+        };
         let held = product.decide_hold(Timestamp(1), &ask).expect("there are some");
         product.write(&held);
     }

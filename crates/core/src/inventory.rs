@@ -81,10 +81,23 @@ pub(crate) trait Inventory {
 
     /// A grant of this content.
     fn grant(&self, hold: HoldId, live: &LiveHold, content: Option<Content>) -> Granted {
-        let LiveHold { revision, want_hash, version, deadline: _, what: () } = *live;
+        let LiveHold { revision, want_hash, version, .. } = *live;
         let ((currency, limits), ttl_ms) = (self.sale_terms(), self.hold_ttl_ms());
-        let (believed_ms, late, position) = (0, false, 0);
-        Granted { hold, revision, want_hash, content, currency, ttl_ms, believed_ms, limits, late, version, position }
+        let (life_ms, believed_ms, late, position) = (None, 0, false, 0);
+        Granted {
+            hold,
+            revision,
+            want_hash,
+            content,
+            currency,
+            ttl_ms,
+            life_ms,
+            believed_ms,
+            limits,
+            late,
+            version,
+            position,
+        }
     }
 
     /// Everything about a live hold but its content.

@@ -17,6 +17,7 @@ use crate::{
     changes::Changes,
     command::ProductDetails,
     event::ProductEvent,
+    fairness::Amount,
     holds::{Hold, Holds},
     id::{Id, Request},
     portion::Portion,
@@ -44,6 +45,12 @@ struct Units {
     /// The price of one unit in minor units, captured when it was held first. Later changes of the product's price do not change
     /// it.
     price: i64,
+}
+
+impl Amount for Units {
+    fn amount(&self) -> u32 {
+        self.quantity
+    }
 }
 
 impl Units {
@@ -81,23 +88,23 @@ impl Product {
                 self.details = Arc::new((**details).clone());
                 self.puts.remember(*request, self.version, self.taken);
             }
-            ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline } => {
+            ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline, charge } => {
                 assert!(*quantity > 0, "hold {hold:?} of nothing");
                 let units = Units { quantity: *quantity, price: *price };
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, units);
-                let before = self.holds.hold(*hold, live);
+                let before = self.holds.hold(*hold, live, charge.as_ref());
                 assert!(before.is_none_or(|before| before.price == *price), "{hold:?} has another price than before");
                 self.taken.hold(before.map_or(0, |before| before.quantity), *quantity);
             }
-            ProductEvent::UnitsReleased { hold, revision, left, remember, .. } => {
+            ProductEvent::UnitsReleased { hold, revision, left, remember, settled_at, expired: _ } => {
                 let Units { quantity, price } = *self.holds.released(*hold);
                 assert!(*left <= quantity, "{hold:?} releases down to {left} and has {quantity}");
                 let units = (*left > 0).then_some(Units { quantity: *left, price });
-                self.holds.release(*hold, *revision, units, *remember);
+                self.holds.release(*hold, *revision, units, (*remember, *settled_at));
                 self.taken.hold(quantity, *left);
             }
-            ProductEvent::UnitsSold { hold, quantity, at } => {
-                let sold = self.holds.sell(*hold, *at, self.version);
+            ProductEvent::UnitsSold { hold, quantity, at, settled_at } => {
+                let sold = self.holds.sell(*hold, (*at, *settled_at), self.version);
                 assert_eq!(sold.quantity, *quantity, "hold {hold:?} is sold with other units than it has");
                 self.taken.sell(*quantity);
             }
@@ -159,6 +166,7 @@ impl Product {
             counts: StockCounts { free: free.unwrap_or(0), held, sold },
             holds: self.holds.hold_views(Units::portion),
             sales: self.holds.sale_views(Units::portion),
+            holders: self.holds.holder_views(),
             violations,
         }
     }

@@ -103,6 +103,15 @@ pub enum Refusal {
     /// Ask for fewer, and tell the buyer the limit.
     #[error("an order may have {max} of {entity}")]
     LimitPerOrder { entity: Entity, max: u32 },
+    /// 211: Everyone has a share of what is sold, and those behind the caller's connection have theirs. They hold `held`
+    /// of it. What they buy is given back to the share.
+    ///
+    /// Pay for what is held, or try again after `retry_after_ms`.
+    #[error(
+        "others behind your connection hold many of {entity}, {held} now; pay for what you hold, or try again in {} minutes",
+        .retry_after_ms.div_ceil(60_000)
+    )]
+    ShareReached { entity: Entity, held: u32, retry_after_ms: u64 },
     /// 301: The cart is done or canceled, or it is being paid.
     ///
     /// Read the cart. If it is being paid, wait. Otherwise begin a new one.
@@ -394,6 +403,7 @@ impl Refusal {
             Refusal::HallOccupied(_) => (208, "hall_occupied"),
             Refusal::LimitPerCustomer { .. } => (209, "limit_per_customer"),
             Refusal::LimitPerOrder { .. } => (210, "limit_per_order"),
+            Refusal::ShareReached { .. } => (211, "share_reached"),
             Refusal::CartNotActive(_) => (301, "cart_not_active"),
             Refusal::CartExpired => (302, "cart_expired"),
             Refusal::NoSuchLine(_) => (303, "no_such_line"),

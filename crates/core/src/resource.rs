@@ -23,6 +23,7 @@ use crate::{
     changes::Changes,
     command::ResourceDetails,
     event::ResourceEvent,
+    fairness::Amount,
     holds::{Hold, Holds, Refunded},
     id::{HoldId, Id, Request, RequestHash},
     memory::Memory,
@@ -79,6 +80,12 @@ struct Note {
 struct Width {
     capacity: u32,
     gap_ms: u64,
+}
+
+impl Amount for Time {
+    fn amount(&self) -> u32 {
+        1
+    }
 }
 
 impl Time {
@@ -144,22 +151,22 @@ impl Resource {
                 self.put(details);
                 self.puts.remember(*request, self.version, self.booked());
             }
-            ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline } => {
+            ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline, charge } => {
                 let slot = slot(*begin, *end);
                 let time = Time { slot, price: *price, details: details.clone() };
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, time);
-                let before = self.holds.hold(*hold, live);
+                let before = self.holds.hold(*hold, live, charge.as_ref());
                 assert!(before.is_none(), "{hold:?} is held already");
                 self.book(&BookingKey::Hold(*hold), slot);
             }
-            ResourceEvent::SlotReleased { hold, revision, remember, .. } => {
-                let time = self.holds.release(*hold, *revision, None, *remember);
+            ResourceEvent::SlotReleased { hold, revision, remember, settled_at, expired: _ } => {
+                let time = self.holds.release(*hold, *revision, None, (*remember, *settled_at));
                 self.revoked.remove(hold);
                 self.free(&BookingKey::Hold(*hold), time.slot);
             }
             // The booking keeps its name, so the calendar does not change.
-            ResourceEvent::SlotSold { hold, at } => {
-                self.holds.sell(*hold, *at, self.version);
+            ResourceEvent::SlotSold { hold, at, settled_at } => {
+                self.holds.sell(*hold, (*at, *settled_at), self.version);
             }
             ResourceEvent::SlotRefunded { hold } => {
                 let (Refunded::Sale(time) | Refunded::Hold(time)) = self.holds.refund(*hold);

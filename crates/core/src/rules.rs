@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::payment::OnDecline;
+use crate::{fairness::Fairness, payment::OnDecline};
 
 /// How often the wait for a gateway is doubled at most.
 const DOUBLED_MAX: u32 = 5;
@@ -37,6 +37,8 @@ pub struct Rules {
     pub on_decline: OnDecline,
     /// Whether there is a gateway. Without one no attempt begins, and earlier attempts stay open.
     pub gateway: bool,
+    /// What one holder may have of a supply.
+    pub fairness: Fairness,
 }
 
 impl Rules {
@@ -71,6 +73,7 @@ impl Default for Rules {
             payment_again_ms: 2_000,
             on_decline: OnDecline::Release,
             gateway: true,
+            fairness: Fairness::default(),
         }
     }
 }

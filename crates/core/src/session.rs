@@ -188,28 +188,28 @@ impl Session {
         book.open(areas.len());
         match event {
             SessionEvent::Opened(opening) => panic!("session {} is opened twice", opening.session.id),
-            SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline } => {
+            SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge } => {
                 let share = Share::Seats(indexes(layout, seats));
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
-                book.hold(*hold, live, layout.seats(), areas);
+                book.hold(*hold, (live, charge.as_ref()), layout.seats(), areas);
             }
-            SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline } => {
+            SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline, charge } => {
                 let share = Share::Places { area: area_number(areas, area), quantity: *quantity };
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
-                book.hold(*hold, live, layout.seats(), areas);
+                book.hold(*hold, (live, charge.as_ref()), layout.seats(), areas);
             }
-            SessionEvent::SeatsReleased { hold, revision, seats, remember, .. } => {
-                book.release_seats(*hold, *revision, &indexes(layout, seats), *remember);
+            SessionEvent::SeatsReleased { hold, revision, seats, remember, settled_at, expired: _ } => {
+                book.release_seats(*hold, *revision, &indexes(layout, seats), (*remember, *settled_at));
             }
-            SessionEvent::PlacesReleased { hold, revision, left, remember, .. } => {
-                book.release_places(*hold, *revision, *left, *remember);
+            SessionEvent::PlacesReleased { hold, revision, left, remember, settled_at, expired: _ } => {
+                book.release_places(*hold, *revision, *left, (*remember, *settled_at));
             }
-            SessionEvent::SeatsSold { hold, seats, order, at } => {
+            SessionEvent::SeatsSold { hold, seats, order, at, settled_at } => {
                 assert_eq!(order.cart(), hold.cart, "a sale of {hold:?} to another cart's order");
-                book.sell_seats(*hold, *at, self.version, &indexes(layout, seats), layout.seats());
+                book.sell_seats(*hold, (*at, *settled_at), self.version, &indexes(layout, seats), layout.seats());
             }
-            SessionEvent::PlacesSold { hold, quantity, at } => {
-                book.sell_places(*hold, *at, self.version, *quantity);
+            SessionEvent::PlacesSold { hold, quantity, at, settled_at } => {
+                book.sell_places(*hold, (*at, *settled_at), self.version, *quantity);
             }
             SessionEvent::SaleRefunded { hold, seats } => book.refund(*hold, &indexes(layout, seats)),
             SessionEvent::Hold(event) => book.holds.apply(event),

@@ -1,12 +1,13 @@
 //! Callers: their credentials, the customer that they act for, and what they may see of others.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use axum::http::{HeaderMap, request::Parts};
 use boxoffice_core::{
     access::Role,
     answer::{Answer, Answered, BookingView},
     command::{Admission, CartCommand, ClusterCommand, Command, CustomerCommand, Machine},
+    fairness::Holder,
     id::{Entity, Id},
     refusal::Refusal,
 };
@@ -135,15 +136,15 @@ impl Caller {
     ///
     /// # Errors
     /// The reason why the request is refused.
-    pub(crate) fn admit(&self, shared: &Shared, op: Op, call: &mut Call) -> Result<(), Denied> {
+    pub(crate) fn admit(&self, (shared, address): (&Shared, IpAddr), op: Op, call: &mut Call) -> Result<(), Denied> {
         match call {
-            Call::Command(command) => self.admit_command(shared, op, command),
+            Call::Command(command) => self.admit_command((shared, address), op, command),
             Call::Watch { kind, entity, since: _ } => self.may_follow(shared, *kind, entity),
             Call::WatchCounts { sessions: _ } => self.access.may(shared, Row::Feed(FeedKind::SessionCounts)),
             Call::Batch(items) => {
                 for item in items {
                     if let Ok(Item { op, command, .. }) = item
-                        && let Err(why) = self.admit_item(shared, *op, command)
+                        && let Err(why) = self.admit_item((shared, address), *op, command)
                     {
                         *item = Err(why);
                     }
@@ -160,10 +161,10 @@ impl Caller {
         }
     }
 
-    fn admit_item(&self, shared: &Shared, op: Op, command: &mut Command) -> Result<(), Rejection> {
+    fn admit_item(&self, (shared, address): (&Shared, IpAddr), op: Op, command: &mut Command) -> Result<(), Rejection> {
         let admitted = match self.access.may(shared, Row::Op(op)) {
             // The right to the batch was checked already.
-            Ok(()) | Err(Denied::Failed(_)) => self.admit_command(shared, op, command),
+            Ok(()) | Err(Denied::Failed(_)) => self.admit_command((shared, address), op, command),
             denied @ Err(Denied::Refused(..)) => denied,
         };
         match admitted {
@@ -219,7 +220,7 @@ impl Caller {
         shared.denials.note(denial, self.access.name.as_deref(), &why.to_string());
     }
 
-    fn admit_command(&self, shared: &Shared, op: Op, command: &mut Command) -> Result<(), Denied> {
+    fn admit_command(&self, (shared, address): (&Shared, IpAddr), op: Op, command: &mut Command) -> Result<(), Denied> {
         match command {
             Command::Cart(_, CartCommand::Checkout { payment, .. })
                 if payment.is_recorded() && !self.may_record(shared) =>
@@ -227,8 +228,13 @@ impl Caller {
                 let why = forbidden("a recorded payment needs a key with the role desk; pay through the gateway");
                 return Err(Denied::Refused(Denial::Role, why));
             }
-            Command::Cart(_, CartCommand::Open { guest, .. } | CartCommand::Hold { guest, .. }) => {
+            Command::Cart(_, CartCommand::Open { guest, .. }) => *guest = !self.access.roles.has(Role::Desk),
+            Command::Cart(_, CartCommand::Hold { guest, holder, .. }) => {
                 *guest = !self.access.roles.has(Role::Desk);
+                *holder = self.holder(shared, address);
+            }
+            Command::Cart(_, CartCommand::SetQuantity { holder, .. } | CartCommand::Checkout { holder, .. }) => {
+                *holder = self.holder(shared, address);
             }
             Command::Cluster(ClusterCommand::Join { node, machine, admission, .. }) => {
                 if self.vouches_for(shared, *node, machine, admission) {
@@ -245,6 +251,12 @@ impl Caller {
             | Command::Cluster(_) => {}
         }
         self.check_owner(shared, op.permission().owner, named(command))
+    }
+
+    /// Who holds what the caller asks for. Keys and staff have no share, and hold as much as their terms say.
+    fn holder(&self, shared: &Shared, address: IpAddr) -> Option<Holder> {
+        let has_share = self.access.key_terms().is_none() && !self.access.is_staff();
+        has_share.then(|| shared.holders.of(address, self.customer.as_ref()))
     }
 
     /// Whether a machine that knows the secret of the nodes may join without an invitation. An invitation that is shown counts

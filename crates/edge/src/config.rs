@@ -32,6 +32,9 @@ pub struct EdgeConfig {
     /// Secrets that sign webhooks, each of at least [`WEBHOOK_SECRET_BYTES_MIN`] bytes. Several during a rotation. Without
     /// any, no webhook is taken.
     pub webhook_secrets: Vec<Secret>,
+    /// The secret behind the hashes of holders, the same on all nodes of a cluster. Without one it is drawn at the start, and
+    /// what networks have used is forgotten.
+    pub holder_secret: Option<Secret>,
     /// The keys of short-lived tokens. Without these and without a customer secret, every caller may name any customer.
     pub token_keys: TokenKeys,
     /// Pages that may connect besides the node's own, as `scheme://host[:port]`. A request without an `Origin` does not come
@@ -98,6 +101,7 @@ impl Default for EdgeConfig {
             recorded_by_anyone: false,
             customer_secret: None,
             webhook_secrets: Vec::new(),
+            holder_secret: None,
             token_keys: TokenKeys::default(),
             origins: Vec::new(),
             limits: Limits::default(),

@@ -38,6 +38,7 @@ mod auth_failures;
 pub mod budgets;
 mod caller;
 mod denials;
+mod holders;
 mod members;
 mod network;
 mod origins;

@@ -68,6 +68,7 @@ pub struct Metrics {
     pub webhooks: [AtomicU64; 3],
     pub refused_although_free: AtomicU64,
     pub refused_scattered: AtomicU64,
+    pub share_refused: AtomicU64,
 }
 
 impl Metrics {
@@ -87,8 +88,11 @@ impl Metrics {
         self.latency_sum_us.fetch_add(took_us, Ordering::Relaxed);
     }
 
-    /// Counts a refusal if something was free all the same.
+    /// Counts a refusal of a share, and one although something was free.
     pub(crate) fn refused(&self, refusal: &Refusal) {
+        if is_of_share(refusal) {
+            self.share_refused.fetch_add(1, Ordering::Relaxed);
+        }
         if contradicts_itself(refusal) {
             self.refused_although_free.fetch_add(1, Ordering::Relaxed);
         } else if is_scattered(refusal) {
@@ -134,6 +138,11 @@ impl Metrics {
                 "boxoffice_edge_refused_scattered_total",
                 "Best seats that were refused although enough were free, but not adjacent or not accessible.",
                 &self.refused_scattered,
+            ),
+            (
+                "boxoffice_share_refused_total",
+                "Holds refused because those behind the connection hold their share already.",
+                &self.share_refused,
             ),
         ];
         for (name, help, counter) in counters {
@@ -191,6 +200,15 @@ fn is_scattered(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::Lines(lines) => lines.iter().any(|line| is_scattered(&line.refusal)),
         Refusal::NoAdjacentSeats { count, free } => *free >= u32::from(*count),
+        _ => false,
+    }
+}
+
+/// Whether those behind the connection hold their share.
+fn is_of_share(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Lines(lines) => lines.iter().any(|line| is_of_share(&line.refusal)),
+        Refusal::ShareReached { .. } => true,
         _ => false,
     }
 }

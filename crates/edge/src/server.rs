@@ -27,6 +27,7 @@ use crate::{
     budgets::Budgets,
     config::ADMIN_TOKEN_CHARS_MIN,
     denials::Denials,
+    holders::Holders,
     http::{self, ALIVE},
     http_connection::{self, DISMISS_TIMEOUT},
     key_ring::KeyRingState,
@@ -119,6 +120,7 @@ impl Edge {
         drop(entered);
         config.listen = clients.address;
         let budgets = Budgets::new(config.budgets.clone());
+        let holders = Holders::new(config.holder_secret.as_ref());
         let key_ring = KeyRingState::default();
         key_ring.update(backend.key_ring());
         let (phase, phases) = watch::channel(Phase::Open);
@@ -139,6 +141,7 @@ impl Edge {
             denials: Denials::default(),
             auth_failures: AuthFailures::default(),
             budgets,
+            holders,
             operators_port_explained: Once::new(),
             venues_of_sessions: Mutex::default(),
         });

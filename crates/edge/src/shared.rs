@@ -22,6 +22,7 @@ use crate::{
     auth_failures::AuthFailures,
     budgets::{Budgets, OverBudget},
     denials::Denials,
+    holders::Holders,
     key_questions::KeyQuestions,
     key_ring::KeyRingState,
     metrics::Metrics,
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) denials: Denials,
     pub(crate) auth_failures: AuthFailures,
     pub(crate) budgets: Budgets,
+    pub(crate) holders: Holders,
     /// Whether the log has said what the operators' port refuses.
     pub(crate) operators_port_explained: Once,
     /// The venues of sessions that keys limited to venues have asked about. `venues` bounds their number.

@@ -99,7 +99,7 @@ impl Node {
     /// A cart's hold of an inventory, and its sale.
     fn sell(&mut self, inventory: &Entity, number: u64, want: Want, portion: Portion) {
         let (hold, from) = (hold_of(inventory, number), Entity::Cart(hold_of(inventory, number).cart));
-        let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000 };
+        let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None };
         self.input(inventory, Input::Ask { from: from.clone(), ask });
         let (order, at) = (hold.cart.order(), NOW);
         self.input(inventory, Input::Ask { from, ask: Ask::Sell { hold, revision: 1 << 20, portion, order, at } });
@@ -255,7 +255,7 @@ fn holding(session: &Entity, number: u64) -> CartCommand {
     let seats = SeatSet::new([seat(number)]).expect("one seat");
     let want = Want::Seats { seats, best_effort: false };
     let lines = vec![boxoffice_core::command::WantedLine { entity: session.clone(), want }];
-    CartCommand::Hold { lines, customer: None, guest: true }
+    CartCommand::Hold { lines, customer: None, guest: true, holder: None }
 }
 
 fn carts_with_a_seat() -> (u64, u64) {
@@ -467,7 +467,7 @@ fn bytes_of_a_whole_node() {
                     let seats = SeatSet::new((number * 5..number * 5 + 5).map(seat)).expect("five seats");
                     let want = Want::Seats { seats, best_effort: false };
                     let lines = vec![WantedLine { entity: session.clone(), want }];
-                    send(Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: true }));
+                    send(Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: true, holder: None }));
                 }
                 wait(AT_ONCE);
                 for number in from..from + AT_ONCE {
@@ -476,7 +476,7 @@ fn bytes_of_a_whole_node() {
                     let expect = Expect::default();
                     send(Command::Cart(
                         cart,
-                        CartCommand::Checkout { payment, customer: None, shipping: None, expect },
+                        CartCommand::Checkout { payment, customer: None, shipping: None, expect, holder: None },
                     ));
                 }
                 wait(AT_ONCE);

@@ -295,7 +295,7 @@ impl Buyer {
         }
         let customer = self.customer(cart_trace, 3);
         let guest = is_guests(cart_trace.cart);
-        let ended = self.change(cart_trace, CartCommand::Hold { lines, customer, guest }).await;
+        let ended = self.change(cart_trace, CartCommand::Hold { lines, customer, guest, holder: None }).await;
         cart_trace.forgets_deadline |= matches!(&ended, Ended::Known { maybe: true, .. } | Ended::Unknown);
         let Some(answered) = ended.granted() else { return };
         let Answer::Held(held) = &answered.answer else {
@@ -391,7 +391,7 @@ impl Buyer {
         let of_units = cart_trace.lines[&line].content.portion().quantity();
         let by_quantity = seats_of(&cart_trace.lines[&line].content).is_empty() && self.rng.random();
         let command = match by_quantity {
-            true => CartCommand::SetQuantity { line, quantity: self.rng.random_range(0..=of_units) },
+            true => CartCommand::SetQuantity { line, quantity: self.rng.random_range(0..=of_units), holder: None },
             false => CartCommand::Release { line, seats: None },
         };
         let quantity = match &command {
@@ -452,7 +452,8 @@ impl Buyer {
             Payment::Recorded { method: "card".into(), transaction_id }
         };
         let customer = self.customer(cart_trace, 1);
-        let checkout = CartCommand::Checkout { payment, customer, shipping: None, expect: expect.clone() };
+        let checkout =
+            CartCommand::Checkout { payment, customer, shipping: None, expect: expect.clone(), holder: None };
         let ended = self.change(cart_trace, checkout).await;
         cart_trace.declined = matches!(
             &ended,

@@ -150,7 +150,7 @@ fn session(event: &SessionEvent) -> Words {
         SessionEvent::SeatsReleased { hold, revision, seats: freed, expired, .. } => {
             (ended(*expired), format!("{} of {}", seats(freed), holder(hold, *revision)))
         }
-        SessionEvent::SeatsSold { hold, seats: sold, order, at } => {
+        SessionEvent::SeatsSold { hold, seats: sold, order, at, settled_at: _ } => {
             ("sold", format!("{} of cart {} by order {order}, decided at {}", seats(sold), hold.cart, instant(*at)))
         }
         SessionEvent::SaleRefunded { hold, seats: freed } => match freed.as_slice() {
@@ -165,7 +165,9 @@ fn session(event: &SessionEvent) -> Words {
             if *expired { "places_expired" } else { "places_released" },
             format!("{} has {left} left", holder(hold, *revision)),
         ),
-        SessionEvent::PlacesSold { hold, quantity, at } => ("places_sold", sold(hold, *quantity, "places", *at)),
+        SessionEvent::PlacesSold { hold, quantity, at, settled_at: _ } => {
+            ("places_sold", sold(hold, *quantity, "places", *at))
+        }
         SessionEvent::Hold(event) => on_hold(event),
         SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
         SessionEvent::Canceled { reason, .. } => ("canceled", format!("it will not take place: {reason}")),
@@ -192,7 +194,7 @@ fn product(event: &ProductEvent) -> Words {
         ProductEvent::UnitsReleased { hold, revision, left, expired, .. } => {
             (ended(*expired), format!("{} has {left} units left", holder(hold, *revision)))
         }
-        ProductEvent::UnitsSold { hold, quantity, at } => ("sold", sold(hold, *quantity, "units", *at)),
+        ProductEvent::UnitsSold { hold, quantity, at, settled_at: _ } => ("sold", sold(hold, *quantity, "units", *at)),
         ProductEvent::UnitsRefunded { hold } => {
             ("refunded", format!("units of order {}; they are free again", hold.cart.order()))
         }
@@ -210,7 +212,7 @@ fn resource(event: &ResourceEvent) -> Words {
             ("held", format!("{when} by {by} for {price} minor units, until {until}"))
         }
         ResourceEvent::SlotReleased { hold, revision, expired, .. } => (ended(*expired), holder(hold, *revision)),
-        ResourceEvent::SlotSold { hold, at } => {
+        ResourceEvent::SlotSold { hold, at, settled_at: _ } => {
             ("sold", format!("to order {}, decided at {}", hold.cart.order(), instant(*at)))
         }
         ResourceEvent::SlotRefunded { hold } => {
@@ -431,9 +433,23 @@ mod tests {
         let at = Timestamp(1_798_140_600_000);
         let events = [
             SessionEvent::SeatsBlocked { seats: vec![other], request: Request { id: RequestHash(1), body: 1 } },
-            SessionEvent::SeatsHeld { hold, revision: 1, want_hash: 7, seats: vec![seat, other], deadline: at },
-            SessionEvent::SeatsReleased { hold, revision: 2, seats: vec![other], remember: true, expired: false },
-            SessionEvent::SeatsSold { hold, seats: vec![seat], order: OrderId(0xabc), at },
+            SessionEvent::SeatsHeld {
+                hold,
+                revision: 1,
+                want_hash: 7,
+                seats: vec![seat, other],
+                deadline: at,
+                charge: None,
+            },
+            SessionEvent::SeatsReleased {
+                hold,
+                revision: 2,
+                seats: vec![other],
+                remember: true,
+                expired: false,
+                settled_at: None,
+            },
+            SessionEvent::SeatsSold { hold, seats: vec![seat], order: OrderId(0xabc), at, settled_at: None },
             SessionEvent::SaleRefunded { hold, seats: vec![seat] },
         ]
         .map(Event::Session);

@@ -160,6 +160,11 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
             map.serialize_entry("entity", &ToWire(entity))?;
             map.serialize_entry("max", max)
         }
+        Refusal::ShareReached { entity, held, retry_after_ms } => {
+            map.serialize_entry("entity", &ToWire(entity))?;
+            map.serialize_entry("held", held)?;
+            map.serialize_entry("retry_after_ms", retry_after_ms)
+        }
         Refusal::NoSuchLine(line) => map.serialize_entry("line", line),
         Refusal::CartDiffers(CartDifference::Total { expected, actual }) => {
             map.serialize_entry("expected", &Figure { total: Some(*expected), lines: None })?;

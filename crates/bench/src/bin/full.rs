@@ -40,7 +40,7 @@ fn cart(number: u64, entity: &Entity) -> CartId {
 fn hold(number: u64, entity: Entity, want: Want) -> Command {
     Command::Cart(
         cart(number, &entity),
-        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false },
+        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false, holder: None },
     )
 }
 
@@ -120,7 +120,8 @@ fn fill(node: &Alone) {
     node.all((0..SALES).map(|number| (place(HOLDS + number, "full"), 1)));
     node.all((0..SALES).map(|number| {
         let payment = Payment::Recorded { method: "cash".into(), transaction_id: "".into() };
-        let pay = CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() };
+        let pay =
+            CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default(), holder: None };
         (Command::Cart(cart(HOLDS + number, &Entity::Session(id("full"))), pay), 2)
     }));
     node.all((0..BOOKINGS).map(|number| (slot(number, "full"), 10 + number)));

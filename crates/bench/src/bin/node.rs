@@ -122,13 +122,14 @@ impl Buyers {
                 let seats = SeatSet::new((0..5).map(|at| Seat { row, seat: seat + at })).expect("five seats");
                 let want = Want::Seats { seats, best_effort: false };
                 let lines = vec![WantedLine { entity: session, want }];
-                CartCommand::Hold { lines, customer: None, guest: false }
+                CartCommand::Hold { lines, customer: None, guest: false, holder: None }
             }
             _ => CartCommand::Checkout {
                 payment: Payment::Recorded { method: "card".into(), transaction_id: "t".into() },
                 customer: None,
                 shipping: None,
                 expect: Expect::default(),
+                holder: None,
             },
         };
         let request = Request { id: RequestHash(step), body: 0 };

@@ -4,7 +4,7 @@ use boxoffice_client::{
     CartAudit, Currency, CustomerAudit, Money, NodeAudit, PaymentStatus, ProductAudit, RefundRecord, RefundStatus,
     ResourceAudit, SessionAudit, VoidRecord, VoidStatus,
 };
-use boxoffice_core::answer::{HoldView, SaleView};
+use boxoffice_core::answer::{HoldView, HolderView, SaleView};
 use boxoffice_wire::status::{CurrencyTotal, UnitTotals};
 use smol_str::SmolStr;
 
@@ -79,7 +79,7 @@ fn sum(total: &CurrencyTotal, thing: &str) -> String {
 
 /// The audit of a session.
 pub fn session(audit: &SessionAudit, names: Option<&Names>) -> Vec<String> {
-    let SessionAudit { session, areas, holds, sales, violations, .. } = audit;
+    let SessionAudit { session, areas, holds, sales, holders, violations, .. } = audit;
     let mut lines = verdict(violations);
     lines.push(format!("session {session}: {}", counts(&audit.counts)));
     lines.extend(
@@ -87,24 +87,27 @@ pub fn session(audit: &SessionAudit, names: Option<&Names>) -> Vec<String> {
             .iter()
             .map(|area| format!("area {}: {} free, {} held, {} sold", area.area, area.free, area.held, area.sold)),
     );
+    lines.extend(most(holders));
     lines.extend(holds_and_sales(holds, sales, names));
     lines
 }
 
 /// The audit of a product.
 pub fn product(audit: &ProductAudit) -> Vec<String> {
-    let ProductAudit { product, counts, holds, sales, violations } = audit;
+    let ProductAudit { product, counts, holds, sales, holders, violations } = audit;
     let mut lines = verdict(violations);
     lines.push(format!("product {product}: {} free, {} held, {} sold", counts.free, counts.held, counts.sold));
+    lines.extend(most(holders));
     lines.extend(holds_and_sales(holds, sales, None));
     lines
 }
 
 /// The audit of a resource.
 pub fn resource(audit: &ResourceAudit) -> Vec<String> {
-    let ResourceAudit { resource, bookings, holds, sales, violations } = audit;
+    let ResourceAudit { resource, bookings, holds, sales, holders, violations } = audit;
     let mut lines = verdict(violations);
     lines.push(format!("resource {resource}: {}", counted(*bookings, "booking")));
+    lines.extend(most(holders));
     lines.extend(holds_and_sales(holds, sales, None));
     lines
 }
@@ -118,6 +121,13 @@ pub fn customer(audit: &CustomerAudit) -> Vec<String> {
     lines.extend(holds_and_sales(holds, sales, None));
     lines.extend(purchases.iter().map(|order| format!("order {order}")));
     lines
+}
+
+/// The networks and customers that hold most.
+fn most(holders: &[HolderView]) -> impl Iterator<Item = String> {
+    holders.iter().map(|HolderView { holder, held, used_seconds }| {
+        format!("most  by {holder}: {held} held, {used_seconds} seat-seconds used above its floor")
+    })
 }
 
 /// The holds and sales.

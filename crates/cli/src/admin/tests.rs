@@ -102,6 +102,7 @@ fn audits_show_violations_first() {
         holds: vec![HoldView { hold, revision: 3, deadline: Timestamp(1_798_140_600_000), portion: seats(&[0, 1]) }],
         sales: vec![SaleView { order: OrderId(0xdef), hold, portion: seats(&[3]), at: Timestamp(1_798_140_600_000) }],
         violations: Vec::new(),
+        holders: Vec::new(),
     };
     expect![[r#"
         every promise holds

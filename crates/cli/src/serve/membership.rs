@@ -18,11 +18,15 @@ use crate::{
     failure::{Failure, Outcome},
     invitation::Invitation,
     join,
-    peer_secret::Standing,
+    peer_secret::{self, Standing},
+    secret,
 };
 
 /// How long a cluster is asked to let this node in.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The file in the data directory of a node that is alone, with the secret behind the hashes of holders.
+const HOLDER_SECRET_FILE: &str = "holders.secret";
 
 /// The secrets that the cluster's nodes share, the current one first. Empty if the node is alone.
 ///
@@ -68,6 +72,23 @@ pub(super) fn world(
         world.net = net;
     }
     Ok((world, net_weak))
+}
+
+/// The secret behind the hashes of holders. It is the secret of the cluster's nodes, or that of a node that is alone, which is made
+/// at its first start.
+///
+/// # Errors
+/// Its file cannot be written or read.
+pub(super) fn holder_secret(config: &Config) -> Result<Secret, Failure> {
+    if let Some(secret) = config.node.peer_secrets.first() {
+        return Ok(secret.clone());
+    }
+    let path = config.node.replication.data_dir.join(HOLDER_SECRET_FILE);
+    if !path.exists() {
+        peer_secret::write(&path, &Secret(secret::hex()?))?;
+    }
+    let secrets = peer_secret::read(&path)?.unwrap_or_default();
+    secrets.into_iter().next().ok_or_else(|| Failure::Usage(format!("{}: it has no secret", path.display())))
 }
 
 /// Sets the node's identity in its cluster. The data directory has it, or the cluster that the node joins tells it.

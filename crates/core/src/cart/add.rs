@@ -13,7 +13,7 @@ use crate::{
     money::Currency,
     portion::{Content, total},
     refusal::Refusal,
-    time::Timestamp,
+    time::{TIMESTAMP_MAX, Timestamp},
 };
 
 /// A line that was asked for, with the grant.
@@ -68,18 +68,20 @@ impl Cart {
 
         let mut events = Vec::with_capacity(2);
         let ttls = granted.iter().map(|line| line.granted.ttl_ms);
+        let ends = granted.iter().filter_map(|line| line.granted.life_ms).map(|life_ms| at.after(life_ms));
+        let ends_at = ends.fold(TIMESTAMP_MAX, Timestamp::min);
         let deadline = match &self.body {
-            Some(body) => body.touched_with(at, body.lines.iter().map(|line| line.ttl_ms).chain(ttls)),
+            Some(body) => body.touched_with(at, body.lines.iter().map(|line| line.ttl_ms).chain(ttls)).min(ends_at),
             None => {
                 let (ttl_ms, age_max_ms) = fresh;
                 let age_ends_at = at.after(age_max_ms);
-                let deadline = at.after(ttls.flatten().fold(ttl_ms, u64::min)).min(age_ends_at);
+                let deadline = at.after(ttls.flatten().fold(ttl_ms, u64::min)).min(age_ends_at).min(ends_at);
                 let (customer, known) = (customer.clone(), self.version > 0);
                 events.push(CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered: None, known });
                 deadline
             }
         };
-        let LineChanges { added: lines, grown, views } = line_changes(granted, contents, next_line);
+        let LineChanges { added: lines, grown, views } = line_changes(at, granted, contents, next_line);
         let lines_version = self.version + events.len() as u64 + 1;
         let held = Held { cart: self.id, lines: views, currency, deadline, lines_version };
         let answer = if setting { Answer::Cart(self.view_with(&held)) } else { Answer::Held(held) };
@@ -160,7 +162,7 @@ impl Cart {
 }
 
 /// New lines, lines that grow, and how the client sees both.
-fn line_changes(granted: &[GrantedLine<'_>], contents: Vec<Content>, next_line: u32) -> LineChanges {
+fn line_changes(at: Timestamp, granted: &[GrantedLine<'_>], contents: Vec<Content>, next_line: u32) -> LineChanges {
     let grown = granted.iter().filter(|line| line.line.is_some()).count();
     let mut changes = LineChanges {
         added: Vec::with_capacity(granted.len() - grown),
@@ -168,16 +170,17 @@ fn line_changes(granted: &[GrantedLine<'_>], contents: Vec<Content>, next_line: 
         views: Vec::with_capacity(granted.len()),
     };
     for (asked, content) in granted.iter().zip(contents) {
-        let Granted { hold, revision, late, ttl_ms, .. } = *asked.granted;
+        let Granted { hold, revision, late, ttl_ms, life_ms, .. } = *asked.granted;
+        let ends_at = life_ms.map(|life_ms| at.after(life_ms));
         let (entity, believed_until) = (asked.entity.clone(), asked.believed_until);
         let line = asked.line.unwrap_or(next_line + changes.added.len() as u32);
         changes.views.push(LineView { line, entity: entity.clone(), content: content.clone(), late });
         if asked.line.is_some() {
             let quota_revision = asked.quota.as_ref().map_or(0, |quota| quota.revision);
-            changes.grown.push(GrownLine { line, revision, quota_revision, content, believed_until });
+            changes.grown.push(GrownLine { line, revision, quota_revision, content, ends_at, believed_until });
         } else {
             let (hold, quota) = ((!late).then_some((hold, revision)), asked.quota.clone());
-            changes.added.push(NewLine { entity, hold, quota, content, ttl_ms, believed_until });
+            changes.added.push(NewLine { entity, hold, quota, content, ttl_ms, ends_at, believed_until });
         }
     }
     changes

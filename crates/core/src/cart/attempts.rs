@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     command::{Payment, Shipping},
     event::CartEvent,
+    fairness::Holder,
     id::{Id, Request},
     money::Money,
     payment::{OnDecline, VoidRecord, VoidStatus},
     planted,
+    time::Timestamp,
 };
 
 /// The attempts of one cart.
@@ -36,13 +38,27 @@ pub(crate) struct Checkout {
     pub(crate) shipping: Option<Shipping>,
     pub(crate) amount: Money,
     pub(crate) request: Request,
+    /// When it began, in running time.
+    pub(crate) begun_at: Timestamp,
+    /// Who holds the lines that are held only now.
+    pub(crate) holder: Option<Holder>,
 }
 
 impl PaymentAttempts {
     /// Writes what happened to an attempt.
     pub(super) fn apply(&mut self, event: &CartEvent) {
         match event {
-            CartEvent::CheckoutBegun { attempt, at: _, payment, customer, shipping, amount, deadline: _, request } => {
+            CartEvent::CheckoutBegun {
+                attempt,
+                at,
+                payment,
+                customer,
+                shipping,
+                amount,
+                deadline: _,
+                request,
+                holder,
+            } => {
                 assert_eq!(*attempt, self.count + 1, "attempts to pay are counted");
                 self.count = *attempt;
                 self.begun += 1;
@@ -53,6 +69,8 @@ impl PaymentAttempts {
                     shipping: shipping.as_deref().cloned(),
                     amount: *amount,
                     request: *request,
+                    begun_at: *at,
+                    holder: *holder,
                 });
             }
             CartEvent::CheckoutAbandoned { asked, void, .. } => {

@@ -92,6 +92,7 @@ impl Body {
             quota: line.quota.clone().map(Box::new),
             content: line.content.clone(),
             ttl_ms: line.ttl_ms,
+            ends_at: line.ends_at,
             believed_until: line.believed_until,
         });
         self.next_line += 1;
@@ -109,6 +110,7 @@ impl Body {
             quota.revision = grown.quota_revision;
         }
         line.content = grown.content.clone();
+        line.ends_at = grown.ends_at;
         line.believed_until = line.believed_until.max(grown.believed_until);
     }
 
@@ -118,6 +120,18 @@ impl Body {
         self.lines.iter_mut().for_each(|line| line.believed_until = line.believed_until.max(deadline));
     }
 
+    /// Lines that end even if they are touched live as much longer as the first payment was under way, and the cart with them.
+    pub(super) fn stop_clock(&mut self, paid_ms: u64) {
+        let is_first = self.attempts.as_ref().is_some_and(|attempts| attempts.begun == 1);
+        if !is_first || self.lines.iter().all(|line| line.ends_at.is_none()) {
+            return;
+        }
+        for line in &mut self.lines {
+            line.ends_at = line.ends_at.map(|ends_at| ends_at.after(paid_ms));
+        }
+        self.deadline = self.deadline.after(paid_ms).min(self.age_ends_at);
+    }
+
     /// The deadline if the cart were touched now.
     pub(super) fn touched(&self, at: Timestamp) -> Timestamp {
         self.touched_with(at, self.lines.iter().map(|line| line.ttl_ms))
@@ -125,6 +139,7 @@ impl Body {
 
     /// The deadline if the cart were touched now and its lines, or their inventories, let it live this long untouched.
     pub(super) fn touched_with(&self, at: Timestamp, ttls_ms: impl Iterator<Item = Option<u64>>) -> Timestamp {
-        at.after(ttls_ms.flatten().fold(self.ttl_ms, u64::min)).min(self.age_ends_at)
+        let touched = at.after(ttls_ms.flatten().fold(self.ttl_ms, u64::min)).min(self.age_ends_at);
+        self.lines.iter().filter_map(|line| line.ends_at).fold(touched, Timestamp::min)
     }
 }

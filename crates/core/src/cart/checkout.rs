@@ -9,6 +9,7 @@ use crate::{
     answer::{CartState, LineView, Order},
     command::{Expect, Payment, Shipping},
     event::{CartEvent, Reserved},
+    fairness::Holder,
     id::{Entity, HoldId, Id, Request, RequestHash},
     payment::{GatewayCall, PaymentKey},
     planted,
@@ -26,8 +27,8 @@ impl Cart {
         (at, now): (Timestamp, Timestamp),
         request: Request,
         payment: &Payment,
-        customer: Option<&Id>,
-        shipping: Option<&Shipping>,
+        (customer, shipping): (Option<&Id>, Option<&Shipping>),
+        holder: Option<Holder>,
     ) -> Result<CartEvent, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         let Some(amount) = self.total() else { return Err(Refusal::CartEmpty) };
@@ -46,7 +47,8 @@ impl Cart {
         }
         let (attempt, deadline) = self.check_attempt(at, body, request, late)?;
         let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
-        Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request })
+        let holder = holder.filter(|_| late);
+        Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request, holder })
     }
 
     /// The number of the next attempt to pay, and the deadline of a cart that begins it.

@@ -22,6 +22,8 @@ pub(super) struct Line {
     pub(super) quota: Option<Box<QuotaClaim>>,
     pub(super) content: Content,
     pub(super) ttl_ms: Option<u64>,
+    /// When its hold ends even if the cart is touched, because its holder has a share.
+    pub(super) ends_at: Option<Timestamp>,
     /// The latest deadline that an inventory of the line may know. Until then it believes in its hold without asking the cart.
     /// It may be later than the cart's own deadline, because another line can shorten the cart's life.
     pub(super) believed_until: Timestamp,

@@ -17,11 +17,11 @@ use crate::{
 impl Cart {
     /// Ends the checkout under way without an order. The cart is active again, or canceled.
     pub(super) fn abandon(&mut self, event: &CartEvent) {
-        let CartEvent::CheckoutAbandoned { failure, release, void, reference, at: _, asked: _ } = event else {
+        let CartEvent::CheckoutAbandoned { failure, release, void, reference, at, asked: _ } = event else {
             panic!("{event:?} abandons no checkout")
         };
         let checkout = self.checkout().expect("only a checkout under way is abandoned");
-        let Checkout { attempt, request, .. } = *checkout;
+        let Checkout { attempt, request, begun_at, .. } = *checkout;
         self.attempts_mut().apply(event);
         if *void {
             self.owe_void(attempt, reference.clone());
@@ -37,6 +37,8 @@ impl Cart {
         if *release {
             let failure = failure.clone().expect("only a payment that came to nothing ends a cart");
             self.give_up(CartState::Canceled, Ended::Unpaid(failure));
+        } else {
+            self.body_mut().stop_clock(at.0.saturating_sub(begun_at.0));
         }
     }
 

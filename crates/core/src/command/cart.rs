@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 
 use super::want::WantedLine;
 use crate::{
+    fairness::Holder,
     id::{CartId, CartToken, Id},
     money::Money,
     payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
@@ -35,12 +36,16 @@ pub enum CartCommand {
         customer: Option<Id>,
         /// Whether a guest asks. If that opens the cart, the bounds of guests' carts apply.
         guest: bool,
+        /// Who holds, if it has a share and no more. The node that the caller is connected to says so.
+        holder: Option<Holder>,
     },
     /// `cart.set_quantity` of a line of units or places. 0 ends it.
     SetQuantity {
         line: u32,
         /// How many altogether.
         quantity: u32,
+        /// As in `Hold`.
+        holder: Option<Holder>,
     },
     /// `cart.release` of a whole line, or of these seats of it.
     Release {
@@ -57,6 +62,8 @@ pub enum CartCommand {
         customer: Option<Id>,
         shipping: Option<Shipping>,
         expect: Expect,
+        /// As in `Hold`, for lines that are held only now.
+        holder: Option<Holder>,
     },
     /// `order.refund` puts lines of the order back on sale and pays their price back.
     Refund {

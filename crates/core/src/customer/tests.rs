@@ -32,7 +32,14 @@ fn write(customer: &mut Customer, events: impl IntoIterator<Item = Event>) {
 
 fn hold(customer: &mut Customer, number: u64, revision: u64, count: u32, max: u32) -> Result<(), Refusal> {
     let want = Want::Quota { quota: id("finals"), count, max };
-    let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(9_000) };
+    let ask = HoldAsk {
+        hold: hold_id(number),
+        revision,
+        want: &want,
+        deadline: Timestamp(9_000),
+        at: Timestamp(0),
+        holder: None,
+    };
     match customer.decide_hold(Timestamp(1), &ask) {
         Ok(event) => write(customer, [event]),
         Err(Reply::Granted(_)) => {}

@@ -10,6 +10,7 @@ use crate::{
     answer::{At, Order, TakenAway},
     ask::Ask,
     command::{Payment, Shipping},
+    fairness::Holder,
     id::{Entity, HoldId, Id, Request},
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, VoidStatus},
@@ -96,6 +97,8 @@ pub enum CartEvent {
         /// The cart's deadline if it is active again.
         deadline: Timestamp,
         request: Request,
+        /// Who holds the lines that are held only now.
+        holder: Option<Holder>,
     },
     /// The checkout under way ended without an order. The event before disowned the holds that were only for it.
     CheckoutAbandoned {
@@ -167,6 +170,8 @@ pub struct NewLine {
     pub content: Content,
     /// How long the inventory lets carts live untouched, if it has a limit.
     pub ttl_ms: Option<u64>,
+    /// When its hold ends even if the cart is touched.
+    pub ends_at: Option<Timestamp>,
     /// Until when the inventory and the customer may believe in its holds without asking the cart.
     pub believed_until: Timestamp,
 }
@@ -181,6 +186,8 @@ pub struct GrownLine {
     pub quota_revision: u64,
     /// Its new content.
     pub content: Content,
+    /// When its hold ends even if the cart is touched.
+    pub ends_at: Option<Timestamp>,
     /// Until when the inventory and the customer may believe in its holds without asking the cart.
     pub believed_until: Timestamp,
 }

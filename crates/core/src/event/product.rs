@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::HoldEvent;
 use crate::{
     command::ProductDetails,
+    fairness::Charge,
     id::{HoldId, Request},
     time::Timestamp,
 };
@@ -31,6 +32,8 @@ pub enum ProductEvent {
         price: i64,
         /// When the cart is asked about them, the grace included.
         deadline: Timestamp,
+        /// The account that the hold is charged to, if its holder has a share.
+        charge: Option<Charge>,
     },
     /// Units of a hold are free again.
     UnitsReleased {
@@ -42,6 +45,8 @@ pub enum ProductEvent {
         remember: bool,
         /// Whether the cart expired.
         expired: bool,
+        /// When it happened, in running time, if the hold is charged to an account.
+        settled_at: Option<Timestamp>,
     },
     /// All units of the hold are sold, and it ends. The event before released the others.
     UnitsSold {
@@ -49,6 +54,8 @@ pub enum ProductEvent {
         quantity: u32,
         /// When the order was decided.
         at: Timestamp,
+        /// When the sale was written, in running time, if the hold is charged to an account.
+        settled_at: Option<Timestamp>,
     },
     /// The sale of this hold is refunded. Its units are free again.
     UnitsRefunded {

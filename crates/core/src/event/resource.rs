@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use super::{HoldEvent, Remembered};
 use crate::{
     command::ResourceDetails,
+    fairness::Charge,
     id::{HoldId, Id, Request},
     time::Timestamp,
 };
@@ -34,6 +35,8 @@ pub enum ResourceEvent {
         details: SmolStr,
         /// When the cart is asked about it, the grace included.
         deadline: Timestamp,
+        /// The account that the hold is charged to, if its holder has a share.
+        charge: Option<Charge>,
     },
     /// The time of a hold is free again.
     SlotReleased {
@@ -43,12 +46,16 @@ pub enum ResourceEvent {
         remember: bool,
         /// Whether the cart expired.
         expired: bool,
+        /// When it happened, in running time, if the hold is charged to an account.
+        settled_at: Option<Timestamp>,
     },
     /// The hold is sold.
     SlotSold {
         hold: HoldId,
         /// When the order was decided.
         at: Timestamp,
+        /// When the sale was written, in running time, if the hold is charged to an account.
+        settled_at: Option<Timestamp>,
     },
     /// The sale of this hold is refunded. Its time is free again.
     SlotRefunded {

@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use super::HoldEvent;
 use crate::{
     ask::Opening,
+    fairness::Charge,
     id::{HoldId, Id, OrderId, Request},
     seat::{Seat, SeatState},
     time::Timestamp,
@@ -28,6 +29,8 @@ pub enum SessionEvent {
         seats: Vec<Seat>,
         /// When the cart is asked about them, the grace included.
         deadline: Timestamp,
+        /// The account that the hold is charged to, if its holder has a share.
+        charge: Option<Charge>,
     },
     /// Seats of a hold are free again.
     SeatsReleased {
@@ -38,6 +41,8 @@ pub enum SessionEvent {
         remember: bool,
         /// Whether the cart expired.
         expired: bool,
+        /// When it happened, in running time, if the hold is charged to an account.
+        settled_at: Option<Timestamp>,
     },
     /// All seats of the hold are sold, and it ends. The event before released the others.
     SeatsSold {
@@ -47,6 +52,8 @@ pub enum SessionEvent {
         order: OrderId,
         /// When the order was decided.
         at: Timestamp,
+        /// When the sale was written, in running time, if the hold is charged to an account.
+        settled_at: Option<Timestamp>,
     },
     /// The sale of this hold is refunded. Its seats or places are free again.
     SaleRefunded {
@@ -65,6 +72,8 @@ pub enum SessionEvent {
         quantity: u32,
         /// When the cart is asked about them, the grace included.
         deadline: Timestamp,
+        /// The account that the hold is charged to, if its holder has a share.
+        charge: Option<Charge>,
     },
     /// Places of a hold are free again.
     PlacesReleased {
@@ -76,6 +85,8 @@ pub enum SessionEvent {
         remember: bool,
         /// Whether the cart expired.
         expired: bool,
+        /// When it happened, in running time, if the hold is charged to an account.
+        settled_at: Option<Timestamp>,
     },
     /// All places of the hold are sold, and it ends. The event before released the others.
     PlacesSold {
@@ -83,6 +94,8 @@ pub enum SessionEvent {
         quantity: u32,
         /// When the order was decided.
         at: Timestamp,
+        /// When the sale was written, in running time, if the hold is charged to an account.
+        settled_at: Option<Timestamp>,
     },
     Hold(HoldEvent),
     /// The session is canceled. Nothing more is held, and every cart is asked to release its holds.

@@ -19,6 +19,7 @@ use crate::{
     cart::{Cart, Recalled, committed_after},
     command::{CartCommand, Command, Expect, Payment, Shipping},
     event::{CartEvent, Remembered},
+    fairness::Holder,
     id::{CartId, Entity, HoldId, Id, Request},
     payment::Settlement,
     planted,
@@ -50,6 +51,7 @@ struct WaitingCheckout<R> {
     customer: Option<Id>,
     shipping: Option<Shipping>,
     expect: Expect,
+    holder: Option<Holder>,
     waiting: Vec<R>,
     /// The deadline of its last waiting client. From then on the checkout is not decided.
     waits_until: Timestamp,
@@ -223,20 +225,29 @@ impl<R> CartHost<R> {
             {
                 Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
             }
-            CartCommand::Hold { lines, customer, guest } => {
-                return self.change_lines(stage, waiter, request, Change::Hold { lines, customer, guest });
+            CartCommand::Hold { lines, customer, guest, holder } => {
+                return self.change_lines(stage, waiter, request, Change::Hold { lines, customer, guest, holder });
             }
-            CartCommand::SetQuantity { line, quantity } => {
-                return self.change_lines(stage, waiter, request, Change::Set { line, quantity });
+            CartCommand::SetQuantity { line, quantity, holder } => {
+                return self.change_lines(stage, waiter, request, Change::Set { line, quantity, holder });
             }
             CartCommand::Release { line, seats } => {
                 return self.change_lines(stage, waiter, request, Change::Release { line, seats });
             }
-            CartCommand::Checkout { payment, customer, shipping, expect } => {
+            CartCommand::Checkout { payment, customer, shipping, expect, holder } => {
                 let (from, waits_until) = waiter;
                 let (waiting, until) = (Vec::from([from]), stage.at.after(stage.rules.settle_ms));
-                let checkout =
-                    WaitingCheckout { request, payment, customer, shipping, expect, waiting, waits_until, until };
+                let checkout = WaitingCheckout {
+                    request,
+                    payment,
+                    customer,
+                    shipping,
+                    expect,
+                    holder,
+                    waiting,
+                    waits_until,
+                    until,
+                };
                 return self.check_out_later(stage, checkout);
             }
             CartCommand::Settle { attempt, outcome } => self.settled(stage, request, attempt, outcome),
@@ -302,14 +313,14 @@ impl<R> CartHost<R> {
             return;
         }
         let checkout = self.checkout.take().expect("it is ready");
-        let WaitingCheckout { request, payment, customer, shipping, expect, waiting, waits_until: _, until: _ } =
+        let WaitingCheckout { request, payment, customer, shipping, expect, holder, waiting, waits_until: _, until: _ } =
             checkout;
         let moment = (stage.at, stage.now);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
             Some(cart) => {
                 let (customer, shipping) = (customer.as_ref(), shipping.as_ref());
-                let decided = cart.decide_checkout(moment, request, &payment, customer, shipping);
+                let decided = cart.decide_checkout(moment, request, &payment, (customer, shipping), holder);
                 decided.and_then(|event| cart.check_expected(&expect).map(|()| event))
             }
         };

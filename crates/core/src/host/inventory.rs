@@ -292,6 +292,7 @@ fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -
 
 fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Reply, turn: &mut Turn<R>) {
     let Some(inventory) = entity.inventory() else { return };
+    let hold = reply.hold();
     let event = match reply {
         Reply::MineFor { hold, life_ms } => inventory.decide_extend(hold, at.after(life_ms).after(rules.grace_ms)),
         // The hold was overdue, or the cart would not have been asked.
@@ -309,7 +310,9 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         | Reply::Listed { .. }
         | Reply::Posted { .. } => None,
     };
-    write(entity, event, turn);
+    if let Some(hold) = hold {
+        settle(entity, event, (hold, at), turn);
+    }
 }
 
 fn answer_ask<R>(
@@ -323,15 +326,16 @@ fn answer_ask<R>(
     let reply = match ask {
         Ask::Expired { hold, revision } => {
             let released = entity.inventory().and_then(|it| it.decide_release(hold, revision, None, true));
-            write(entity, released.map(Event::by_expiry), turn);
+            settle(entity, released.map(Event::by_expiry), (hold, at), turn);
             return;
         }
-        Ask::Hold { hold, revision, want, life_ms } => {
+        Ask::Hold { hold, revision, want, life_ms, holder } => {
             // The cart learns from the grant how long it may live. If the grant is lost, a short deadline frees the hold soon. A
             // cart that knows the hold extends it when it is asked.
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
             let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
-            let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms) };
+            let holder = holder.map(|holder| (holder, &rules.fairness));
+            let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms), at, holder };
             answer_hold(entity, rules, (at, now), &ask, turn)
         }
         // A deposed leader may have given the hold other seats than its successor, so it cannot tell what is left.
@@ -352,16 +356,17 @@ fn answer_ask<R>(
                 newest = newest.max(inventory.map_or(0, |it| it.granted(hold).revision) + 1);
             }
             let released = inventory.and_then(|it| it.decide_release(hold, newest, left.as_ref(), last));
-            write(entity, if expired { released.map(Event::by_expiry) } else { released }, turn);
+            let released = if expired { released.map(Event::by_expiry) } else { released };
+            settle(entity, released, (hold, at), turn);
             Reply::Released { hold, revision }
         }
-        Ask::Sell { hold, revision, portion, order, at } => {
+        Ask::Sell { hold, revision, portion, order, at: ordered_at } => {
             let inventory = entity.inventory();
-            let sold = inventory.and_then(|it| it.decide_sell(hold, revision, &portion, order, at));
+            let sold = inventory.and_then(|it| it.decide_sell(hold, revision, &portion, order, ordered_at));
             // A deposed leader may be asked to sell what its successor granted. It stays silent, and the cart asks again.
             let Some(events) = sold else { return };
             for event in events {
-                entity.apply(event, turn);
+                settle(entity, Some(event), (hold, at), turn);
             }
             let version = entity.inventory().and_then(|inventory| inventory.sale_version(hold));
             Reply::Sold { hold, version: version.unwrap_or_else(|| entity.at().version), position: 0 }
@@ -425,9 +430,18 @@ fn answer_hold<R>(
     if let Reply::Granted(granted) = &mut reply {
         // The cart must know until when the inventory believes in the hold.
         let live = entity.inventory().and_then(|inventory| inventory.live(ask.hold));
+        let until = live.as_ref().and_then(|live| live.charged.as_ref()).and_then(|charged| charged.until);
+        granted.life_ms = until.map(|until| until.0.saturating_sub(at.0));
         granted.believed_ms = live.map_or(0, |live| live.deadline.0.saturating_sub(at.after(rules.grace_ms).0));
     }
     reply
+}
+
+/// Writes a change of a hold. If the hold is charged to an account, its event says when it happened.
+fn settle<R>(entity: &mut Speculation, event: Option<Event>, (hold, at): (HoldId, Timestamp), turn: &mut Turn<R>) {
+    let live = entity.inventory().and_then(|inventory| inventory.live(hold));
+    let charged = live.is_some_and(|live| live.charged.is_some());
+    write(entity, if charged { event.map(|event| event.settled(at)) } else { event }, turn);
 }
 
 fn write<R>(entity: &mut Speculation, event: Option<Event>, turn: &mut Turn<R>) {

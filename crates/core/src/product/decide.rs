@@ -9,6 +9,7 @@ use crate::{
     ask::{Granted, Reply},
     command::{HoldPolicy, Limits, ProductDetails, Want},
     event::{Event, HoldEvent, ProductEvent},
+    fairness::Supply,
     holds::{Hold, HoldAsk, HoldIndex},
     id::{Entity, HoldId, OrderId, Request},
     inventory::Inventory,
@@ -70,8 +71,11 @@ impl Product {
             let product = self.id.clone();
             return Err(Refusal::OutOfStock(vec![Shortage { product, wanted, free: self.free(), held }]));
         }
+        let entity = || Entity::Product(self.id.clone());
+        let supply = Supply { number: 0, size: Some((self.details.stock, self.free())) };
+        let charge = self.holds.charge(ask, entity, (supply, quantity))?;
         let HoldAsk { hold, revision, deadline, .. } = *ask;
-        Ok(ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline })
+        Ok(ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline, charge })
     }
 }
 
@@ -129,11 +133,18 @@ impl Inventory for Product {
             Some(Portion::Units(left)) => self.holds.released(hold).quantity.min(*left),
             Some(left) => panic!("{left:?} is to be left of {hold:?}"),
         };
-        Some(Event::Product(ProductEvent::UnitsReleased { hold, revision, left, remember, expired: false }))
+        Some(Event::Product(ProductEvent::UnitsReleased {
+            hold,
+            revision,
+            left,
+            remember,
+            expired: false,
+            settled_at: None,
+        }))
     }
 
     fn sale(&self, hold: HoldId, portion: &Portion, _order: OrderId, at: Timestamp) -> Event {
-        Event::Product(ProductEvent::UnitsSold { hold, quantity: portion.quantity(), at })
+        Event::Product(ProductEvent::UnitsSold { hold, quantity: portion.quantity(), at, settled_at: None })
     }
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {

@@ -38,7 +38,14 @@ fn write(product: &mut Product, events: impl IntoIterator<Item = Event>) {
 
 fn ask(product: &mut Product, number: u64, revision: u64, quantity: u32, now: bool) -> Result<Granted, Refusal> {
     let want = Want::Units { quantity, now };
-    let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(9_000) };
+    let ask = HoldAsk {
+        hold: hold_id(number),
+        revision,
+        want: &want,
+        deadline: Timestamp(9_000),
+        at: Timestamp(0),
+        holder: None,
+    };
     match product.decide_hold(Timestamp(1), &ask) {
         Ok(event) => {
             write(product, [event]);
@@ -252,7 +259,8 @@ fn invalid_quantities_and_other_wants_are_refused() {
     }
     hold(&mut product, 1, 1, 1_000_000).expect("the maximum of a line");
     let want = Want::Slot { begin: Timestamp(1), end: Timestamp(2), details: "".into() };
-    let ask = HoldAsk { hold: hold_id(2), revision: 1, want: &want, deadline: Timestamp(9) };
+    let ask =
+        HoldAsk { hold: hold_id(2), revision: 1, want: &want, deadline: Timestamp(9), at: Timestamp(0), holder: None };
     let Err(Reply::Refused { refusal, .. }) = product.decide_hold(Timestamp(1), &ask) else { panic!("granted") };
     assert_eq!(refusal, Refusal::BadRequest("product p has no time".into()));
 }

@@ -9,8 +9,9 @@ use crate::{
     calendar::{BookingName, Slot},
     command::{Limits, Want, When},
     event::{Event, HoldEvent, ResourceEvent},
+    fairness::Supply,
     holds::{HoldAsk, HoldIndex},
-    id::{HoldId, OrderId},
+    id::{Entity, HoldId, OrderId},
     inventory::Inventory,
     money::Currency,
     portion::{Content, Portion},
@@ -47,8 +48,10 @@ impl Resource {
         self.place.check_begin(at, slot)?;
         let price = price(&self.details.rate, slot)?;
         let HoldAsk { hold, revision, deadline, .. } = *ask;
+        let entity = || Entity::Resource(self.id.clone());
+        let charge = self.holds.charge(ask, entity, (Supply { number: 0, size: None }, 1))?;
         let details = details.clone();
-        Ok(ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline })
+        Ok(ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline, charge })
     }
 }
 
@@ -97,11 +100,17 @@ impl Inventory for Resource {
             assert_eq!(*left, self.holds.released(hold).portion(), "another slot is to be left of {hold:?}");
             return None;
         }
-        Some(Event::Resource(ResourceEvent::SlotReleased { hold, revision, remember, expired: false }))
+        Some(Event::Resource(ResourceEvent::SlotReleased {
+            hold,
+            revision,
+            remember,
+            expired: false,
+            settled_at: None,
+        }))
     }
 
     fn sale(&self, hold: HoldId, _portion: &Portion, _order: OrderId, at: Timestamp) -> Event {
-        Event::Resource(ResourceEvent::SlotSold { hold, at })
+        Event::Resource(ResourceEvent::SlotSold { hold, at, settled_at: None })
     }
 
     fn unwanted(&self, after: Option<HoldId>, max: usize) -> Vec<HoldId> {

@@ -96,7 +96,14 @@ fn reserve(resource: &mut Resource, name: &str, when: &When, repeat: Option<&Rep
 
 fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Granted, Reply> {
     let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(end), details: "".into() };
-    let ask = HoldAsk { hold: hold_id(number), revision: 1, want: &want, deadline: Timestamp(9_000) };
+    let ask = HoldAsk {
+        hold: hold_id(number),
+        revision: 1,
+        want: &want,
+        deadline: Timestamp(9_000),
+        at: Timestamp(0),
+        holder: None,
+    };
     match resource.decide_hold(NOW, &ask) {
         Ok(event) => {
             write(resource, [event]);
@@ -164,7 +171,17 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
     let (begin, end) = (Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS));
     let asked = |details: &str| Want::Slot { begin, end, details: details.into() };
     let ask = |desk: &Resource, want: &Want| {
-        desk.decide_hold(NOW, &HoldAsk { hold: hold_id(1), revision: 1, want, deadline: Timestamp(9_000) })
+        desk.decide_hold(
+            NOW,
+            &HoldAsk {
+                hold: hold_id(1),
+                revision: 1,
+                want,
+                deadline: Timestamp(9_000),
+                at: Timestamp(0),
+                holder: None,
+            },
+        )
     };
     let refused = ask(&desk, &asked(&"x".repeat(1_025))).expect_err("the details are too long");
     assert!(matches!(refused, Reply::Refused { refusal: Refusal::BadRequest(_), .. }), "{refused:?}");
@@ -634,7 +651,14 @@ impl Reference {
         match *step {
             Step::Hold { hold: number, revision, begin, length } => {
                 let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() };
-                let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(5) };
+                let ask = HoldAsk {
+                    hold: hold_id(number),
+                    revision,
+                    want: &want,
+                    deadline: Timestamp(5),
+                    at: Timestamp(0),
+                    holder: None,
+                };
                 // All requested slots are in the future.
                 let result = match resource.decide_hold(Timestamp(0), &ask) {
                     Ok(event) => {

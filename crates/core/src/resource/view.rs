@@ -151,6 +151,7 @@ impl Resource {
             bookings: self.booked(),
             holds: self.holds.hold_views(Time::portion),
             sales: self.holds.sale_views(Time::portion),
+            holders: self.holds.holder_views(),
             violations,
         }
     }

@@ -4,11 +4,15 @@ use alloc::{collections::BTreeSet, vec::Vec};
 
 use smol_str::format_smolstr;
 
-use super::{Session, book::Share};
+use super::{
+    Session,
+    book::{Share, area_supply},
+};
 use crate::{
     answer::AreaCounts,
     command::{Area, NewSession},
     event::SessionEvent,
+    fairness::Supply,
     holds::HoldAsk,
     id::Id,
     refusal::Refusal,
@@ -79,7 +83,9 @@ impl Session {
         if u64::from(quantity) > free + u64::from(has) {
             return Err(Refusal::NotEnoughPlaces { area: area.clone(), free: free as u32 });
         }
+        let size = Some((u64::from(self.areas()[number].capacity), free));
+        let charge = self.charge(ask, Supply { number: area_supply(number as u16), size }, quantity)?;
         let HoldAsk { hold, revision, deadline, .. } = *ask;
-        Ok(SessionEvent::PlacesHeld { hold, revision, want_hash, area: area.clone(), quantity, deadline })
+        Ok(SessionEvent::PlacesHeld { hold, revision, want_hash, area: area.clone(), quantity, deadline, charge })
     }
 }

@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use crate::{
     changes::Changes,
     command::Area,
+    fairness::{Amount, Charge},
     holds::{Hold, Holds, Refunded},
     id::HoldId,
     seat::SeatState,
@@ -55,6 +56,34 @@ pub(super) struct Counts {
     pub(super) held: u32,
     pub(super) sold: u32,
     pub(super) blocked: u32,
+}
+
+/// The number of the supply of places of the area with this number. Seats are supply 0.
+pub(super) fn area_supply(area: u16) -> u16 {
+    area + 1
+}
+
+impl Amount for Share {
+    fn amount(&self) -> u32 {
+        match self {
+            Share::Seats(seats) => seats.len() as u32,
+            Share::Places { quantity, .. } => *quantity,
+        }
+    }
+
+    fn supply(&self) -> u16 {
+        match self {
+            Share::Seats(_) => 0,
+            Share::Places { area, .. } => area_supply(*area),
+        }
+    }
+}
+
+impl Counts {
+    /// Seats that are not free.
+    pub(super) fn taken(&self) -> u64 {
+        u64::from(self.held) + u64::from(self.sold) + u64::from(self.blocked)
+    }
 }
 
 impl Share {
@@ -119,9 +148,15 @@ impl Book {
     }
 
     /// Gives seats to a new hold, or places to a new hold or one of the same area.
-    pub(super) fn hold(&mut self, id: HoldId, hold: Hold<Share>, seats: u32, areas: &[Area]) {
+    pub(super) fn hold(
+        &mut self,
+        id: HoldId,
+        (hold, charge): (Hold<Share>, Option<&Charge>),
+        seats: u32,
+        areas: &[Area],
+    ) {
         let share = hold.what.clone();
-        let before = self.holds.hold(id, hold);
+        let before = self.holds.hold(id, hold, charge);
         match share {
             Share::Seats(indexes) => {
                 assert!(before.is_none(), "{id:?} is held already");
@@ -147,7 +182,7 @@ impl Book {
         }
     }
 
-    pub(super) fn release_seats(&mut self, id: HoldId, revision: u64, seats: &[u32], remember: bool) {
+    pub(super) fn release_seats(&mut self, id: HoldId, revision: u64, seats: &[u32], how: (bool, Option<Timestamp>)) {
         let Share::Seats(has) = self.holds.released(id) else { panic!("{id:?} has places, not seats") };
         for index in seats {
             assert!(has.contains(index), "hold {id:?} releases seat {index}, which is not its own");
@@ -157,18 +192,25 @@ impl Book {
         self.held.take_all(seats);
         self.counts.held -= seats.len() as u32;
         let left = (!left.is_empty()).then_some(Share::Seats(left));
-        self.holds.release(id, revision, left, remember);
+        self.holds.release(id, revision, left, how);
     }
 
-    pub(super) fn release_places(&mut self, id: HoldId, revision: u64, left: u32, remember: bool) {
+    pub(super) fn release_places(&mut self, id: HoldId, revision: u64, left: u32, how: (bool, Option<Timestamp>)) {
         let (area, quantity) = self.holds.released(id).places(id);
         assert!(left <= quantity, "{id:?} releases down to {left} and has {quantity}");
         self.places[usize::from(area)].hold(quantity, left);
         let left = (left > 0).then_some(Share::Places { area, quantity: left });
-        self.holds.release(id, revision, left, remember);
+        self.holds.release(id, revision, left, how);
     }
 
-    pub(super) fn sell_seats(&mut self, id: HoldId, at: Timestamp, version: u64, seats: &[u32], all: u32) {
+    pub(super) fn sell_seats(
+        &mut self,
+        id: HoldId,
+        at: (Timestamp, Option<Timestamp>),
+        version: u64,
+        seats: &[u32],
+        all: u32,
+    ) {
         let what = self.holds.sell(id, at, version);
         assert_eq!(what.seats(), seats, "hold {id:?} is sold with other seats than it has");
         self.held.take_all(seats);
@@ -177,7 +219,7 @@ impl Book {
         self.counts.sold += seats.len() as u32;
     }
 
-    pub(super) fn sell_places(&mut self, id: HoldId, at: Timestamp, version: u64, quantity: u32) {
+    pub(super) fn sell_places(&mut self, id: HoldId, at: (Timestamp, Option<Timestamp>), version: u64, quantity: u32) {
         let (area, has) = self.holds.sell(id, at, version).places(id);
         assert_eq!(has, quantity, "hold {id:?} is sold with other places than it has");
         self.places[usize::from(area)].sell(quantity);

@@ -10,8 +10,9 @@ use crate::{
     best,
     command::{BestWish, Limits, Want},
     event::{Event, HoldEvent, SessionEvent},
-    holds::{HoldAsk, HoldIndex},
-    id::{HoldId, OrderId},
+    fairness::{Charge, Supply},
+    holds::{HoldAsk, HoldIndex, Holds},
+    id::{Entity, HoldId, OrderId},
     inventory::Inventory,
     money::Currency,
     portion::{Content, Portion, PricedSeat},
@@ -73,7 +74,7 @@ impl Inventory for Session {
                     }
                     Some(left) => panic!("{left:?} is to be left of {hold:?}"),
                 }
-                SessionEvent::SeatsReleased { hold, revision, seats, remember, expired: false }
+                SessionEvent::SeatsReleased { hold, revision, seats, remember, expired: false, settled_at: None }
             }
             (Share::Places { quantity: has, .. }, left) => {
                 let left = match left {
@@ -81,7 +82,7 @@ impl Inventory for Session {
                     Some(Portion::Places { quantity, .. }) => *quantity.min(has),
                     Some(left) => panic!("{left:?} is to be left of {hold:?}"),
                 };
-                SessionEvent::PlacesReleased { hold, revision, left, remember, expired: false }
+                SessionEvent::PlacesReleased { hold, revision, left, remember, expired: false, settled_at: None }
             }
         };
         Some(Event::Session(event))
@@ -89,8 +90,13 @@ impl Inventory for Session {
 
     fn sale(&self, hold: HoldId, portion: &Portion, order: OrderId, at: Timestamp) -> Event {
         Event::Session(match portion {
-            Portion::Seats(seats) => SessionEvent::SeatsSold { hold, seats: seats.as_slice().to_vec(), order, at },
-            Portion::Places { quantity, .. } => SessionEvent::PlacesSold { hold, quantity: *quantity, at },
+            Portion::Seats(seats) => {
+                let seats = seats.as_slice().to_vec();
+                SessionEvent::SeatsSold { hold, seats, order, at, settled_at: None }
+            }
+            Portion::Places { quantity, .. } => {
+                SessionEvent::PlacesSold { hold, quantity: *quantity, at, settled_at: None }
+            }
             Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => {
                 panic!("{portion:?} is sold of {hold:?}")
             }
@@ -134,7 +140,23 @@ impl Session {
             }
         };
         let HoldAsk { hold, revision, deadline, .. } = *ask;
-        Ok(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline })
+        let charge = self.charge(ask, self.seats_supply(), seats.len() as u32)?;
+        Ok(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge })
+    }
+
+    /// The account that a hold of so many is charged to.
+    pub(super) fn charge(&self, ask: &HoldAsk<'_>, supply: Supply, wanted: u32) -> Result<Option<Charge>, Refusal> {
+        let entity = || Entity::Session(self.terms.id.clone());
+        match self.book.as_deref() {
+            Some(book) => book.holds.charge(ask, entity, (supply, wanted)),
+            None => Holds::<Share>::default().charge(ask, entity, (supply, wanted)),
+        }
+    }
+
+    fn seats_supply(&self) -> Supply {
+        let all = u64::from(self.terms.layout.seats());
+        let taken = self.book.as_deref().map_or(0, |book| book.counts.taken());
+        Supply { number: 0, size: Some((all, all - taken)) }
     }
 
     /// A share with its prices.

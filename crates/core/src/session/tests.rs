@@ -73,7 +73,7 @@ fn write(session: &mut Session, events: impl IntoIterator<Item = Event>) {
 }
 
 fn hold(session: &mut Session, number: u64, revision: u64, want: &Want, deadline: Timestamp) -> Result<Granted, Reply> {
-    let ask = HoldAsk { hold: hold_id(number), revision, want, deadline };
+    let ask = HoldAsk { hold: hold_id(number), revision, want, deadline, at: Timestamp(0), holder: None };
     match session.decide_hold(NOW, &ask) {
         Ok(event) => {
             write(session, [event]);
@@ -283,7 +283,8 @@ fn invalid_wants_are_refused() {
     hold(&mut session, 1, 1, &floor(1), LATER).expect("there is room");
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(2), LATER)), Refusal::RequestIdReused);
     assert_eq!(refusal(hold(&mut session, 1, 2, &want(&[(0, 0)]), LATER)), Refusal::RequestIdReused);
-    let over = HoldAsk { hold: hold_id(2), revision: 1, want: &floor(1), deadline: LATER };
+    let over =
+        HoldAsk { hold: hold_id(2), revision: 1, want: &floor(1), deadline: LATER, at: Timestamp(0), holder: None };
     let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("the session is over");
     assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));
 }

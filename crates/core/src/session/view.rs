@@ -98,6 +98,7 @@ impl Session {
             areas: self.areas().iter().map(nothing).collect(),
             holds: Vec::new(),
             sales: Vec::new(),
+            holders: Vec::new(),
             violations: Vec::new(),
         };
         if states != self.counts() {
@@ -111,6 +112,7 @@ impl Session {
     }
 
     fn audit_book(&self, book: &Book, audit: &mut SessionAudit) {
+        audit.holders = book.holds.holder_views();
         let mut owners = BTreeMap::new();
         for (hold, live) in book.holds.all_live() {
             self.audit_share(hold, &live.what, SeatState::Held, &mut owners, audit);

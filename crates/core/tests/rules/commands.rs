@@ -70,13 +70,13 @@ fn command() -> impl Strategy<Value = Command> {
     let hold = (any::<u128>(), id(), seats(), any::<bool>(), prop::option::of(id()));
     let hold = hold.prop_map(|(cart, session, seats, best_effort, customer)| {
         let line = WantedLine { entity: Entity::Session(session), want: Want::Seats { seats, best_effort } };
-        Command::Cart(CartId(cart), CartCommand::Hold { lines: vec![line], customer, guest: false })
+        Command::Cart(CartId(cart), CartCommand::Hold { lines: vec![line], customer, guest: false, holder: None })
     });
     let pay = (any::<u128>(), "[a-z]{0,9}").prop_map(|(cart, method)| {
         let payment = Payment::Recorded { method: method.into(), transaction_id: "t".into() };
         Command::Cart(
             CartId(cart),
-            CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() },
+            CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default(), holder: None },
         )
     });
     let put = (id(), ".{0,20}", any::<Option<(i32, i32)>>()).prop_map(|(venue, text, position)| {

@@ -32,6 +32,7 @@ fn room(carts: &[u128]) -> Resource {
             price: 1_000,
             details: "".into(),
             deadline: Timestamp(HOUR),
+            charge: None,
         });
     }
     room.apply(&ResourceEvent::Reserved {

@@ -43,7 +43,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
         let mut fixture = ExpiryRun::new(1).fixture;
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine { entity: Entity::Product(id("p")), want };
-        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false };
+        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false, holder: None };
         fixture.send(Some("hold"), Command::Cart(CartId(0), hold));
         fixture.run();
         if owner {
@@ -62,7 +62,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine { entity: Entity::Product(id(name)), want };
-        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false };
+        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false, holder: None };
         if name == "q" {
             let details = ProductDetails { hold_ttl_ms: Some(150), ..product(euros(250), 100) };
             fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
@@ -183,6 +183,7 @@ impl ExpiryRun {
             payment_again_ms: 100,
             on_decline: OnDecline::Release,
             gateway: true,
+            fairness: boxoffice_core::fairness::Fairness::USUAL,
         };
         let mut fixture = Fixture::new(rules);
         let layout = layout("aaaa/bbbb");
@@ -270,10 +271,16 @@ impl ExpiryRun {
             },
             1 => CartCommand::Cancel,
             2 => pay(Some(OnDecline::Keep), customer),
-            3 => CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect: Expect::default() },
+            3 => CartCommand::Checkout {
+                payment: recorded(),
+                customer,
+                shipping: None,
+                expect: Expect::default(),
+                holder: None,
+            },
             4 | 5 => CartCommand::Release { line, seats: None },
             6 | 7 => CartCommand::Revoke { line, reason: "".into() },
-            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32 },
+            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32, holder: None },
             10 if self.rng.below(8) == 0 => {
                 return Command::Session(self.session(), SessionCommand::Cancel { reason: "rain".into() });
             }
@@ -285,9 +292,9 @@ impl ExpiryRun {
             }
             13..16 => {
                 let lines = (0..2).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer, guest: false }
+                CartCommand::Hold { lines, customer, guest: false, holder: None }
             }
-            _ => CartCommand::Hold { lines: vec![self.wanted()], customer, guest: false },
+            _ => CartCommand::Hold { lines: vec![self.wanted()], customer, guest: false, holder: None },
         };
         Command::Cart(cart, command)
     }

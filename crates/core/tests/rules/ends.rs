@@ -514,6 +514,7 @@ fn units(name: &str, quantity: u32) -> CartCommand {
         lines: vec![WantedLine { entity: Entity::Product(id(name)), want }],
         customer: None,
         guest: false,
+        holder: None,
     }
 }
 
@@ -537,7 +538,8 @@ pub(crate) fn an_entity_at_its_last_version_refuses_changes() {
     assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 
     let messages = RaisedNumbers { messages: u64::MAX - 1, ..RaisedNumbers::default() };
-    let mut fixture = shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1 })]);
+    let mut fixture =
+        shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1, holder: None })]);
     let counts = outcome_of(&mut fixture, "3", Command::Cart(buyer(0), CartCommand::Cancel));
     assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 }
@@ -549,7 +551,8 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
     let hold = HoldId { cart: buyer(0), request: RequestHash(1), part: 0, attempt: 0 };
     for (revision, granted) in [(u64::MAX, false), (REVISION_MAX + 1, false), (REVISION_MAX, true)] {
         let want = Want::Units { quantity: 3, now: false };
-        let input = Input::Ask { from: cart.clone(), ask: Ask::Hold { hold, revision, want, life_ms: 1 } };
+        let input =
+            Input::Ask { from: cart.clone(), ask: Ask::Hold { hold, revision, want, life_ms: 1, holder: None } };
         let mut host: Host<()> = Host::new(product.clone(), fixture.states.get(&product), Default::default());
         let mut turn = Turn::default();
         host.handle(fixture.now, input.clone(), &mut turn);
@@ -557,7 +560,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
     }
     // The cart does not know it, so it is free again.
     let want = Want::Units { quantity: 3, now: false };
-    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1 };
+    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1, holder: None };
     fixture.post(crate::fixture::Message { to: product, input: Input::Ask { from: cart, ask } });
     fixture.run();
     fixture.wait(HOUR_MS, Fixture::run);

@@ -37,6 +37,7 @@ const RULES: Rules = Rules {
     payment_again_ms: 100,
     on_decline: OnDecline::Release,
     gateway: true,
+    fairness: boxoffice_core::fairness::Fairness::USUAL,
 };
 /// This cart is a guest's.
 const GUEST: usize = 1;
@@ -206,7 +207,7 @@ fn command(step: &Step) -> Command {
                 want: Want::Seats { seats: set(seats), best_effort: *best_effort },
             };
             let lines = lines.iter().map(line).collect();
-            (cart, CartCommand::Hold { lines, customer: None, guest: *cart == GUEST })
+            (cart, CartCommand::Hold { lines, customer: None, guest: *cart == GUEST, holder: None })
         }
         Step::Release { cart, line, seats } => {
             (cart, CartCommand::Release { line: *line, seats: seats.as_deref().map(set) })

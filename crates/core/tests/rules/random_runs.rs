@@ -169,6 +169,7 @@ pub(crate) fn rules() -> Rules {
         payment_again_ms: 100,
         on_decline: OnDecline::Release,
         gateway: true,
+        fairness: boxoffice_core::fairness::Fairness::USUAL,
     }
 }
 
@@ -399,7 +400,7 @@ impl RandomRun {
             }
             (0..6, None) if !lines.is_empty() => {
                 let (payment, customer) = (recorded(), self.customer());
-                CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default() }
+                CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default(), holder: None }
             }
             (9, _) => CartCommand::Release { line: 1, seats: None },
             _ => {
@@ -410,7 +411,7 @@ impl RandomRun {
                     false => Want::Seats { seats: self.seats(), best_effort: true },
                 };
                 let lines = vec![WantedLine { entity: Entity::Session(self.session()), want }];
-                CartCommand::Hold { lines, customer: self.customer(), guest: false }
+                CartCommand::Hold { lines, customer: self.customer(), guest: false, holder: None }
             }
         };
         Command::Cart(cart, command)
@@ -430,7 +431,7 @@ impl RandomRun {
             2 => CartCommand::Cancel,
             3..=5 => {
                 let (customer, expect) = (self.customer(), self.expect(buyer));
-                CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect }
+                CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect, holder: None }
             }
             6..=7 => CartCommand::Release { line, seats: None },
             9 => CartCommand::Release { line, seats: Some(self.seats()) },
@@ -442,9 +443,9 @@ impl RandomRun {
             }
             11..=14 => {
                 let lines = (0..2 + self.rng.below(3)).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(30) }
+                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(30), holder: None }
             }
-            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32 },
+            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32, holder: None },
             19..=21 => {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.rng.below(3) as usize], self.customer())
@@ -464,9 +465,12 @@ impl RandomRun {
                 let details = ProductDetails { hold, hold_ttl_ms, ..product(euros(250), 4 + self.rng.below(3)) };
                 return Command::Product(id("p"), ProductCommand::Put(Box::new(details)));
             }
-            _ => {
-                CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer(), guest: self.rng.chance(30) }
-            }
+            _ => CartCommand::Hold {
+                lines: vec![self.wanted()],
+                customer: self.customer(),
+                guest: self.rng.chance(30),
+                holder: None,
+            },
         };
         Command::Cart(buyer, command)
     }

@@ -39,6 +39,7 @@ const RULES: Rules = Rules {
     payment_again_ms: 100,
     on_decline: OnDecline::Release,
     gateway: true,
+    fairness: boxoffice_core::fairness::Fairness::USUAL,
 };
 /// How long carts with places live.
 const SHORT_TTL_MS: u64 = 700;
@@ -194,9 +195,14 @@ fn command(step: &Step) -> Command {
     let (of, command) = match step {
         Step::Hold { cart, wants } => {
             let lines = wants.iter().map(|(item, quantity)| item.wanted(*quantity)).collect();
-            (cart, CartCommand::Hold { lines, customer: Some(id(CUSTOMERS[*cart])), guest: *cart == GUEST })
+            (
+                cart,
+                CartCommand::Hold { lines, customer: Some(id(CUSTOMERS[*cart])), guest: *cart == GUEST, holder: None },
+            )
         }
-        Step::Set { cart, line, quantity } => (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity }),
+        Step::Set { cart, line, quantity } => {
+            (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity, holder: None })
+        }
         Step::Release { cart, line } => (cart, CartCommand::Release { line: *line, seats: None }),
         Step::Cancel { cart } => (cart, CartCommand::Cancel),
         Step::Checkout { cart } => (cart, check_out()),

@@ -110,7 +110,7 @@ async fn carry_out(
     request: Request,
 ) -> ApiAnswer {
     let Request { op, deadline_ms, key, shape, mut call, .. } = request;
-    if let Err(denied) = caller.admit(shared, op, &mut call) {
+    if let Err(denied) = caller.admit((shared, permit.address()), op, &mut call) {
         return input::denied(shared, &caller, denied);
     }
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);

@@ -46,7 +46,7 @@ fn hold(number: u128, seats: u16) -> Command {
     let want = Want::Seats { seats, best_effort: false };
     Command::Cart(
         cart(number),
-        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false },
+        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false, holder: None },
     )
 }
 

@@ -140,7 +140,7 @@ impl Connection {
     /// Carries out a request, or begins to. The caller's right to the op was checked before.
     pub(super) fn perform(&mut self, request: Request, now: Instant) -> Result<(), End> {
         let Request { id, op, deadline_ms, key, shape, mut call } = request;
-        if let Err(denied) = self.caller.admit(&self.shared, op, &mut call) {
+        if let Err(denied) = self.caller.admit((&self.shared, self.permit.address()), op, &mut call) {
             return self.deny(id, op, denied, now);
         }
         let deadline = now + Duration::from_millis(deadline_ms);

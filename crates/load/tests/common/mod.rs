@@ -302,6 +302,7 @@ impl ServerState {
             holds,
             sales: session.sales.clone(),
             violations: Vec::new(),
+            holders: Vec::new(),
         };
         Ok(Answered {
             answer: Answer::SessionAudit(audit.into()),

@@ -50,12 +50,19 @@ impl Hall {
     fn held(&mut self) -> SessionEvent {
         self.number += 1;
         let deadline = Timestamp(1_000_000);
-        SessionEvent::SeatsHeld { hold: self.hold(), revision: 1, want_hash: 1, seats: self.seats(), deadline }
+        SessionEvent::SeatsHeld {
+            hold: self.hold(),
+            revision: 1,
+            want_hash: 1,
+            seats: self.seats(),
+            deadline,
+            charge: None,
+        }
     }
 
     fn sold(&self) -> SessionEvent {
         let (hold, at) = (self.hold(), Timestamp(1_000));
-        SessionEvent::SeatsSold { hold, seats: self.seats(), order: hold.cart.order(), at }
+        SessionEvent::SeatsSold { hold, seats: self.seats(), order: hold.cart.order(), at, settled_at: None }
     }
 
     fn refunded(&self) -> SessionEvent {
@@ -64,7 +71,7 @@ impl Hall {
 
     fn released(&self) -> SessionEvent {
         let (hold, seats) = (self.hold(), self.seats());
-        SessionEvent::SeatsReleased { hold, revision: 2, seats, remember: false, expired: false }
+        SessionEvent::SeatsReleased { hold, revision: 2, seats, remember: false, expired: false, settled_at: None }
     }
 
     /// What the replication does with a turn of a watched entity.

@@ -388,12 +388,13 @@ fn cart_id(number: u64) -> CartId {
 fn hold(cart: u64, shelf: u64) -> Command {
     let want = Want::Units { quantity: 1, now: true };
     let lines = vec![WantedLine { entity: Entity::Product(product(shelf)), want }];
-    Command::Cart(cart_id(cart), CartCommand::Hold { lines, customer: None, guest: false })
+    Command::Cart(cart_id(cart), CartCommand::Hold { lines, customer: None, guest: false, holder: None })
 }
 
 fn pay(cart: u64) -> Command {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };
-    let checkout = CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() };
+    let checkout =
+        CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default(), holder: None };
     Command::Cart(cart_id(cart), checkout)
 }
 

@@ -251,12 +251,13 @@ fn hold(number: u64) -> Command {
 
 fn hold_of(name: &str, number: u64) -> Command {
     let lines = vec![WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity: 1, now: true } }];
-    Command::Cart(cart_id(number), CartCommand::Hold { lines, customer: None, guest: false })
+    Command::Cart(cart_id(number), CartCommand::Hold { lines, customer: None, guest: false, holder: None })
 }
 
 fn pay(number: u64) -> Command {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };
-    let checkout = CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() };
+    let checkout =
+        CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default(), holder: None };
     Command::Cart(cart_id(number), checkout)
 }
 
@@ -447,7 +448,7 @@ async fn a_checkout_that_is_refused_its_hold_has_begun() {
         let want = Want::Units { quantity: 1, now: false };
         let lines = vec![WantedLine { entity: Entity::Product(id("fan")), want }];
         let cart = cart_beside("fan", number);
-        (cart, Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: false }))
+        (cart, Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: false, holder: None }))
     };
     let carts = [1, 2].map(wants);
     for (_, hold) in &carts {

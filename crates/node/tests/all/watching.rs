@@ -143,14 +143,14 @@ impl Shop {
 
     fn hold(&self, number: u64) {
         let lines = vec![WantedLine { entity: mug(), want: Want::Units { quantity: 1, now: false } }];
-        self.cart(number, CartCommand::Hold { lines, customer: Some(id("ada")), guest: false }, 1);
+        self.cart(number, CartCommand::Hold { lines, customer: Some(id("ada")), guest: false, holder: None }, 1);
     }
 
     fn pay(&self, number: u64) -> OrderId {
         let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".into() };
         match self.cart(
             number,
-            CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() },
+            CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default(), holder: None },
             2,
         ) {
             Answer::Order { order, .. } => order.id,

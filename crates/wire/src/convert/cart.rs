@@ -40,7 +40,10 @@ pub(crate) fn cart_only(body: body::CartOnly, command: CartCommand) -> Converted
 
 /// The hold of one line.
 fn hold(cart: CartId, entity: Entity, want: Want, customer: Option<Id>) -> Command {
-    Command::Cart(cart, CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer, guest: true })
+    Command::Cart(
+        cart,
+        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer, guest: true, holder: None },
+    )
 }
 
 pub(crate) fn hold_seats(body: body::HoldSeats) -> Converted<Command> {
@@ -103,7 +106,7 @@ pub(crate) fn hold_all(body: body::HoldAll) -> Converted<Command> {
     let cart = cart(body.token, body.cart)?;
     one_to("lines", body.lines.len(), CART_LINES_MAX)?;
     let lines = body.lines.into_iter().map(line).collect::<Converted<_>>()?;
-    Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: body.customer, guest: true }))
+    Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: body.customer, guest: true, holder: None }))
 }
 
 fn line(line: body::Line) -> Converted<WantedLine> {
@@ -148,7 +151,7 @@ fn of_session(line: body::Line) -> Converted<Want> {
 pub(crate) fn set_quantity(body: body::SetQuantity) -> Converted<Command> {
     let cart = cart(body.token, body.cart)?;
     let quantity = body.quantity.within_u32("quantity", 0, LINE_QUANTITY_MAX)?;
-    Ok(Command::Cart(cart, CartCommand::SetQuantity { line: body.line, quantity }))
+    Ok(Command::Cart(cart, CartCommand::SetQuantity { line: body.line, quantity, holder: None }))
 }
 
 pub(crate) fn release(body: body::Release) -> Converted<Command> {
@@ -163,7 +166,7 @@ pub(crate) fn checkout(body: body::Checkout) -> Converted<Command> {
     let body::Figure { total, lines } = body.expect.unwrap_or_default();
     let paid = body.payment.recorded.as_ref().and_then(|recorded| recorded.amount);
     let (payment, expect) = (payment(body.payment)?, Expect { total, lines, paid });
-    Ok(Command::Cart(cart, CartCommand::Checkout { payment, customer: body.customer, shipping, expect }))
+    Ok(Command::Cart(cart, CartCommand::Checkout { payment, customer: body.customer, shipping, expect, holder: None }))
 }
 
 fn payment(payment: body::PaymentBody) -> Converted<Payment> {

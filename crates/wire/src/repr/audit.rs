@@ -2,8 +2,8 @@
 
 use boxoffice_core::{
     answer::{
-        AreaCounts, CartAudit, CartView, Claim, CustomerAudit, HoldView, ProductAudit, ResourceAudit, SaleView,
-        SeatCounts, SessionAudit, StockCounts,
+        AreaCounts, CartAudit, CartView, Claim, CustomerAudit, HoldView, HolderView, ProductAudit, ResourceAudit,
+        SaleView, SeatCounts, SessionAudit, StockCounts,
     },
     id::{Entity, HoldId, Id, OrderId},
     payment::{PaymentStatus, RefundRecord, VoidRecord},
@@ -156,8 +156,19 @@ shapes! {
         areas?: Vec<AreaCounts>,
         holds: Vec<HoldView>,
         sales: Vec<SaleView>,
+        /// The networks and customers that hold most.
+        holders?: Vec<HolderView>,
         /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
+    }
+
+    /// What a network or a customer holds, without a trace of its address.
+    remote HolderView {
+        /// A hash in hexadecimal digits, another one in each session, product and resource.
+        holder: SmolStr,
+        held: u32,
+        /// Seat-seconds that it has used above its floor, less what it got back for what it bought.
+        used_seconds: i64 = -(1i64 << 53)..=1 << 53,
     }
 
     remote CartAudit {
@@ -178,6 +189,8 @@ shapes! {
         counts: StockCounts,
         holds: Vec<HoldView>,
         sales: Vec<SaleView>,
+        /// The networks and customers that hold most.
+        holders?: Vec<HolderView>,
         /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
     }
@@ -187,6 +200,8 @@ shapes! {
         bookings: u64,
         holds: Vec<HoldView>,
         sales: Vec<SaleView>,
+        /// The networks and customers that hold most.
+        holders?: Vec<HolderView>,
         /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
     }

@@ -39,6 +39,12 @@ pub const REFUSALS: &[RefusalRow] = &[
     row(208, "hall_occupied", &["session"], "another session is in the hall at that time"),
     row(209, "limit_per_customer", &["quota", "max", "taken"], "the customer has as many as one customer may have"),
     row(210, "limit_per_order", &["entity", "max"], "more than one order may have"),
+    row(
+        211,
+        "share_reached",
+        &["entity", "held", "retry_after_ms"],
+        "those behind the caller's connection hold their share of what is sold",
+    ),
     row(301, "cart_not_active", &[], "the cart is done or canceled"),
     row(302, "cart_expired", &[], "the cart's deadline has passed"),
     row(303, "no_such_line", &["line"], "the cart has no such line"),

@@ -72,6 +72,7 @@ fn correct_run() -> Run {
             at: Timestamp(500),
         }],
         violations: vec![],
+        holders: Vec::new(),
     };
     let audited = AuditedState {
         sessions: [(0, session)].into(),

@@ -14,6 +14,7 @@ use crate::{
     ask::Granted,
     cart::{Cart, GrantedLine, REVISION_MAX, check_wanted},
     command::{Want, WantedLine},
+    fairness::Holder,
     host::Stage,
     id::{Entity, HoldId, Id, Request},
     planted,
@@ -51,9 +52,9 @@ pub(super) struct Queued<R> {
 /// A change of lines.
 pub(super) enum Change {
     /// More lines, or more of them.
-    Hold { lines: Vec<WantedLine>, customer: Option<Id>, guest: bool },
+    Hold { lines: Vec<WantedLine>, customer: Option<Id>, guest: bool, holder: Option<Holder> },
     /// Another quantity for a line.
-    Set { line: u32, quantity: u32 },
+    Set { line: u32, quantity: u32, holder: Option<Holder> },
     /// A line, or seats of it, is given back.
     Release { line: u32, seats: Option<SeatSet> },
 }
@@ -143,8 +144,10 @@ impl<R> CartHost<R> {
         let Queued { request, waiting, waits_until, change } = queued;
         let guest = matches!(change, Change::Hold { guest: true, .. });
         let begun = match change {
-            Change::Hold { lines, customer, guest: _ } => self.hold_parts(stage, request, lines, customer),
-            Change::Set { line, quantity } => self.set_parts(stage, request, line, quantity),
+            Change::Hold { lines, customer, guest: _, holder } => {
+                self.hold_parts(stage, request, lines, (customer, holder))
+            }
+            Change::Set { line, quantity, holder } => self.set_parts(stage, request, (line, quantity), holder),
             Change::Release { line, seats } => self.release(stage, request, line, seats.as_ref()),
         };
         match begun {
@@ -181,7 +184,7 @@ impl<R> CartHost<R> {
         stage: &Stage<'_, R>,
         request: Request,
         wanted: Vec<WantedLine>,
-        customer: Option<Id>,
+        (customer, holder): (Option<Id>, Option<Holder>),
     ) -> Result<ChangeStart, Refusal> {
         let wanted = check_wanted(wanted)?;
         if self.adding.len() == ADDING_MAX {
@@ -209,7 +212,7 @@ impl<R> CartHost<R> {
             list.push(part(line)?);
         }
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(ChangeStart::Asking { parts: Parts { list, customer, again_at }, setting: false })
+        Ok(ChangeStart::Asking { parts: Parts { list, customer, holder, again_at }, setting: false })
     }
 
     /// Sets a line to a quantity. Less is decided at once, and more is asked for.
@@ -217,8 +220,8 @@ impl<R> CartHost<R> {
         &mut self,
         stage: &mut Stage<'_, R>,
         request: Request,
-        line: u32,
-        quantity: u32,
+        (line, quantity): (u32, u32),
+        holder: Option<Holder>,
     ) -> Result<ChangeStart, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
         cart.may_change()?.ok_or_else(|| cart.not_found())?;
@@ -240,7 +243,7 @@ impl<R> CartHost<R> {
         let part = growing(cart, request, 0, line, entity, content, quantity)?;
         let customer = cart.customer().cloned();
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(ChangeStart::Asking { parts: Parts { list: Vec::from([part]), customer, again_at }, setting: true })
+        Ok(ChangeStart::Asking { parts: Parts { list: Vec::from([part]), customer, holder, again_at }, setting: true })
     }
 
     fn release(
@@ -323,7 +326,7 @@ impl<R> CartHost<R> {
         let all = all_parts(&mut self.adding, &mut self.paying);
         let found = all.filter_map(|parts| Some((parts.find(from, hold)?, parts))).next();
         let Some((place, parts)) = found else { return };
-        let customer = parts.customer.clone();
+        let (customer, holder) = (parts.customer.clone(), parts.holder);
         let part = &mut parts.list[place];
         let (grows, line) = (part.grows, part.line);
         let ask = part.ask_of(from);
@@ -333,7 +336,7 @@ impl<R> CartHost<R> {
         // A hold without room for another revision is given up for another one.
         if live && revision <= REVISION_MAX {
             *ask.revision = revision + 1;
-            return part.ask_in(customer.as_ref(), life_ms, stage.turn);
+            return part.ask_in((customer.as_ref(), holder), life_ms, stage.turn);
         }
         if grows {
             *ask.state = AskState::Refused(Refusal::NoSuchLine(line.unwrap_or_default()));
@@ -356,7 +359,7 @@ impl<R> CartHost<R> {
                 Ok(next) => {
                     let ask = part.ask_of(from);
                     (*ask.hold, *ask.revision) = (*next, FIRST_REVISION);
-                    asks.extend(part.ask(parts.customer.as_ref(), life_ms));
+                    asks.extend(part.ask((parts.customer.as_ref(), parts.holder), life_ms));
                 }
                 Err(refusal) => {
                     part.spoiled = Some(refusal.clone());

@@ -8,6 +8,7 @@ use crate::{
     cart::{Cart, GrantedLine, REVISION_MAX},
     command::Want,
     event::QuotaClaim,
+    fairness::Holder,
     host::{Effect, Stage, Turn},
     id::{Entity, HoldId, Id},
     push_exact::push_exact,
@@ -23,6 +24,8 @@ pub(super) struct Parts {
     pub(super) list: Vec<Part>,
     /// The customer that takes them, if it is known.
     pub(super) customer: Option<Id>,
+    /// Who holds them, if it has a share and no more.
+    pub(super) holder: Option<Holder>,
     /// When the parts that have not been replied to are asked again.
     pub(super) again_at: Timestamp,
 }
@@ -102,7 +105,8 @@ impl Parts {
 
     /// Every ask without a reply.
     pub(super) fn asks<R>(&self, life_ms: u64) -> impl Iterator<Item = Effect<R>> {
-        self.list.iter().filter_map(move |part| part.ask(self.customer.as_ref(), life_ms))
+        let to = (self.customer.as_ref(), self.holder);
+        self.list.iter().filter_map(move |part| part.ask(to, life_ms))
     }
 
     /// Sends every ask without a reply, in order.
@@ -150,7 +154,7 @@ impl Parts {
         turn: &mut Turn<R>,
     ) -> bool {
         let Some(place) = self.find(entity, granted.hold) else { return false };
-        let customer = self.customer.clone();
+        let (customer, holder) = (self.customer.clone(), self.holder);
         let part = &mut self.list[place];
         part.believed(at.after(granted.believed_ms));
         if let Entity::Customer(_) = entity {
@@ -174,7 +178,7 @@ impl Parts {
         part.revision = part.revision.max(granted.revision);
         part.main = AskState::Granted(granted.clone());
         part.want_quota(cart, granted, customer.as_ref());
-        part.ask_in(customer.as_ref(), life_ms, turn);
+        part.ask_in((customer.as_ref(), holder), life_ms, turn);
         true
     }
 
@@ -250,17 +254,17 @@ impl Part {
     }
 
     /// The ask to send now.
-    pub(super) fn ask<R>(&self, customer: Option<&Id>, life_ms: u64) -> Option<Effect<R>> {
-        let hold = |to: Entity, hold: HoldId, revision: u64, want: Want| Effect::Ask {
+    pub(super) fn ask<R>(&self, (customer, holder): (Option<&Id>, Option<Holder>), life_ms: u64) -> Option<Effect<R>> {
+        let hold = |to: Entity, (hold, revision): (HoldId, u64), want: Want, holder: Option<Holder>| Effect::Ask {
             to,
-            ask: Ask::Hold { hold, revision, want, life_ms },
+            ask: Ask::Hold { hold, revision, want, life_ms, holder },
         };
         if let AskState::Asked = self.main {
-            return Some(hold(self.entity.clone(), self.hold, self.revision, self.want.clone()));
+            return Some(hold(self.entity.clone(), (self.hold, self.revision), self.want.clone(), holder));
         }
         let quota = self.quota.as_ref().filter(|quota| matches!(quota.state, AskState::Asked))?;
         let to = Entity::Customer(customer.expect("a part with a quota has a customer").clone());
-        Some(hold(to, quota.claim.hold, quota.claim.revision, quota.want()))
+        Some(hold(to, (quota.claim.hold, quota.claim.revision), quota.want(), None))
     }
 
     /// Whether it is asked for only when everything proposed before is committed. A change of a line's hold must outrank
@@ -271,9 +275,9 @@ impl Part {
     }
 
     /// Asks for it, at once or after a read.
-    pub(super) fn ask_in<R>(&self, customer: Option<&Id>, life_ms: u64, turn: &mut Turn<R>) {
+    pub(super) fn ask_in<R>(&self, to: (Option<&Id>, Option<Holder>), life_ms: u64, turn: &mut Turn<R>) {
         let effects = if self.waits() { &mut turn.read } else { &mut turn.now };
-        effects.extend(self.ask(customer, life_ms));
+        effects.extend(self.ask(to, life_ms));
     }
 
     /// Asks for a part of the customer's quota, if the grant has a limit per customer.

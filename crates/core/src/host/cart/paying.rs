@@ -68,7 +68,7 @@ impl<R> CartHost<R> {
     pub(super) fn begin_paying(&mut self, stage: &mut Stage<'_, R>, waiting: Vec<R>, resumed: bool) -> Vec<Effect<R>> {
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         let checkout = cart.checkout().expect("a checkout is under way");
-        let (request, customer) = (checkout.request.id, checkout.customer.clone());
+        let (request, customer, holder) = (checkout.request.id, checkout.customer.clone(), checkout.holder);
         let mut list = Vec::new();
         for (number, entity, content) in cart.late_lines() {
             let want = match content {
@@ -90,7 +90,7 @@ impl<R> CartHost<R> {
             let call = cart.authorization().expect("without late lines only a gateway is waited for");
             Vec::from([Effect::Pay(call)])
         } else {
-            let parts = Parts { list, customer, again_at };
+            let parts = Parts { list, customer, holder, again_at };
             let asks = parts.asks(stage.life_ms()).collect();
             paying.reserve = Some(parts);
             asks

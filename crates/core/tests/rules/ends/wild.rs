@@ -226,9 +226,9 @@ impl Wild {
             },
             1..=3 => {
                 let lines = (0..1 + self.rng.below(3)).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(50) }
+                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(50), holder: None }
             }
-            4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32() },
+            4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32(), holder: None },
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
             6 => CartCommand::Revoke { line: self.u32(), reason: "".into() },
             7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "".into() },
@@ -236,7 +236,7 @@ impl Wild {
                 let payment = Payment::Gateway { source: "card".into(), on_decline: Some(OnDecline::Keep) };
                 let total = self.maybe(Wild::money);
                 let expect = Expect { total, lines: self.maybe(Wild::u64), paid: None };
-                CartCommand::Checkout { payment, customer: self.customer(), shipping: None, expect }
+                CartCommand::Checkout { payment, customer: self.customer(), shipping: None, expect, holder: None }
             }
             9 => CartCommand::Audit,
             10 => CartCommand::Get,
@@ -544,7 +544,7 @@ impl Wild {
                         Want::Slot { begin, end, details: "".into() }
                     }
                 };
-                to_inventory(Ask::Hold { hold: unknown, revision, want, life_ms: self.u64() })
+                to_inventory(Ask::Hold { hold: unknown, revision, want, life_ms: self.u64(), holder: None })
             }
             10 => {
                 let key = PaymentKey { cart: hold.cart, attempt: self.u32() };

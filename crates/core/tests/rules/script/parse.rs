@@ -22,26 +22,35 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         ("open", [seconds]) => {
             CartCommand::Open { customer, ttl_ms: Some(number::<u64>(seconds) * 1_000), guest: false }
         }
-        ("hold", lines) => {
-            CartCommand::Hold { lines: lines.split(|word| *word == "+").map(wanted).collect(), customer, guest: false }
-        }
+        ("hold", lines) => CartCommand::Hold {
+            lines: lines.split(|word| *word == "+").map(wanted).collect(),
+            customer,
+            guest: false,
+            holder: None,
+        },
         ("best", [session, count, wish @ ..]) => {
             let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));
             hold_lines(vec![WantedLine { entity, want }])
         }
-        ("set", [line, quantity]) => CartCommand::SetQuantity { line: number(line), quantity: number(quantity) },
+        ("set", [line, quantity]) => {
+            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), holder: None }
+        }
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
         ("cancel", []) => CartCommand::Cancel,
-        ("checkout", expected) => {
-            CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect: expect(expected) }
-        }
+        ("checkout", expected) => CartCommand::Checkout {
+            payment: recorded(),
+            customer,
+            shipping: None,
+            expect: expect(expected),
+            holder: None,
+        },
         ("pay", []) => pay(None, customer),
         ("pay", ["keep"]) => pay(Some(OnDecline::Keep), customer),
         ("pay", ["release"]) => pay(Some(OnDecline::Release), customer),
         ("pay", expected @ ["expect", ..]) => {
             let payment = Payment::Gateway { source: "card".into(), on_decline: None };
-            CartCommand::Checkout { payment, customer, shipping: None, expect: expect(expected) }
+            CartCommand::Checkout { payment, customer, shipping: None, expect: expect(expected), holder: None }
         }
         ("refund", lines) => {
             let lines = (!lines.is_empty()).then(|| lines.iter().map(|line| number(line)).collect());

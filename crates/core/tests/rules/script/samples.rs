@@ -119,16 +119,22 @@ pub(crate) fn recorded() -> Payment {
 
 /// A hold of several lines without a customer.
 pub(crate) fn hold_lines(lines: Vec<WantedLine>) -> CartCommand {
-    CartCommand::Hold { lines, customer: None, guest: false }
+    CartCommand::Hold { lines, customer: None, guest: false, holder: None }
 }
 
 /// A checkout at once.
 pub(crate) fn check_out() -> CartCommand {
-    CartCommand::Checkout { payment: recorded(), customer: None, shipping: None, expect: Expect::default() }
+    CartCommand::Checkout {
+        payment: recorded(),
+        customer: None,
+        shipping: None,
+        expect: Expect::default(),
+        holder: None,
+    }
 }
 
 /// A checkout through the gateway.
 pub(crate) fn pay(on_decline: Option<OnDecline>, customer: Option<Id>) -> CartCommand {
     let payment = Payment::Gateway { source: "card".into(), on_decline };
-    CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default() }
+    CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default(), holder: None }
 }

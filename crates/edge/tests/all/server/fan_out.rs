@@ -80,12 +80,25 @@ async fn a_venue_that_does_not_answer_makes_a_search_unknown_in_time() {
 
 fn hold(seats: Vec<Seat>) -> Event {
     let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
-    Event::Session(SessionEvent::SeatsHeld { hold, revision: 1, want_hash: 1, seats, deadline: Timestamp(9_000) })
+    Event::Session(SessionEvent::SeatsHeld {
+        hold,
+        revision: 1,
+        want_hash: 1,
+        seats,
+        deadline: Timestamp(9_000),
+        charge: None,
+    })
 }
 
 fn sale(seats: Vec<Seat>) -> Event {
     let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
-    Event::Session(SessionEvent::SeatsSold { hold, seats, order: OrderId(0xabc), at: Timestamp(8_000) })
+    Event::Session(SessionEvent::SeatsSold {
+        hold,
+        seats,
+        order: OrderId(0xabc),
+        at: Timestamp(8_000),
+        settled_at: None,
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -114,12 +114,12 @@ fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
 
 pub(crate) fn hold(machines: &Machines, node: u64, cart: u64, shelf: u64) {
     let line = WantedLine { entity: Entity::Product(product(shelf)), want: Want::Units { quantity: 1, now: false } };
-    machines.cart(node, cart, CartCommand::Hold { lines: vec![line], customer: None, guest: false }, 1);
+    machines.cart(node, cart, CartCommand::Hold { lines: vec![line], customer: None, guest: false, holder: None }, 1);
 }
 
 pub(crate) fn checkout() -> CartCommand {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".into() };
-    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() }
+    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default(), holder: None }
 }
 
 /// Holds a mug and buys it.

@@ -29,7 +29,7 @@ impl Gateway for SlowNo {
 
 fn pay(on_decline: OnDecline) -> CartCommand {
     let payment = Payment::Gateway { source: "card".into(), on_decline: Some(on_decline) };
-    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() }
+    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default(), holder: None }
 }
 
 fn ask(machines: &Machines, node: u64, cart: u64, command: CartCommand, request: u64) -> Result<Answer, Refusal> {

@@ -27,7 +27,12 @@ fn shard(entity: &Entity) -> u16 {
 /// Ada buys a mug.
 fn buy_as_ada(machines: &Machines, node: u64, cart: u64, shelf: u64) {
     let line = WantedLine { entity: Entity::Product(product(shelf)), want: Want::Units { quantity: 1, now: false } };
-    machines.cart(node, cart, CartCommand::Hold { lines: vec![line], customer: Some(ada()), guest: false }, 1);
+    machines.cart(
+        node,
+        cart,
+        CartCommand::Hold { lines: vec![line], customer: Some(ada()), guest: false, holder: None },
+        1,
+    );
     let order = machines.cart(node, cart, checkout(), 2);
     assert!(matches!(order, Answer::Order { .. }), "{order:?}");
 }

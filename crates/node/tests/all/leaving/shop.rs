@@ -393,11 +393,11 @@ fn hold(number: u64) -> CartCommand {
     let seats = SeatSet::new([seat]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
     let lines = vec![WantedLine { entity: Entity::Session(id(&format!("s{session}"))), want }];
-    CartCommand::Hold { lines, customer: None, guest: false }
+    CartCommand::Hold { lines, customer: None, guest: false, holder: None }
 }
 
 /// The payment reference is long, so that few purchases fill a segment of the log.
 fn pay() -> CartCommand {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".repeat(250).into() };
-    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() }
+    CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default(), holder: None }
 }

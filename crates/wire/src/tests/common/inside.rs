@@ -52,6 +52,7 @@ pub fn session_audit() -> SessionAudit {
         holds: hold_views()[..2].to_vec(),
         sales: sale_views()[..2].to_vec(),
         violations: vec!["seat 3 is held twice".into()],
+        holders: Vec::new(),
     }
 }
 
@@ -88,6 +89,7 @@ pub fn product_audit() -> ProductAudit {
         holds: hold_views()[2..3].to_vec(),
         sales: sale_views()[2..3].to_vec(),
         violations: Vec::new(),
+        holders: Vec::new(),
     }
 }
 
@@ -98,6 +100,7 @@ pub fn resource_audit() -> ResourceAudit {
         holds: hold_views()[3..4].to_vec(),
         sales: sale_views()[3..4].to_vec(),
         violations: Vec::new(),
+        holders: Vec::new(),
     }
 }
 

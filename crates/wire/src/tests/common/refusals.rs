@@ -33,6 +33,7 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::HallOccupied(id("hamlet-early")),
         Refusal::LimitPerCustomer { quota: id("hamlet"), max: 12, taken: 11 },
         Refusal::LimitPerOrder { entity: Entity::Product(id("programme")), max: 8 },
+        Refusal::ShareReached { entity: Entity::Session(id("hamlet-1")), held: 40, retry_after_ms: 180_000 },
         Refusal::CartNotActive("done".into()),
         Refusal::CartExpired,
         Refusal::NoSuchLine(3),

@@ -71,13 +71,15 @@ fn correct_goods_run() -> GoodsRun {
     let sales =
         vec![SaleView { order: BUYER.order(), hold: hold(BUYER), portion: Portion::Units(3), at: Timestamp(500) }];
     let counts = StockCounts { free: 5, held: 2, sold: 3 };
-    let product = ProductAudit { product: goods().product_id(0), counts, holds, sales, violations: vec![] };
+    let product =
+        ProductAudit { product: goods().product_id(0), counts, holds, sales, violations: vec![], holders: Vec::new() };
     let resource = ResourceAudit {
         resource: goods().resource_id(0),
         bookings: 1,
         holds: vec![],
         sales: vec![],
         violations: vec![],
+        holders: Vec::new(),
     };
     let customer = CustomerAudit {
         customer: goods().customer_id(0),
