@@ -25,6 +25,7 @@ mod ended_carts;
 mod ends;
 mod examples;
 mod failures;
+mod fairness;
 mod foreign;
 mod grace;
 mod grants;
