@@ -297,15 +297,18 @@ impl Accounts {
         let more_beyond = beyond - Wider::beyond(network.within, terms.floor).min(beyond);
         let all_above = network.above + more_above;
 
+        let limit = i64::from(terms.seat_seconds) * 1_000;
+        let metered = terms.seat_seconds > 0;
         let refused = || {
-            let retry_after_ms = terms.life_min_ms.max(1_000);
+            // A hold above the floor ends in this time, or what was used is forgiven.
+            let forgiven =
+                u64::try_from(account.used.saturating_sub(limit)).unwrap_or(0).saturating_mul(FORGIVES_ONE_IN);
+            let retry_after_ms = terms.life_min_ms.max(if metered { forgiven } else { 0 });
             Err(Refusal::ShareReached { entity: ask.entity.clone(), held: account.held, retry_after_ms })
         };
-        let limit = i64::from(terms.seat_seconds) * 1_000;
         let left = |limit: i64, used: i64| u64::try_from(limit.saturating_sub(used)).unwrap_or(0);
         let (mine, above_left) = (left(limit, account.used), left(limit * WIDER as i64, network.used_above));
         let within_left = left(limit * WIDER as i64, network.used_within);
-        let metered = terms.seat_seconds > 0;
         let grows = u64::from(*wanted) > had;
         let part = |of: u64, part: u32| if part == 0 { u64::MAX } else { of / u64::from(part) };
         let all = this.map_or(0, |it| it.above.get(usize::from(supply.number)).copied().unwrap_or(0));

@@ -6,6 +6,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use expect_test::expect;
+
 use boxoffice_core::{
     ask::{Ask, Opening, Reply},
     command::{BestWish, Limits, NewSession, Want},
@@ -21,6 +23,8 @@ use boxoffice_core::{
     state_map::{State, StateMap},
     time::{Moment, Timestamp},
 };
+
+use crate::script::check;
 
 const ROWS: u16 = 40;
 const WIDTH: u16 = 50;
@@ -491,6 +495,122 @@ fn grow(pause: u64) -> u32 {
 fn hold_of_product(quantity: u32) -> u32 {
     let (mut house, _) = product_house();
     if units(&mut house, 1, quantity) { quantity } else { 0 }
+}
+
+#[test]
+fn what_is_above_the_floor_is_not_touched_for_longer() {
+    check(
+        "product p 100 1.00
+         a hold p 6 from 1
+         b hold p 16 from 1
+         wait 100
+         b set 1 16 from 1
+         b hold p 1 from 2
+         wait 50
+         a set 1 6 from 1
+         b release 1
+         c hold p 1 from 1
+         wait 31
+         c get
+         a get",
+        expect![[r#"
+            product p 100 1.00 -> 100 free, 0 held, 0 sold
+            a hold p 6 from 1 -> line 1 p 6, until 1800.000
+                94 free, 6 held, 0 sold
+            b hold p 16 from 1 -> line 1 p 16, until 225.000
+                78 free, 22 held, 0 sold
+            wait 100
+            b set 1 16 from 1 -> active, line 1 p 16, total 16.00, until 225.000
+            b hold p 1 from 2 -> no: share_reached, those behind your connection have their share of product/p, and hold 0 now; pay for what is held, or try again in 3 minutes
+            wait 50
+            a set 1 6 from 1 -> active, line 1 p 6, total 6.00, until 1950.000
+            b release 1 -> active, until 225.000
+                94 free, 6 held, 0 sold
+            c hold p 1 from 1 -> line 1 p 1, until 1350.000
+                93 free, 7 held, 0 sold
+            wait 31
+            c get -> active, line 1 p 1, total 1.00, until 1350.000
+            a get -> active, line 1 p 6, total 6.00, until 1950.000
+        "#]],
+    );
+}
+
+#[test]
+fn a_payment_stops_the_clock_once() {
+    check(
+        "product p 100 1.00
+         b hold p 20 from 1
+         wait 200
+         gateway shut
+         gateway authorize no no
+         b pay keep
+         wait 100
+         gateway open
+         b get
+         gateway shut
+         b pay keep
+         wait 30
+         gateway open
+         b get
+         wait 27.143
+         b get",
+        expect![[r#"
+            product p 100 1.00 -> 100 free, 0 held, 0 sold
+            b hold p 20 from 1 -> line 1 p 20, until 257.000
+                80 free, 20 held, 0 sold
+            wait 200
+            gateway shut
+            gateway authorize no no
+            b pay keep -> (waits as #3)
+            wait 100
+            gateway open
+            b get -> active, line 1 p 20, total 20.00, until 357.000
+            gateway shut
+            b pay keep -> (waits as #5)
+            wait 30
+            gateway open
+            b get -> active, line 1 p 20, total 20.00, until 357.000
+            wait 27.143
+                100 free, 0 held, 0 sold
+            b get -> expired, line 1 p 20, total 20.00
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_held_again_is_as_if_it_had_been_touched() {
+    check(
+        "product p 100 1.00
+         a hold p 20 from 1
+         wait 200
+         a cancel
+         b hold p 20 from 1
+         wait 180
+         b get
+         c hold p 7 from 1
+         c hold p 6 from 1
+         d hold p 1 from 1
+         e hold p 6 from 2",
+        expect![[r#"
+            product p 100 1.00 -> 100 free, 0 held, 0 sold
+            a hold p 20 from 1 -> line 1 p 20, until 257.000
+                80 free, 20 held, 0 sold
+            wait 200
+            a cancel -> canceled, line 1 p 20, total 20.00
+                100 free, 0 held, 0 sold
+            b hold p 20 from 1 -> line 1 p 20, until 380.000
+                80 free, 20 held, 0 sold
+            wait 180
+                100 free, 0 held, 0 sold
+            b get -> expired, line 1 p 20, total 20.00
+            c hold p 7 from 1 -> no: share_reached, those behind your connection have their share of product/p, and hold 0 now; pay for what is held, or try again in 287 minutes
+            c hold p 6 from 1 -> line 1 p 6, until 2180.000
+                94 free, 6 held, 0 sold
+            d hold p 1 from 1 -> no: share_reached, those behind your connection have their share of product/p, and hold 6 now; pay for what is held, or try again in 287 minutes
+            e hold p 6 from 2 -> line 1 p 6, until 2180.000
+                88 free, 12 held, 0 sold
+        "#]],
+    );
 }
 
 /// What is planted is found by the evenings.
