@@ -19,7 +19,7 @@ use crate::{
     cart::{Cart, Recalled, committed_after},
     command::{CartCommand, Command, Expect, Payment, Shipping},
     event::{CartEvent, Remembered},
-    fairness::Holder,
+    holder::Holder,
     id::{CartId, Entity, HoldId, Id, Request},
     payment::Settlement,
     planted,

@@ -14,7 +14,7 @@ use crate::{
     ask::Granted,
     cart::{Cart, GrantedLine, REVISION_MAX, check_wanted},
     command::{Want, WantedLine},
-    fairness::Holder,
+    holder::Holder,
     host::Stage,
     id::{Entity, HoldId, Id, Request},
     planted,

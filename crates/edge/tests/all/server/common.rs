@@ -20,7 +20,7 @@ use boxoffice_core::{
     },
     calendar::{BookingName, CartBookingName},
     command::{CartCommand, Command, DirectoryCommand, Payment, ResourceCommand, SessionCommand, VenueCommand, Want},
-    fairness::Holder,
+    holder::Holder,
     id::{CartId, CartToken, Entity, HoldId, Id, Request, RequestHash},
     money::{Currency, Money},
     payment::PaymentStatus,
