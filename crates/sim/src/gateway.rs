@@ -40,7 +40,7 @@ const WEBHOOKS_MAX: usize = 5;
 /// A source whose payment the buyer never confirms. The gateway waits for that, and declines it then.
 pub(crate) const UNFINISHED: &str = "unfinished";
 /// How long the gateway waits for it, in milliseconds.
-const UNFINISHED_MS: u64 = 60_000;
+const UNFINISHED_MS: u64 = 600_000;
 
 /// The rates of faults, in hundredths of the calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
