@@ -9,10 +9,15 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Port, Rng, eventually};
+use crate::common::{Answer, Port, Rng, eventually, http};
 
 /// Seats per hold, the maximum.
 const EACH: usize = 20;
+
+/// A node that keeps no shares, so that the budgets of its callers alone decide.
+async fn without_shares(test: &str, budgets: &str) -> Stage {
+    Stage::new(test, &format!("{budgets}\n[fairness]\nfloor = 0\n")).await
+}
 
 /// A hall for hoarders only. Its seats are held in blocks, row by row.
 async fn prepare(stage: &Stage, hold_ttl_ms: Option<u64>) {
@@ -87,7 +92,7 @@ async fn release_when_allowed(port: &Port, op: &str, body: Value) {
 /// One anonymous caller holds as much as its budget allows, releases it and holds again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hoarder_is_bounded_by_its_budget() {
-    let stage = Stage::new("a_hoarder_is_bounded_by_its_budget", "").await;
+    let stage = without_shares("a_hoarder_is_bounded_by_its_budget", "").await;
     prepare(&stage, None).await;
     let run = stage.start_attack("7 hoarding, as shipped", 20).await;
     let port = wire::guest(attacker(1), stage.address()).await;
@@ -121,7 +126,7 @@ async fn a_hoarder_is_bounded_by_its_budget() {
 async fn repeated_short_holds_consume_seat_seconds() {
     // A cart lives for 10 s: 20 seats for it are 200 seat-seconds.
     let budgets = "[carts]\nhold_ttl_ms = 10_000\n\n[budgets]\nseat_seconds = 2_000\nseat_seconds_per_second = 1\n";
-    let stage = Stage::new("repeated_short_holds_consume_seat_seconds", budgets).await;
+    let stage = without_shares("repeated_short_holds_consume_seat_seconds", budgets).await;
     prepare(&stage, None).await;
     let run = stage.start_attack("7 hoarding again and again", 20).await;
     let port = wire::guest(attacker(1), stage.address()).await;
@@ -159,7 +164,7 @@ async fn repeated_short_holds_consume_seat_seconds() {
 /// Seats of an abandoned cart are held until the cart expires.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn abandoned_holds_expire() {
-    let stage = Stage::new("abandoned_holds_expire", "[carts]\nhold_ttl_ms = 1_500\ngrace_ms = 500\n").await;
+    let stage = without_shares("abandoned_holds_expire", "[carts]\nhold_ttl_ms = 1_500\ngrace_ms = 500\n").await;
     prepare(&stage, None).await;
     let run = stage.start_attack("7 hoarding and going away", 20).await;
     let port = wire::guest(attacker(1), stage.address()).await;
@@ -184,7 +189,7 @@ async fn abandoned_holds_expire() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_addresses_hold_twice_as_much_and_no_more() {
     let stage =
-        Stage::new("two_addresses_hold_twice_as_much_and_no_more", "[budgets]\nheld = 100\ncart_held = 40\n").await;
+        without_shares("two_addresses_hold_twice_as_much_and_no_more", "[budgets]\nheld = 100\ncart_held = 40\n").await;
     prepare(&stage, None).await;
     let run = stage.start_attack("7 carts of one address filled by another", 20).await;
     let opens = wire::guest(attacker(1), stage.address()).await;
@@ -209,5 +214,70 @@ async fn two_addresses_hold_twice_as_much_and_no_more() {
     run.wait().await;
     let sold = run.end().await;
     stage.has_sold_exactly(sold).await;
+    stage.server.stop();
+}
+
+/// Seats of a wide hall, one by one, in carts of twenty, until a hold is refused. Returns the number, and the refusal.
+async fn take(port: &Port, rng: &mut Rng, first: usize) -> (usize, Value) {
+    let mut token = rng.token();
+    for number in 0.. {
+        if number % 20 == 0 {
+            token = rng.token();
+        }
+        let seat = first + number;
+        let seats = json!([[seat / EACH, seat % EACH]]);
+        let body = json!({"token": token, "session": "wanted", "seats": seats});
+        match port.ask("cart.hold_seats", &format!("t-{seat}"), body).await {
+            Answer::Ok(..) => {}
+            Answer::No(no) => return (number, no.body),
+            other => panic!("expected a grant or a refusal: {other:?}"),
+        }
+    }
+    unreachable!("the hall has an end")
+}
+
+/// A network has its share of a house: a part at first, and its floor when it has used up the rest. A restart changes nothing, other
+/// networks and keys are not touched, and the operator sees who holds most, without an address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_has_its_share_of_a_house() {
+    // A tenth of the shipped times, so that the test need not wait for minutes.
+    let shares = "\n[carts]\ngrace_ms = 200\n\n[fairness]\nseat_seconds = 360\nlife_min_ms = 4_000\n";
+    let stage = Stage::new("a_network_has_its_share_of_a_house", shares).await;
+    prepare(&stage, None).await;
+    let mut rng = stage.rng.fork(100);
+    let port = wire::guest(attacker(1), stage.address()).await;
+    let (burst, refusal) = take(&port, &mut rng, 0).await;
+    assert_eq!((refusal["code"].as_u64(), refusal["name"].as_str()), (Some(211), Some("share_reached")), "{refusal}");
+    assert_eq!(refusal["held"].as_u64(), Some(burst as u64), "{refusal}");
+    assert!(refusal["retry_after_ms"].as_u64().is_some_and(|ms| ms >= 4_000), "{refusal}");
+    // A fifth of 4 000 seats.
+    assert_eq!(burst, 800);
+    assert!(stage.metric("boxoffice_share_refused_total").await >= 1);
+
+    // Another network gets its floor.
+    let neighbor = wire::guest(attacker(2), stage.address()).await;
+    let (floor, refusal) = take(&neighbor, &mut rng, 2_000).await;
+    assert!(floor >= 6, "{floor}: {refusal}");
+
+    // What is above the floor ends, and is not granted again, also not after a restart.
+    eventually("the holds above the floor end", async || (held(&stage).await <= 6 + floor).then_some(())).await;
+    drop((port, neighbor));
+    let stage = stage.restart();
+    let port = wire::guest(attacker(1), stage.address()).await;
+    let before = held(&stage).await;
+    let (again, refusal) = take(&port, &mut rng, 1_000).await;
+    assert_eq!(refusal["name"], "share_reached", "{refusal}");
+    assert!(again <= 6, "{again} seats more than the {before} before");
+
+    let audit = http::ask(stage.server.operators(), "admin.audit", None, &json!({"session": "wanted"})).await.ok();
+    let holders = audit["holders"].as_array().expect("who holds most");
+    assert!(!holders.is_empty() && !audit.to_string().contains("127.0"), "{audit}");
+    let used = holders.iter().filter_map(|holder| holder["used_seconds"].as_i64()).max();
+    assert!(used.is_some_and(|used| used > 360), "{audit}");
+
+    // The operators' port has no share.
+    let desk = stage.operator().await;
+    let (many, refusal) = take(&desk, &mut rng, 2_500).await;
+    assert!(many >= 900, "{many}: {refusal}");
     stage.server.stop();
 }

@@ -90,6 +90,15 @@ impl Stage {
         Stage { server, theatre, rng, home, _turn: permit }
     }
 
+    /// Stops the node and starts it again, with its data.
+    pub(crate) fn restart(self) -> Stage {
+        let Stage { server, theatre, rng, home, _turn } = self;
+        server.stop();
+        let server = Server::spawn(home.shipped_command());
+        let server = server.unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
+        Stage { server, theatre, rng, home, _turn }
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.server.address()
     }

@@ -237,7 +237,7 @@ fn forgiven(used: i64, forgives: u64) -> i64 {
 pub(crate) struct Accounts {
     own: SharedMap<u64, Account>,
     wider: SharedMap<u64, Wider>,
-    /// What all holders have above their floors, by the number of the supply.
+    /// What all holders have above their floors, and wider networks beyond eight floors, by the number of the supply.
     above: Vec<u64>,
 }
 
@@ -294,31 +294,36 @@ impl Accounts {
         let more_above = above.saturating_sub(account.above());
         let more_within = within.saturating_sub(account.within());
         let beyond = Wider::beyond(network.within + more_within, terms.floor);
+        let more_beyond = beyond - Wider::beyond(network.within, terms.floor).min(beyond);
         let all_above = network.above + more_above;
 
+        let limit = i64::from(terms.seat_seconds) * 1_000;
+        let metered = terms.seat_seconds > 0;
         let refused = || {
-            let retry_after_ms = terms.life_min_ms.max(1_000);
+            // A hold above the floor ends in this time, or what was used is forgiven.
+            let forgiven =
+                u64::try_from(account.used.saturating_sub(limit)).unwrap_or(0).saturating_mul(FORGIVES_ONE_IN);
+            let retry_after_ms = terms.life_min_ms.max(if metered { forgiven } else { 0 });
             Err(Refusal::ShareReached { entity: ask.entity.clone(), held: account.held, retry_after_ms })
         };
-        let limit = i64::from(terms.seat_seconds) * 1_000;
         let left = |limit: i64, used: i64| u64::try_from(limit.saturating_sub(used)).unwrap_or(0);
         let (mine, above_left) = (left(limit, account.used), left(limit * WIDER as i64, network.used_above));
         let within_left = left(limit * WIDER as i64, network.used_within);
-        let metered = terms.seat_seconds > 0;
         let grows = u64::from(*wanted) > had;
-        if grows && more_within > 0 && beyond > 0 && metered && within_left == 0 {
+        let part = |of: u64, part: u32| if part == 0 { u64::MAX } else { of / u64::from(part) };
+        let all = this.map_or(0, |it| it.above.get(usize::from(supply.number)).copied().unwrap_or(0));
+        let together = supply.size.map_or(u64::MAX, |(whole, _)| part(whole, terms.whole_part));
+        let too_many = all + more_above + more_beyond > together;
+        if grows && more_beyond > 0 && (too_many || (metered && within_left == 0)) {
             return refused();
         }
         if grows && above > 0 {
-            let part = |of: u64, part: u32| if part == 0 { u64::MAX } else { of / u64::from(part) };
             let burst = match supply.size {
                 Some((_, free)) => part(free, terms.free_part),
                 None if terms.free_part == 0 => u64::MAX,
                 None => FLOORS_OF_UNKNOWN * floor,
             };
-            let all = this.map_or(0, |it| it.above.get(usize::from(supply.number)).copied().unwrap_or(0));
-            let together = supply.size.map_or(u64::MAX, |(whole, _)| part(whole, terms.whole_part));
-            if held > burst.max(floor) || all + more_above > together || (metered && (mine == 0 || above_left == 0)) {
+            if held > burst.max(floor) || too_many || (metered && (mine == 0 || above_left == 0)) {
                 return refused();
             }
         }
@@ -402,14 +407,17 @@ impl Accounts {
         let (now_above, now_within) = (account.above(), account.within());
         let network = self.wider.get_or_insert(&wider, Wider { at, ..Wider::default() });
         network.advance(at);
+        let before_floor = network.floor;
         network.floor = floor.unwrap_or(network.floor);
+        let beyond = Wider::beyond(network.within, before_floor);
         network.above = moved(network.above, above, now_above);
         network.within = moved(network.within, within, now_within);
+        let now_beyond = Wider::beyond(network.within, network.floor);
         let place = usize::from(supply);
         if self.above.len() <= place {
             self.above.resize(place + 1, 0);
         }
-        self.above[place] = moved(self.above[place], above, now_above);
+        self.above[place] = moved(self.above[place], above + beyond, now_above + now_beyond);
         integral
     }
 
@@ -466,7 +474,10 @@ impl Accounts {
             wrong.push(format_smolstr!("holds of account {tag:x}, which there is not"));
         }
         let above: u64 = self.own.values().map(Account::above).sum();
-        if above != self.above.iter().sum::<u64>() || above != self.wider.values().map(|it| it.above).sum::<u64>() {
+        let beyond: u64 = self.wider.values().map(|it| Wider::beyond(it.within, it.floor)).sum();
+        if above + beyond != self.above.iter().sum::<u64>()
+            || above != self.wider.values().map(|it| it.above).sum::<u64>()
+        {
             wrong.push(format_smolstr!("accounts have {above} above their floors, the sums differ"));
         }
         wrong

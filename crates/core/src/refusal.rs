@@ -108,7 +108,8 @@ pub enum Refusal {
     ///
     /// Pay for what is held, or try again after `retry_after_ms`.
     #[error(
-        "others behind your connection hold many of {entity}, {held} now; pay for what you hold, or try again in {} minutes",
+        "those behind your connection have their share of {entity}, and hold {held} now; pay for what is held, or try again in {} \
+         minutes",
         .retry_after_ms.div_ceil(60_000)
     )]
     ShareReached { entity: Entity, held: u32, retry_after_ms: u64 },

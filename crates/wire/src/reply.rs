@@ -274,7 +274,9 @@ shapes! {
         pub max?: Option<u32>,
         /// `limit_per_customer`: the number that the customer has.
         pub taken?: Option<u32>,
-        /// `limit_per_order`: the session, product or resource. `currency_fixed`: the product or resource.
+        /// `share_reached`: the number that those behind the connection hold.
+        pub held?: Option<u32>,
+        /// `limit_per_order`, `share_reached`: the session, product or resource. `currency_fixed`: the product or resource.
         pub entity?: Option<Entity>,
         /// `out_of_stock`: every product with too few units.
         pub shortages?: Vec<Shortage>,
@@ -299,7 +301,7 @@ shapes! {
         /// node.
         pub node?: Option<u64>,
         pub shards?: Vec<u16>,
-        /// `rate_limited`: when to retry, in milliseconds from now. Absent if not known.
+        /// `rate_limited`, `share_reached`: when to retry, in milliseconds from now. Absent if not known.
         pub retry_after_ms?: Option<u64>,
         /// `too_few_left`: the number of members that would serve.
         pub serving?: Option<u64>,

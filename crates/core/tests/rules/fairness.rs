@@ -6,6 +6,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use expect_test::expect;
+
 use boxoffice_core::{
     ask::{Ask, Opening, Reply},
     command::{BestWish, Limits, NewSession, Want},
@@ -22,15 +24,20 @@ use boxoffice_core::{
     time::{Moment, Timestamp},
 };
 
+use crate::script::check;
+
 const ROWS: u16 = 40;
 const WIDTH: u16 = 50;
 const HOUSE: usize = ROWS as usize * WIDTH as usize;
+
+/// The network of the office. Networks below it hoard.
+const OFFICE: u64 = 1_000;
 
 /// How long a cart lives, in seconds.
 const LIFE: u64 = 900;
 
 /// A hold of the house, as its cart knows it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Held {
     hold: HoldId,
     seats: Vec<Seat>,
@@ -51,6 +58,8 @@ struct House {
     truth: BTreeMap<u64, usize>,
     dice: Dice,
     refused: u64,
+    /// Whether all hoarders are in one wider network.
+    one_wider: bool,
 }
 
 /// A small generator, because the story has to be the same each time.
@@ -76,6 +85,7 @@ impl House {
             truth: BTreeMap::new(),
             dice: Dice(1),
             refused: 0,
+            one_wider: false,
             entity,
         };
         house.ask(Entity::Venue(id("globe")), Ask::Open(Box::new(opening())));
@@ -106,7 +116,8 @@ impl House {
     fn hold(&mut self, network: u64, want: Want) -> Result<Held, Refusal> {
         self.carts += 1;
         let hold = HoldId { cart: CartId(self.carts), request: RequestHash(1), part: 0, attempt: 0 };
-        let holder = Some(Holder { own: network, wider: network << 32 });
+        let wider = if self.one_wider && network < OFFICE { 1 } else { network << 32 };
+        let holder = Some(Holder { own: network, wider });
         let ask = Ask::Hold { hold, revision: 1, want, life_ms: LIFE * 1_000, holder };
         match self.ask(Entity::Cart(hold.cart), ask) {
             Some(Reply::Granted(granted)) => {
@@ -221,7 +232,6 @@ struct Evening {
 /// honest buyer has a network of its own.
 fn evening(house: &mut House, hoarders: u64, hoard: Hoard, office: u64) -> Evening {
     const SECONDS: u64 = 1_200;
-    const OFFICE: u64 = 1_000;
     let mut hoards: BTreeMap<u64, Vec<Held>> = (1..=hoarders).map(|network| (network, Vec::new())).collect();
     let mut due: Vec<(u64, u64, Held, Option<u64>)> = Vec::new();
     let (mut evening, mut arrived) = (Evening { hoarded: vec![], honest: vec![(0, 0); 4], office: (0, 0) }, 0);
@@ -383,6 +393,226 @@ fn whoever_has_no_share_is_untouched_and_a_floor_is_never_refused() {
     assert_eq!(house.free(), HOUSE - house.truth.values().sum::<usize>());
 }
 
+#[test]
+fn a_site_with_many_networks_is_one_hoarder() {
+    let mut house = House::new(Fairness::USUAL);
+    house.one_wider = true;
+    let evening = evening(&mut house, 256, Hoard::Greedy, 0);
+    println!("256 networks of one site: {}", evening.told());
+    assert!(evening.is_fair(), "{}", evening.told());
+}
+
+#[test]
+fn the_neighbor_of_a_hoarder_keeps_its_floor() {
+    let mut house = House::new(Fairness::USUAL);
+    house.one_wider = true;
+    let mut hoard = Vec::new();
+    while let Ok(held) = house.hold(1, House::one()) {
+        hoard.push(held);
+    }
+    assert!(hoard.len() > 300, "a burst is a part of what is free, not {}", hoard.len());
+    // The account of the hoarder is used up, and so is what the site may use above the floors of its networks.
+    house.at = 170;
+    for network in 2..=8 {
+        for _ in 0..Fairness::USUAL.floor {
+            house.hold(network, House::one()).expect("a floor is not refused to a neighbor");
+        }
+        house.hold(network, House::one()).expect_err("the site has used up what it may have above");
+    }
+}
+
+/// A product or an area that grows by quantity is counted like many holds.
+#[test]
+fn growth_by_quantity_is_counted() {
+    assert_eq!(grown(), (Fairness::USUAL.floor, 20, 0));
+}
+
+/// A product of a hundred units. How many units one hold comes to from one unit after another, when what it may use is used up and
+/// when it is not, and how many a hold of half the stock gets.
+fn grown() -> (u32, u32, u32) {
+    let used_up = grow(900);
+    (used_up, grow(0), hold_of_product(50))
+}
+
+fn product_house() -> (House, Entity) {
+    use boxoffice_core::command::{Command, HoldPolicy, ProductCommand, ProductDetails};
+    let mut house = House::new(Fairness::USUAL);
+    let mug = id("mug");
+    house.entity = Entity::Product(mug.clone());
+    house.host = Host::new(house.entity.clone(), None, Arc::clone(&house.rules));
+    let details = ProductDetails {
+        name: "Mug".into(),
+        properties: Vec::new(),
+        blob: Vec::new(),
+        price: Money { amount: 12_00, currency: Currency::new("EUR").expect("a currency") },
+        stock: 100,
+        hold: HoldPolicy::default(),
+        hold_ttl_ms: None,
+        limits: Limits::default(),
+    };
+    let command = Command::Product(mug, ProductCommand::Put(Box::new(details)));
+    let request = Some(boxoffice_core::id::Request { id: RequestHash(1), body: 0 });
+    let mut turn = Turn::default();
+    house.host.handle(Timestamp(0), Input::Command { from: 0, request, command, timeout_ms: 1_000 }, &mut turn);
+    house.states.apply(&house.entity, turn.events);
+    let entity = house.entity.clone();
+    (house, entity)
+}
+
+fn units(house: &mut House, revision: u64, quantity: u32) -> bool {
+    let hold = HoldId { cart: CartId(1), request: RequestHash(1), part: 0, attempt: 0 };
+    let want = Want::Units { quantity, now: false };
+    let holder = Some(Holder { own: 1, wider: 1 });
+    let ask = Ask::Hold { hold, revision, want, life_ms: LIFE * 1_000, holder };
+    matches!(house.ask(Entity::Cart(hold.cart), ask), Some(Reply::Granted(_)))
+}
+
+/// How many units a hold comes to that grows by one unit, with a pause after the first ten.
+fn grow(pause: u64) -> u32 {
+    let (mut house, _) = product_house();
+    let mut has = 0;
+    for quantity in 1..=60 {
+        if quantity == 11 && pause > 0 {
+            // Four above the floor for so long use up what there is. It goes back to its floor, and grows again.
+            house.at += pause;
+            let hold = HoldId { cart: CartId(1), request: RequestHash(1), part: 0, attempt: 0 };
+            let left = Some(Portion::Units(6));
+            let ask = Ask::Release { hold, revision: 500, left, last: false, expired: false };
+            house.ask(Entity::Cart(hold.cart), ask);
+            has = 6;
+            if units(&mut house, 501, 7) {
+                has = 7;
+            }
+            break;
+        }
+        if units(&mut house, u64::from(quantity), quantity) {
+            has = quantity;
+        }
+    }
+    has
+}
+
+fn hold_of_product(quantity: u32) -> u32 {
+    let (mut house, _) = product_house();
+    if units(&mut house, 1, quantity) { quantity } else { 0 }
+}
+
+#[test]
+fn what_is_above_the_floor_is_not_touched_for_longer() {
+    check(
+        "product p 100 1.00
+         a hold p 6 from 1
+         b hold p 16 from 1
+         wait 100
+         b set 1 16 from 1
+         b hold p 1 from 2
+         wait 50
+         a set 1 6 from 1
+         b release 1
+         c hold p 1 from 1
+         wait 31
+         c get
+         a get",
+        expect![[r#"
+            product p 100 1.00 -> 100 free, 0 held, 0 sold
+            a hold p 6 from 1 -> line 1 p 6, until 1800.000
+                94 free, 6 held, 0 sold
+            b hold p 16 from 1 -> line 1 p 16, until 225.000
+                78 free, 22 held, 0 sold
+            wait 100
+            b set 1 16 from 1 -> active, line 1 p 16, total 16.00, until 225.000
+            b hold p 1 from 2 -> no: share_reached, those behind your connection have their share of product/p, and hold 0 now; pay for what is held, or try again in 3 minutes
+            wait 50
+            a set 1 6 from 1 -> active, line 1 p 6, total 6.00, until 1950.000
+            b release 1 -> active, until 225.000
+                94 free, 6 held, 0 sold
+            c hold p 1 from 1 -> line 1 p 1, until 1350.000
+                93 free, 7 held, 0 sold
+            wait 31
+            c get -> active, line 1 p 1, total 1.00, until 1350.000
+            a get -> active, line 1 p 6, total 6.00, until 1950.000
+        "#]],
+    );
+}
+
+#[test]
+fn a_payment_stops_the_clock_once() {
+    check(
+        "product p 100 1.00
+         b hold p 20 from 1
+         wait 200
+         gateway shut
+         gateway authorize no no
+         b pay keep
+         wait 100
+         gateway open
+         b get
+         gateway shut
+         b pay keep
+         wait 30
+         gateway open
+         b get
+         wait 27.143
+         b get",
+        expect![[r#"
+            product p 100 1.00 -> 100 free, 0 held, 0 sold
+            b hold p 20 from 1 -> line 1 p 20, until 257.000
+                80 free, 20 held, 0 sold
+            wait 200
+            gateway shut
+            gateway authorize no no
+            b pay keep -> (waits as #3)
+            wait 100
+            gateway open
+            b get -> active, line 1 p 20, total 20.00, until 357.000
+            gateway shut
+            b pay keep -> (waits as #5)
+            wait 30
+            gateway open
+            b get -> active, line 1 p 20, total 20.00, until 357.000
+            wait 27.143
+                100 free, 0 held, 0 sold
+            b get -> expired, line 1 p 20, total 20.00
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_held_again_is_as_if_it_had_been_touched() {
+    check(
+        "product p 100 1.00
+         a hold p 20 from 1
+         wait 200
+         a cancel
+         b hold p 20 from 1
+         wait 180
+         b get
+         c hold p 7 from 1
+         c hold p 6 from 1
+         d hold p 1 from 1
+         e hold p 6 from 2",
+        expect![[r#"
+            product p 100 1.00 -> 100 free, 0 held, 0 sold
+            a hold p 20 from 1 -> line 1 p 20, until 257.000
+                80 free, 20 held, 0 sold
+            wait 200
+            a cancel -> canceled, line 1 p 20, total 20.00
+                100 free, 0 held, 0 sold
+            b hold p 20 from 1 -> line 1 p 20, until 380.000
+                80 free, 20 held, 0 sold
+            wait 180
+                100 free, 0 held, 0 sold
+            b get -> expired, line 1 p 20, total 20.00
+            c hold p 7 from 1 -> no: share_reached, those behind your connection have their share of product/p, and hold 0 now; pay for what is held, or try again in 287 minutes
+            c hold p 6 from 1 -> line 1 p 6, until 2180.000
+                94 free, 6 held, 0 sold
+            d hold p 1 from 1 -> no: share_reached, those behind your connection have their share of product/p, and hold 6 now; pay for what is held, or try again in 287 minutes
+            e hold p 6 from 2 -> line 1 p 6, until 2180.000
+                88 free, 12 held, 0 sold
+        "#]],
+    );
+}
+
 /// What is planted is found by the evenings.
 #[cfg(feature = "planted")]
 #[test]
@@ -394,6 +624,10 @@ fn planted_shares_are_found() {
         plant(None);
         assert!(found, "{bug} was not found");
     }
+    plant(Some("growth that no share counts"));
+    let found = grown();
+    plant(None);
+    assert_ne!(found, (Fairness::USUAL.floor, 20, 0), "growth that no share counts was not found");
     plant(Some("a share that no sale credits"));
     let evening = evening(&mut House::new(Fairness::USUAL), 0, Hoard::Greedy, 40);
     plant(None);

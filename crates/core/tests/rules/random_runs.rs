@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 
 use boxoffice_core::{
     answer::CartState,
+    ask::Reply,
     calendar::{BookingKey, BookingName},
     command::{
         Area, BestWish, CartCommand, Command, CustomerLimit, Expect, HoldPolicy, Limits, NewSession, ProductCommand,
         ProductDetails, ResourceCommand, ResourceDetails, SessionCommand, VenueCommand, Want, WantedLine,
     },
-    event::{Event, ResourceEvent},
+    event::{Event, ProductEvent, ResourceEvent, SessionEvent},
+    fairness::{Fairness, Holder},
     host::Input,
     id::{CartId, Entity, HoldId, Id, OrderId},
     payment::{OnDecline, PaymentKey, Settlement},
     portion::Portion,
+    refusal::Refusal,
     rules::Rules,
     seat::{Seat, SeatSet},
     state_map::State,
@@ -169,7 +172,14 @@ pub(crate) fn rules() -> Rules {
         payment_again_ms: 100,
         on_decline: OnDecline::Release,
         gateway: true,
-        fairness: boxoffice_core::fairness::Fairness::USUAL,
+        fairness: Fairness {
+            floor: 1,
+            free_part: 2,
+            whole_part: 2,
+            seat_seconds: 3,
+            bonus_seconds: 1,
+            life_min_ms: 1_000,
+        },
     }
 }
 
@@ -400,7 +410,10 @@ impl RandomRun {
             }
             (0..6, None) if !lines.is_empty() => {
                 let (payment, customer) = (recorded(), self.customer());
-                CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default(), holder: None }
+                {
+                    let holder = self.holder();
+                    CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default(), holder }
+                }
             }
             (9, _) => CartCommand::Release { line: 1, seats: None },
             _ => {
@@ -411,7 +424,7 @@ impl RandomRun {
                     false => Want::Seats { seats: self.seats(), best_effort: true },
                 };
                 let lines = vec![WantedLine { entity: Entity::Session(self.session()), want }];
-                CartCommand::Hold { lines, customer: self.customer(), guest: false, holder: None }
+                CartCommand::Hold { lines, customer: self.customer(), guest: false, holder: self.holder() }
             }
         };
         Command::Cart(cart, command)
@@ -431,7 +444,7 @@ impl RandomRun {
             2 => CartCommand::Cancel,
             3..=5 => {
                 let (customer, expect) = (self.customer(), self.expect(buyer));
-                CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect, holder: None }
+                CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect, holder: self.holder() }
             }
             6..=7 => CartCommand::Release { line, seats: None },
             9 => CartCommand::Release { line, seats: Some(self.seats()) },
@@ -443,9 +456,14 @@ impl RandomRun {
             }
             11..=14 => {
                 let lines = (0..2 + self.rng.below(3)).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(30), holder: None }
+                CartCommand::Hold {
+                    lines,
+                    customer: self.customer(),
+                    guest: self.rng.chance(30),
+                    holder: self.holder(),
+                }
             }
-            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32, holder: None },
+            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32, holder: self.holder() },
             19..=21 => {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.rng.below(3) as usize], self.customer())
@@ -469,7 +487,7 @@ impl RandomRun {
                 lines: vec![self.wanted()],
                 customer: self.customer(),
                 guest: self.rng.chance(30),
-                holder: None,
+                holder: self.holder(),
             },
         };
         Command::Cart(buyer, command)
@@ -500,6 +518,12 @@ impl RandomRun {
             Settlement::Declined
         };
         CartCommand::Settle { attempt, outcome }
+    }
+
+    /// One of three networks, of which two are in a wider one, or nobody with a share.
+    fn holder(&mut self) -> Option<Holder> {
+        let own = self.rng.below(5);
+        (1..=3).contains(&own).then(|| Holder { own, wider: 10 + own / 2 })
     }
 
     fn customer(&mut self) -> Option<Id> {
@@ -705,4 +729,32 @@ pub(crate) fn between_entities(message: &Message) -> bool {
 
 pub(crate) fn buyer(number: u64) -> CartId {
     cart(["a", "b", "c", "d"][number as usize])
+}
+
+/// Random runs come to the rules of holders: holds are charged, live shorter, and are refused.
+#[test]
+fn random_runs_reach_the_shares_of_holders() {
+    let (mut charged, mut shorter, mut refused) = (0, 0, 0);
+    for seed in 0..60 {
+        let fixture = random_run(seed, FaultRates::ROUGH);
+        for (_, event) in &fixture.log {
+            let charge = match event {
+                Event::Session(SessionEvent::SeatsHeld { charge, .. } | SessionEvent::PlacesHeld { charge, .. })
+                | Event::Product(ProductEvent::UnitsHeld { charge, .. })
+                | Event::Resource(ResourceEvent::SlotHeld { charge, .. }) => *charge,
+                _ => None,
+            };
+            charged += u32::from(charge.is_some());
+            shorter += u32::from(charge.is_some_and(|charge| charge.life_seconds > 0));
+        }
+        let is_of_share = |message: &&Message| {
+            matches!(
+                &message.input,
+                Input::Reply { reply: Reply::Refused { refusal: Refusal::ShareReached { .. }, .. }, .. }
+            )
+        };
+        refused += fixture.posted.iter().filter(is_of_share).count();
+    }
+    println!("{charged} holds charged, {shorter} of them live shorter, {refused} refused");
+    assert!(charged > 100 && shorter > 20 && refused > 20, "{charged} charged, {shorter} shorter, {refused} refused");
 }

@@ -8,6 +8,7 @@ const TEXTS = {
   session_closed: () => 'Sale for this session is closed.',
   limit_per_customer: ({ max }) => `One customer may have at most ${max} of these.`,
   limit_per_order: ({ max }) => `One order may have at most ${max} of these.`,
+  share_reached: ({ retry_after_ms: ms = 0 }) => `Others behind your connection hold many of these. Pay for what you hold, or try again in ${span(ms)}.`,
   cart_expired: () => 'The time of your cart ran out; what it held is free again.',
   cart_not_active: () => 'This cart is closed already.',
   cart_empty: () => 'Nothing is held.',
@@ -36,6 +37,13 @@ const TEXTS = {
 export function explain(error) {
   const text = TEXTS[error.name2];
   return text ? text(error.details || {}) : error.message || 'Something went wrong.';
+}
+
+/** A span in minutes, or in hours if it is long. */
+function span(ms) {
+  const minutes = Math.max(1, Math.ceil(ms / 60_000));
+  if (minutes >= 120) return `${Math.ceil(minutes / 60)} hours`;
+  return minutes === 1 ? 'a minute' : `${minutes} minutes`;
 }
 
 function reason(message = '') {

@@ -4,6 +4,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{
     Encoding, Fail, FailKind, Rejection, cluster::ShardMap, encode::Verdict, http, schema::status, status::NodeStatus,
 };
@@ -98,6 +99,9 @@ impl ApiAnswer {
         let wait_ms = match &*self.body {
             Body::Verdict(Verdict::Fail(fail)) => fail.retry_after_ms.map(u64::from),
             Body::Verdict(Verdict::Rejected(Rejection::RateLimited { retry_after_ms, .. })) => *retry_after_ms,
+            Body::Verdict(Verdict::Rejected(Rejection::Refusal(Refusal::ShareReached { retry_after_ms, .. }))) => {
+                Some(*retry_after_ms)
+            }
             _ => None,
         };
         if let Some(wait_ms) = wait_ms {

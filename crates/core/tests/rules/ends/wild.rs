@@ -9,6 +9,7 @@ use boxoffice_core::{
         ProductCommand, ProductDetails, Rate, Repeat, ResourceCommand, ResourceDetails, SessionCommand, Title, Until,
         VenueCommand, VenueDetails, Want, WantedLine, When,
     },
+    fairness::Holder,
     host::Input,
     id::{CartId, Entity, HoldId, Id, RequestHash},
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
@@ -139,6 +140,10 @@ impl Wild {
             .expect("one or two")
     }
 
+    fn holder(&mut self) -> Option<Holder> {
+        self.maybe(|wild| Holder { own: wild.u64(), wider: wild.u64() })
+    }
+
     pub(super) fn customer(&mut self) -> Option<Id> {
         self.maybe(|_| id("ann"))
     }
@@ -226,9 +231,14 @@ impl Wild {
             },
             1..=3 => {
                 let lines = (0..1 + self.rng.below(3)).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(50), holder: None }
+                CartCommand::Hold {
+                    lines,
+                    customer: self.customer(),
+                    guest: self.rng.chance(50),
+                    holder: self.holder(),
+                }
             }
-            4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32(), holder: None },
+            4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32(), holder: self.holder() },
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
             6 => CartCommand::Revoke { line: self.u32(), reason: "".into() },
             7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "".into() },
@@ -236,7 +246,13 @@ impl Wild {
                 let payment = Payment::Gateway { source: "card".into(), on_decline: Some(OnDecline::Keep) };
                 let total = self.maybe(Wild::money);
                 let expect = Expect { total, lines: self.maybe(Wild::u64), paid: None };
-                CartCommand::Checkout { payment, customer: self.customer(), shipping: None, expect, holder: None }
+                CartCommand::Checkout {
+                    payment,
+                    customer: self.customer(),
+                    shipping: None,
+                    expect,
+                    holder: self.holder(),
+                }
             }
             9 => CartCommand::Audit,
             10 => CartCommand::Get,
@@ -544,7 +560,7 @@ impl Wild {
                         Want::Slot { begin, end, details: "".into() }
                     }
                 };
-                to_inventory(Ask::Hold { hold: unknown, revision, want, life_ms: self.u64(), holder: None })
+                to_inventory(Ask::Hold { hold: unknown, revision, want, life_ms: self.u64(), holder: self.holder() })
             }
             10 => {
                 let key = PaymentKey { cart: hold.cart, attempt: self.u32() };

@@ -2,6 +2,7 @@
 
 use boxoffice_core::{
     command::{Area, BestWish, CartCommand, CustomerLimit, Expect, Limits, Payment, Want, WantedLine},
+    fairness::Holder,
     id::Entity,
     money::Currency,
     payment::{OnDecline, PaymentStep, Settlement},
@@ -13,6 +14,11 @@ use super::samples::{cart, euros, hold_lines, id, pay, recorded};
 use crate::test_gateway::CallFate;
 
 pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
+    // The network that holds, if it has a share.
+    let (rest, holder) = match rest {
+        [rest @ .., "from", network] => (rest, Some(Holder { own: number(network), wider: 0 })),
+        _ => (rest, None),
+    };
     let (rest, customer) = match rest {
         [rest @ .., "for", name] => (rest, Some(id(name))),
         _ => (rest, None),
@@ -26,14 +32,14 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
             lines: lines.split(|word| *word == "+").map(wanted).collect(),
             customer,
             guest: false,
-            holder: None,
+            holder,
         },
         ("best", [session, count, wish @ ..]) => {
             let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));
             hold_lines(vec![WantedLine { entity, want }])
         }
         ("set", [line, quantity]) => {
-            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), holder: None }
+            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), holder }
         }
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },

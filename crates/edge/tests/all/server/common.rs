@@ -20,6 +20,7 @@ use boxoffice_core::{
     },
     calendar::{BookingName, CartBookingName},
     command::{CartCommand, Command, DirectoryCommand, Payment, ResourceCommand, SessionCommand, VenueCommand, Want},
+    fairness::Holder,
     id::{CartId, CartToken, Entity, HoldId, Id, Request, RequestHash},
     money::{Currency, Money},
     payment::PaymentStatus,
@@ -84,6 +85,8 @@ pub(crate) struct Node {
     pub(crate) keys: Mutex<Vec<Option<Request>>>,
     /// Whether a guest sent it, for each command that may open a cart.
     pub(crate) connections: Mutex<Vec<bool>>,
+    /// Who holds, for each command that may hold.
+    pub(crate) holders: Mutex<Vec<Option<Holder>>>,
     pub(crate) not_ready: Mutex<Option<String>>,
     /// The leader of carts, if it is another node.
     pub(crate) carts_led_by: Mutex<Option<u64>>,
@@ -194,6 +197,15 @@ impl Backend for Node {
         self.keys.lock().push(request);
         if let Command::Cart(_, CartCommand::Open { guest, .. } | CartCommand::Hold { guest, .. }) = &command {
             self.connections.lock().push(*guest);
+        }
+        if let Command::Cart(
+            _,
+            CartCommand::Hold { holder, .. }
+            | CartCommand::SetQuantity { holder, .. }
+            | CartCommand::Checkout { holder, .. },
+        ) = &command
+        {
+            self.holders.lock().push(*holder);
         }
         match command {
             // Answered synchronously.
@@ -531,6 +543,7 @@ impl TestServer {
             waiting: Mutex::default(),
             keys: Mutex::default(),
             connections: Mutex::default(),
+            holders: Mutex::default(),
             not_ready: Mutex::default(),
             carts_led_by: Mutex::default(),
             members: Mutex::default(),

@@ -1,15 +1,16 @@
 //! The roles of every op, with a key and without, over WebSocket and HTTP.
 
 use boxoffice_core::access::{Role, Roles};
-use boxoffice_edge::{EdgeConfig, budgets::BudgetConfig};
+use boxoffice_edge::{EdgeConfig, Proxies, WebConfig, budgets::BudgetConfig};
+use boxoffice_env::secret::Secret;
 use boxoffice_node::access::KeyRing;
-use boxoffice_wire::{Encoding, Op, access::ShownKey, reply::Event, schema};
+use boxoffice_wire::{Encoding, Op, access::ShownKey, customer, reply::Event, schema};
 use serde_json::{Value, json};
 
 use crate::{
     http_client::HttpClient,
     server::{
-        common::{Client, SECRET, TestServer, add_key, cart, request, token},
+        common::{Client, SECRET, TestServer, add_key, cart, id, request, token},
         permissions::is_allowed,
         watching::watch,
     },
@@ -214,6 +215,66 @@ async fn the_node_learns_which_callers_are_guests() {
         client.code().await;
         assert_eq!(*server.node.connections.lock(), [guest, guest], "{role:?}");
     }
+}
+
+/// Guests hold for their network, customers for themselves, and keys and staff without a share. It is the same over WebSocket and HTTP,
+/// and a command that makes a line larger, or holds at the checkout, says it as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_node_learns_who_holds() {
+    let server = TestServer::strict(EdgeConfig {
+        anonymous: Some(Role::Sell),
+        admin_token: Some(TOKEN.into()),
+        holder_secret: Some(Secret("thirty-two letters or a few more".into())),
+        customer_secret: Some(Secret(SECRET.into())),
+        web: WebConfig {
+            proxies: Proxies { networks: vec!["127.0.0.1".parse().expect("an address")], ..Proxies::default() },
+            ..WebConfig::default()
+        },
+        ..EdgeConfig::default()
+    });
+    let token = crate::server::common::token(9);
+    let hold = json!({"token": token, "lines": [{"product": "milk", "quantity": 1}]}).to_string();
+    let learned = || server.node.holders.lock().drain(..).collect::<Vec<_>>();
+    let post = async |op: &str, headers: &[(&str, &str)], body: &str| {
+        let mut all = vec![("idempotency-key", "r")];
+        all.extend_from_slice(headers);
+        HttpClient::connect(server.clients).await.post(&format!("/v1/{op}"), &all, body).await;
+        let learned = learned();
+        assert_eq!(learned.len(), 1, "{op} {headers:?}");
+        learned[0]
+    };
+    let from = |address: &'static str| [("x-forwarded-for", address)];
+    let guest = post("cart.hold_all", &from("192.0.2.1"), &hold).await.expect("a guest has a share");
+    let others = ["192.0.2.2", "198.51.100.1", "2001:db8:1:ab00::1"];
+    for other in others {
+        let other = post("cart.hold_all", &from(other), &hold).await.expect("a guest has a share");
+        assert_ne!(guest.own, other.own);
+    }
+    let grows = json!({"token": token, "line": 1, "quantity": 9}).to_string();
+    assert_eq!(post("cart.set_quantity", &from("192.0.2.1"), &grows).await, Some(guest));
+    let pays = json!({"token": token, "payment": {"source": "card"}}).to_string();
+    assert_eq!(post("cart.checkout", &from("192.0.2.1"), &pays).await, Some(guest));
+
+    let shown = request(server.clients, "boxoffice.v1.json", &from("192.0.2.1"));
+    let mut client = Client::connect_with(shown, Encoding::Json).await;
+    client.send(2, Op::CartHoldAll, serde_json::from_str(&hold).expect("JSON")).await;
+    client.code().await;
+    assert_eq!(learned(), [Some(guest)]);
+
+    let bearer = format!("Bearer {}", add_key(&server, "school", Roles::of(Role::Sell)));
+    for authorization in [format!("Bearer {TOKEN}"), bearer] {
+        let headers = [("x-forwarded-for", "192.0.2.1"), ("authorization", authorization.as_str())];
+        assert_eq!(post("cart.hold_all", &headers, &hold).await, None);
+    }
+    let ann = customer::token(SECRET.as_bytes(), &id("ann"));
+    let headers = |address| {
+        [("x-forwarded-for", address), ("boxoffice-customer", "ann"), ("boxoffice-customer-token", ann.as_str())]
+    };
+    let here = post("cart.hold_all", &headers("192.0.2.1"), &hold).await.expect("a customer has a share");
+    let there = post("cart.hold_all", &headers("198.51.100.1"), &hold).await.expect("a customer has a share");
+    assert_eq!(here.own, there.own);
+    assert_ne!(here.wider, there.wider);
+    assert!(![guest.own, guest.wider].contains(&here.own));
 }
 
 /// Following needs what reading needs: the purchases of a customer are for `sell` and `report`.
