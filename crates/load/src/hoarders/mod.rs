@@ -50,7 +50,7 @@ const OFFICE_PAYS_MS: std::ops::RangeInclusive<u64> = 30_000..=180_000;
 /// The carts of the family.
 const FAMILY: [u16; 4] = [2, 2, 3, 3];
 /// The family pays this long before its carts end.
-const FAMILY_EARLY_MS: u64 = 10_000;
+const FAMILY_EARLY_MS: u64 = 30_000;
 /// When the session's leader is killed, how long it is off, and when all nodes are killed.
 const KILL_MS: u64 = 420_000;
 const OFF_MS: u64 = 5_000;
