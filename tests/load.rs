@@ -316,3 +316,26 @@ fn slow_watchers_are_not_cut() {
     assert_eq!((&watchers["same"], &watchers["slow_lost"]), (&60.into(), &0.into()), "{watchers}");
     assert!(watchers["slow_commands"].as_u64() >= Some(40), "{watchers}");
 }
+
+/// Six minutes of hoarders, in half a minute. What they hold at minute 5 is judged, and who buys beside them.
+#[test]
+fn a_hoarded_house_sells_to_others() {
+    let report = passes("hoarders", &["hoarders.minutes=6", "hoarders.speed=12", "hoarders.pause_ms=100"]);
+    let hoarders = &report["hoarders"];
+    let minutes = hoarders["minutes"].as_array().expect("there are minutes");
+    let most = minutes.iter().filter_map(|minute| minute["seats"].as_u64()).max();
+    assert!(minutes.len() == 6 && most > Some(300), "hoarders take what they may: {hoarders}");
+    assert!(hoarders["refused"]["share_reached"].as_u64() > Some(100), "{hoarders}");
+    assert_eq!(hoarders["windows"][0]["came"], 60, "{hoarders}");
+}
+
+/// A family's carts live for fifteen minutes of the shipped configuration, and a key has no share.
+#[test]
+fn a_family_and_a_school_are_not_refused() {
+    let fast = ["hoarders.minutes=16", "hoarders.speed=30"];
+    let report = passes("hoarders", &[&fast[..], &["hoarders.run=family"]].concat());
+    assert_eq!(report["hoarders"]["others"]["bought"], 4, "{}", report["hoarders"]);
+    let fast = ["hoarders.minutes=4", "hoarders.speed=12"];
+    let report = passes("hoarders", &[&fast[..], &["hoarders.run=school"]].concat());
+    assert!(report["hoarders"]["told"][0].as_str().is_some_and(|told| told.contains("held 500 seats")), "{report}");
+}

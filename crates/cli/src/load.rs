@@ -76,9 +76,13 @@ fn start(args: &Load, certificate: Option<RunCertificate>, overrides: &mut Vec<S
         let gateway = free.map_err(|error| Failure::Node(format!("no free port for the gateway: {error}")))?;
         overrides.push(format!("gateway.listen={gateway}"));
         config = format!("[payments]\nurl = \"http://{gateway}\"\n");
+        if let Some(hoarders) = &scenario.hoarders {
+            config = hoarders.node_config(&gateway.to_string());
+        }
     }
-    let launch = LaunchConfig { certificate, ..launch(args.fsync, config)? };
-    if args.nodes == 1 && !scenario.faults.any() {
+    let is_shipped = scenario.hoarders.is_some();
+    let launch = LaunchConfig { certificate, is_shipped, ..launch(args.fsync, config)? };
+    if args.nodes == 1 && !scenario.harms_nodes() {
         let node = LocalNode::start(&launch)?;
         eprintln!("started a node of its own: {} (process {})", node.address, node.pid());
         return Ok(Started::One(node));
@@ -100,7 +104,9 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure>
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
     let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
     let admin_token = secret::hex()?;
-    Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token, log: None, certificate: None })
+    let fsync = fsync.word();
+    let (log, certificate) = (None, None);
+    Ok(LaunchConfig { program, files, fsync, config, is_shipped: false, admin_token, log, certificate })
 }
 
 impl From<LocalNodeError> for Failure {

@@ -1,6 +1,6 @@
 //! The configuration of a client.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use boxoffice_core::id::Id;
 use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
@@ -47,6 +47,9 @@ pub struct ClientConfig {
     pub admin_token: Option<AdminToken>,
     /// The customer that the client acts for, if the server requires tokens of customers.
     pub customer: Option<CustomerCredentials>,
+    /// The client speaks for another one at this address, as a proxy does, and says so (`X-Forwarded-For`). Only nodes that
+    /// take this machine for one of their proxies believe it. Default: none.
+    pub forwarded_for: Option<IpAddr>,
     /// How long a request and all its retries together may take. Default: 10 seconds.
     pub deadline: Duration,
     /// Whether the client retries requests until their deadline. If not, the first failure is the answer. Default: on.
@@ -89,6 +92,7 @@ impl ClientConfig {
             name: concat!("boxoffice-client ", env!("CARGO_PKG_VERSION")).into(),
             admin_token: None,
             customer: None,
+            forwarded_for: None,
             deadline: Duration::from_secs(10),
             retry: true,
             wait_for_connection: true,

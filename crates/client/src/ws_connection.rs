@@ -133,6 +133,9 @@ impl WsConnection {
         if let Some(AdminToken(token)) = &config.admin_token {
             request = request.with_header(AUTHORIZATION.as_str(), format!("Bearer {token}"));
         }
+        if let Some(address) = config.forwarded_for {
+            request = request.with_header("X-Forwarded-For", address.to_string());
+        }
         let websocket = WebSocketConfig::default()
             .read_buffer_size(config.buffer_bytes)
             .write_buffer_size(config.buffer_bytes)

@@ -54,7 +54,7 @@ pub struct Fairness {
     pub whole_part: u32,
     /// Seat-seconds above the floor that a holder may use, as far as it buys nothing. 3 600.
     pub seat_seconds: u32,
-    /// Seat-seconds that each seat bought adds. 120.
+    /// Seat-seconds that each seat bought adds. 240, so that an office that pays slowly is not refused by chance.
     pub bonus_seconds: u32,
     /// The shortest life of a hold above the floor, in milliseconds. 180 000.
     pub life_min_ms: u64,
@@ -67,7 +67,7 @@ impl Fairness {
         free_part: 4,
         whole_part: 4,
         seat_seconds: 3_600,
-        bonus_seconds: 120,
+        bonus_seconds: 240,
         life_min_ms: 180_000,
     };
 }

@@ -19,6 +19,7 @@ mod connection_pool;
 mod expiry_burst;
 mod faults;
 mod flow;
+mod hoarders;
 mod live_stats;
 mod loops;
 mod overload;

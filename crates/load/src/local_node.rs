@@ -32,8 +32,8 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// listens could get that port as its own source port, and connect to itself.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// The configuration of every node: anonymous clients may do everything that buyers do. The node's own configuration
-/// comes after it.
+/// The configuration of nodes that are not to have the shipped one: anonymous clients may do everything that buyers do.
+/// The node's own configuration comes after it.
 const OPEN_CONFIG: &str = include_str!("../../../config/open.toml");
 
 /// Copies of each shard, if there are enough nodes.
@@ -51,6 +51,9 @@ pub struct LaunchConfig {
     pub fsync: &'static str,
     /// The text of the configuration file.
     pub config: String,
+    /// The nodes have the configuration that is shipped, besides this text. Otherwise anonymous clients may do
+    /// everything that buyers do, without budgets and shares, because all of a run comes from one address.
+    pub is_shipped: bool,
     /// The admin token. The nodes get it from the environment, because every user of the machine can read a command
     /// line.
     pub admin_token: String,
@@ -125,7 +128,8 @@ impl LocalNode {
             write(&pem[1], key)?;
             config.push_str(&tls_config(&pem, peer_secret.is_some()));
         }
-        for (path, text) in files.iter().zip([OPEN_CONFIG, &config]) {
+        let base = if launch.is_shipped { "" } else { OPEN_CONFIG };
+        for (path, text) in files.iter().zip([base, &config]) {
             write(path, text)?;
         }
         // The node ends with this process, however this process ends, because its input is a pipe from here.
@@ -203,9 +207,15 @@ impl LocalNode {
 
     /// Starts the node again with its data, and waits until it serves.
     fn restart(&mut self) -> Result<(), LocalNodeError> {
+        self.spawn_again()?;
+        self.wait_until_serving().map(drop)
+    }
+
+    /// Starts the node again with its data, and does not wait.
+    fn spawn_again(&mut self) -> Result<(), LocalNodeError> {
         self.child =
             spawn(&self.program, &self.args, self.log.as_deref(), (&self.admin_token, self.peer_secret.as_deref()))?;
-        self.wait_until_serving().map(drop)
+        Ok(())
     }
 }
 
@@ -454,6 +464,17 @@ impl NodeController for LocalCluster {
         let mut nodes = self.nodes();
         let node = nodes.get_mut(node).ok_or_else(|| format!("there is no node {node}"))?;
         node.restart().map_err(|error| error.to_string())
+    }
+
+    fn restart_all(&self) -> Result<(), String> {
+        let mut nodes = self.nodes();
+        nodes.iter_mut().try_for_each(LocalNode::kill)?;
+        // No node serves before most of them run.
+        let again = |nodes: &mut [LocalNode]| {
+            nodes.iter_mut().try_for_each(LocalNode::spawn_again)?;
+            nodes.iter_mut().try_for_each(|node| node.wait_until_serving().map(drop))
+        };
+        again(&mut nodes).map_err(|error: LocalNodeError| error.to_string())
     }
 
     fn add(&self) -> Result<String, String> {

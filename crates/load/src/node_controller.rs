@@ -23,6 +23,12 @@ pub trait NodeController: fmt::Debug + Send + Sync {
     /// The reason as text.
     fn start(&self, node: usize) -> Result<(), String>;
 
+    /// Kills all nodes at once (SIGKILL) and starts them again, and waits until they serve.
+    ///
+    /// # Errors
+    /// The reason as text.
+    fn restart_all(&self) -> Result<(), String>;
+
     /// Starts one more node, which joins the others, and waits until it serves. Returns its address.
     ///
     /// # Errors

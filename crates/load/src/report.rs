@@ -1,6 +1,7 @@
 //! The report of a run: one value that is printed as a table, written as JSON, drawn as HTML and compared with an
 //! earlier one.
 
+mod hoarders;
 mod html;
 mod outages;
 mod overload;
@@ -20,6 +21,7 @@ use crate::{
     scenario::Scenario,
 };
 
+pub use hoarders::{Came, HoardMinute, Hoarders};
 pub use outages::{Added, Distribution, Kill, Outages};
 pub use overload::{Overload, OverloadPhase, Readiness};
 pub use watchers::Watchers;
@@ -66,6 +68,8 @@ pub struct Report {
     pub storm: Option<ExpiryBurst>,
     #[serde(default)]
     pub overload: Option<Overload>,
+    #[serde(default)]
+    pub hoarders: Option<Hoarders>,
     #[serde(default)]
     pub reads: Option<Reads>,
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 mod faults;
 mod goods;
+mod hoarders;
 mod overload;
 mod source;
 mod watchers;
@@ -21,6 +22,7 @@ pub use self::goods::{
     ArenaSpec, CalendarSpec, CartSpec, ExpiryBurstSpec, FlowKind, GatewaySpec, MixSpec, PlacesSpec, ProductPick,
     RushSpec, ShopSpec, SlotsSpec,
 };
+pub use self::hoarders::{HoardKind, HoarderRun, HoardersSpec};
 pub use self::overload::OverloadSpec;
 use self::source::ScenarioSource;
 pub use self::watchers::WatchersSpec;
@@ -38,7 +40,7 @@ pub const CONNECTIONS_MAX: u32 = 10_000;
 pub const SESSIONS_MAX: u64 = 1_000_000;
 
 /// The built-in scenarios.
-const BUILT_IN: [(&str, &str); 18] = [
+const BUILT_IN: [(&str, &str); 19] = [
     ("seed-theatre", include_str!("../../../config/scenarios/seed-theatre.toml")),
     ("seed-theatre-contended", include_str!("../../../config/scenarios/seed-theatre-contended.toml")),
     ("closed-theatre", include_str!("../../../config/scenarios/closed-theatre.toml")),
@@ -57,6 +59,7 @@ const BUILT_IN: [(&str, &str); 18] = [
     ("slow-watchers", include_str!("../../../config/scenarios/slow-watchers.toml")),
     ("resident", include_str!("../../../config/scenarios/resident.toml")),
     ("overload", include_str!("../../../config/scenarios/overload.toml")),
+    ("hoarders", include_str!("../../../config/scenarios/hoarders.toml")),
 ];
 
 /// A scenario, as its TOML file defines it.
@@ -100,6 +103,8 @@ pub struct Scenario {
     pub closed_loop: Option<ClosedLoopSpec>,
     /// Offers more than the nodes can take. It replaces the loop.
     pub overload: Option<OverloadSpec>,
+    /// Networks that hoard, and honest buyers beside them. It replaces the loop.
+    pub hoarders: Option<HoardersSpec>,
     /// Seat maps that the run reads while flows buy.
     pub reads: Option<ReadsSpec>,
     /// Watchers of seat maps while flows buy.
@@ -131,7 +136,10 @@ pub struct HouseSpec {
     pub rows: u16,
     /// Seats per row.
     pub seats: u16,
-    /// Price of a seat, in minor units.
+    /// Places of an area that each session has besides its seats. 0 means none.
+    #[serde(default)]
+    pub places: u32,
+    /// Price of a seat and of a place, in minor units.
     pub price: i64,
     #[serde(default = "default_currency")]
     pub currency: String,
@@ -450,6 +458,7 @@ impl Scenario {
         self.check_faults(source)?;
         self.check_watchers(source)?;
         self.check_overload(source)?;
+        self.check_hoarders(source)?;
         self.check_loop(source)?;
         let flows = self.offered();
         source.require(flows <= FLOWS_MAX, "open_loop.flows", flows, format!("{FLOWS_MAX} in all groups at most"))?;
@@ -487,7 +496,7 @@ impl Scenario {
             (Some(_), Some(_)) => {
                 return Err(source.malformed_at("closed_loop", "there is an open loop and a closed one; leave one out"));
             }
-            (None, None) if self.overload.is_some() => {}
+            (None, None) if self.overload.is_some() || self.hoarders.is_some() => {}
             (None, None) => {
                 return Err(source.malformed_at("", "there is neither [open_loop] nor [closed_loop]; give one of them"));
             }

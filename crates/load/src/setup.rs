@@ -41,6 +41,8 @@ const FIRST_START_MS: u64 = 24 * 60 * 60 * 1000;
 pub(crate) struct SessionDefaults {
     pub(crate) price: Money,
     pub(crate) hold_ttl_ms: Option<u64>,
+    /// Places of an area beside the seats. 0 means none.
+    pub(crate) places: u32,
     /// The first sessions start a day after this.
     pub(crate) now_ms: u64,
     /// Items of one batch.
@@ -52,6 +54,7 @@ impl SessionDefaults {
         SessionDefaults {
             price: Money { amount: scenario.seat_price(), currency: scenario.currency() },
             hold_ttl_ms: scenario.house.as_ref().and_then(|house| house.hold_ttl_ms),
+            places: scenario.house.as_ref().map_or(0, |house| house.places),
             now_ms,
             batch: scenario.connect.setup_batch as usize,
         }
@@ -71,7 +74,7 @@ pub async fn create_house(
     let connect = ConnectSpec::default();
     let connections =
         ConnectionPool::open(addresses, &connect, Credentials { admin_token: Some(admin_token), tls: None }).await?;
-    let terms = SessionDefaults { price, hold_ttl_ms: None, now_ms: now_ms(), batch: connect.setup_batch as usize };
+    let terms = SessionDefaults { price, hold_ttl_ms: None, places: 0, now_ms: now_ms(), batch: connect.setup_batch as usize };
     create_sessions(&connections, house, &terms, &Progress::new(true)).await
 }
 
@@ -224,6 +227,11 @@ pub(crate) async fn create_sessions(
     send_all(connections, "sessions", sessions, batch, progress).await
 }
 
+/// The area of a session that has seats and places.
+pub(crate) fn floor_id() -> Id {
+    Id::new("floor").expect("a valid id")
+}
+
 /// The title of every session of a run.
 fn title_id() -> Id {
     Id::new("load-run").expect("a valid id")
@@ -276,7 +284,9 @@ fn layout(house: &House, category: &Id) -> Result<Arc<Layout>, LoadError> {
 fn create_session(house: &House, terms: &SessionDefaults, session: u32, category: &Id) -> BatchCommand {
     let venue = house.venue_of(session);
     let (id, place) = (house.session_id(session), house.index_in_venue(session));
+    let area = Area { id: floor_id(), name: "Floor".into(), capacity: terms.places, price: terms.price };
     let new = NewSession {
+        areas: if terms.places > 0 { vec![area] } else { Vec::new() },
         prices: vec![(category.clone(), terms.price)],
         hold_ttl_ms: terms.hold_ttl_ms,
         ..new_session(id, house.hall_id(venue), terms.now_ms, place)

@@ -37,6 +37,11 @@ const ONE_WAY_MS: u64 = 60;
 /// Attempts to deliver a webhook.
 const WEBHOOKS_MAX: usize = 5;
 
+/// A source whose payment the buyer never confirms. The gateway waits for that, and declines it then.
+pub(crate) const UNFINISHED: &str = "unfinished";
+/// How long the gateway waits for it, in milliseconds.
+const UNFINISHED_MS: u64 = 600_000;
+
 /// The rates of faults, in hundredths of the calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GatewayFaults {
@@ -77,6 +82,8 @@ struct Ledger {
     accounts: BTreeMap<PaymentKey, Account>,
     /// Final outcomes by attempt and step, with their first call.
     outcomes: BTreeMap<(PaymentKey, u32), (GatewayCall, GatewayOutcome)>,
+    /// When payments that nobody confirms were begun, in milliseconds of the run.
+    unfinished: BTreeMap<PaymentKey, u64>,
     /// Violations.
     wrong: Vec<String>,
     tally: Tally,
@@ -123,6 +130,15 @@ impl SimGateway {
             outage_ms: 1_000 * u64::from(some(60)),
         };
         trace.note(&format!("bank: {faults:?}"));
+        SimGateway::with(faults, rng, trace)
+    }
+
+    /// A gateway that does what it is asked to.
+    pub(crate) fn without_faults(settings: &Settings, trace: &Arc<Trace>) -> Arc<SimGateway> {
+        SimGateway::with(GatewayFaults::default(), rng(settings.seed, "bank", 0), trace)
+    }
+
+    fn with(faults: GatewayFaults, rng: SmallRng, trace: &Arc<Trace>) -> Arc<SimGateway> {
         let (ledger, webhooks) = (Mutex::default(), OnceLock::new());
         Arc::new(SimGateway {
             faults: Mutex::new(faults),
@@ -161,8 +177,20 @@ impl SimGateway {
         self.trace.now_ms() % OUTAGE_EVERY_MS < self.faults.lock().outage_ms
     }
 
+    /// Whether a call begins a payment that nobody confirms, and the gateway still waits for that.
+    fn is_unfinished(&self, call: &GatewayCall) -> bool {
+        let GatewayCall::Authorize { key, source, .. } = call else { return false };
+        let now_ms = self.trace.now_ms();
+        *source == UNFINISHED
+            && now_ms < *self.ledger.lock().unfinished.entry(*key).or_insert(now_ms) + UNFINISHED_MS
+    }
+
     /// Serves one call.
     async fn serve(self: Arc<Self>, call: GatewayCall, done: OnOutcome) {
+        if self.is_unfinished(&call) {
+            sleep(Duration::from_millis(ONE_WAY_MS)).await;
+            return done(unknown());
+        }
         let one_way_ms = self.rng.lock().random_range(1..=ONE_WAY_MS);
         let slow_ms = if self.is_hit(|faults| faults.slow) { around(&mut self.rng.lock(), TIMEOUT_MS) } else { 0 };
         let (lost_answer, pending) = (self.is_hit(|faults| faults.lost_answer), self.is_hit(|faults| faults.pending));
@@ -303,7 +331,7 @@ impl Ledger {
         let account = self.accounts.entry(call.key()).or_default();
         let no = |text: &str| GatewayOutcome::Failed { reason: text.into() };
         match call {
-            GatewayCall::Authorize { .. } if account.voided || refuses => {
+            GatewayCall::Authorize { source, .. } if account.voided || refuses || *source == UNFINISHED => {
                 GatewayOutcome::Declined { reason: "no money".into() }
             }
             GatewayCall::Authorize { amount, .. } => {

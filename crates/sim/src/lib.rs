@@ -13,6 +13,7 @@
 //! ```
 
 // In reading order: runs, faults, clients, checks, the world below.
+mod evening;
 mod many;
 mod run;
 mod settings;
@@ -51,6 +52,7 @@ mod wall_clocks;
 
 #[cfg(feature = "planted")]
 pub use boxoffice_node::plant;
+pub use evening::{Evening, EveningReport, Hoard, run_evening};
 pub use judge::Seen;
 pub use many::{Summary, run_many};
 pub use run::{Report, run, run_and_capture_frames};

@@ -14,9 +14,11 @@ use std::{
 use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand},
     id::Request,
+    rules::Rules,
 };
 use boxoffice_env::{PeerAddress, World};
 use boxoffice_node::{
+    admission::OverloadSettings,
     api::{Failure, ReplyTo},
     config::{NodeConfig, ReplicationConfig},
     node::{Node, NodeHandle},
@@ -110,9 +112,9 @@ impl Machine {
         (trace, wall_clocks): (&Arc<Trace>, &WallClocks),
         network: &SimNetwork,
         gateway: &Arc<SimGateway>,
+        (rules, overload): (Rules, OverloadSettings),
     ) -> Machine {
         let mut draw: SmallRng = rng(settings.seed, "machine", number);
-        let rules = settings.rules();
         let config = NodeConfig {
             replication: ReplicationConfig {
                 data_dir: PathBuf::from("/data"),
@@ -128,7 +130,7 @@ impl Machine {
             peer_address: address(number),
             client_address: address(number),
             rules: Arc::new(rules),
-            overload: settings.overload(),
+            overload,
             ..NodeConfig::default()
         };
         Machine {

@@ -170,7 +170,10 @@ async fn simulate(settings: Settings) -> Report {
     faults::mend(&network);
     let carrying = tokio::spawn(network.clone().run());
     let (wall_clocks, gateway) = (WallClocks::new(), SimGateway::new(&settings, &trace));
-    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &wall_clocks), &network, &gateway));
+    let machine = |number| {
+        let terms = (settings.rules(), settings.overload());
+        Arc::new(Machine::new(number, &settings, (&trace, &wall_clocks), &network, &gateway, terms))
+    };
     let swarm = Swarm::draw(&settings);
     let nodes = settings.nodes + if swarm.is_operated { SPARES } else { 0 };
     let machines: Vec<Arc<Machine>> = (1..=nodes).map(machine).collect();

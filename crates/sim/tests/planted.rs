@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use boxoffice_sim::{Settings, plant, run};
+use boxoffice_sim::{Evening, Settings, plant, run, run_evening};
 
 /// As in the program, because a simulation allocates a lot.
 #[global_allocator]
@@ -67,6 +67,18 @@ const BUGS: [Bug; 43] = [
     ("read under the mutex", 3),
 ];
 
+/// Bugs of shares. An evening of hoarders finds them, and the last one an evening of an office.
+const BUGS_OF_SHARES: [&str; 5] = [
+    "a share that only the edge counts",
+    "growth that no share counts",
+    "a share that a new leader forgets",
+    "a payment that nobody confirms keeps its seats",
+    "a share that no sale credits",
+];
+
+/// The limit of evenings for one bug.
+const EVENINGS_MAX: u64 = 3;
+
 /// The seed that found a bug, and the first violation.
 type Found = Option<(u64, String)>;
 
@@ -112,6 +124,27 @@ fn every_planted_bug_is_found() {
     let all = all.into_inner().expect("no thread panicked");
     let missed: Vec<&str> = all.iter().filter(|(_, found)| found.is_none()).map(|(bug, _)| *bug).collect();
     assert!(missed.is_empty() && all.len() == bugs.len(), "not found: {missed:?}");
+}
+
+#[test]
+fn bugs_of_shares_spoil_an_evening() {
+    let name = std::env::var("BOXOFFICE_BUG").ok();
+    for bug in BUGS_OF_SHARES.into_iter().filter(|bug| name.as_ref().is_none_or(|name| bug.contains(name))) {
+        let evening = |seed| match bug {
+            "a share that no sale credits" => Evening::of_an_office(seed),
+            _ => Evening::of_hoarders(seed),
+        };
+        plant(Some(bug));
+        let found = (1..=EVENINGS_MAX).find_map(|seed| {
+            let report = run_evening(&evening(seed));
+            report.violations.first().map(|first| (seed, first.clone()))
+        });
+        plant(None);
+        match found {
+            Some((seed, how)) => println!("{bug}: {seed} evenings: {how}"),
+            None => panic!("{bug} was not found in {EVENINGS_MAX} evenings"),
+        }
+    }
 }
 
 /// A node must have just started, be paused before it knows the time, and be elected, which happens once in hundreds of

@@ -84,6 +84,7 @@ impl Seller {
             fsync: "always",
             config: String::new(),
             admin_token: admin_token().to_owned(),
+            is_shipped: false,
             log: None,
             certificate: None,
         };

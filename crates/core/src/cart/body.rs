@@ -18,6 +18,10 @@ use crate::{
     time::Timestamp,
 };
 
+/// The longest time by which the first payment of a cart lets lines live longer that end even if they are touched, in
+/// milliseconds.
+pub(crate) const PAYMENT_STOPS_MS: u64 = 60_000;
+
 /// The state of an opened cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Body {
@@ -120,16 +124,29 @@ impl Body {
         self.lines.iter_mut().for_each(|line| line.believed_until = line.believed_until.max(deadline));
     }
 
-    /// Lines that end even if they are touched live as much longer as the first payment was under way, and the cart with them.
+    /// Lines that end even if they are touched live as much longer as the first payment was under way, at most a minute, and the
+    /// cart with them.
     pub(super) fn stop_clock(&mut self, paid_ms: u64) {
-        let is_first = self.attempts.as_ref().is_some_and(|attempts| attempts.begun == 1);
-        if !is_first || self.lines.iter().all(|line| line.ends_at.is_none()) {
+        let paid_ms = paid_ms.min(PAYMENT_STOPS_MS);
+        if !self.pays_first() || self.lines.iter().all(|line| line.ends_at.is_none()) {
             return;
         }
         for line in &mut self.lines {
             line.ends_at = line.ends_at.map(|ends_at| ends_at.after(paid_ms));
         }
         self.deadline = self.deadline.after(paid_ms).min(self.age_ends_at);
+    }
+
+    /// Whether its payment, under way or just over, is the first one.
+    fn pays_first(&self) -> bool {
+        self.attempts.as_ref().is_some_and(|attempts| attempts.begun == 1)
+    }
+
+    /// When a payment under way has to be over, if there are lines that end even if they are touched. Otherwise a payment that its
+    /// buyer never confirms would keep them.
+    pub(super) fn payment_ends_at(&self) -> Option<Timestamp> {
+        let ends_at = self.lines.iter().filter_map(|line| line.ends_at).min()?;
+        Some(if self.pays_first() { ends_at.after(PAYMENT_STOPS_MS) } else { ends_at })
     }
 
     /// The deadline if the cart were touched now.

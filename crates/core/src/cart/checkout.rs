@@ -140,6 +140,12 @@ impl Cart {
         }
     }
 
+    /// When the payment under way has to be over. `None` if its lines have no share that ends.
+    pub(crate) fn payment_ends_at(&self) -> Option<Timestamp> {
+        self.checkout().filter(|checkout| checkout.asks_gateway())?;
+        self.body.as_ref()?.payment_ends_at().filter(|_| !planted::is("a payment that nobody confirms keeps its seats"))
+    }
+
     /// Gives up money that was set aside for an attempt that is not under way. `None` if the attempt paid the order, or is given
     /// up already.
     ///

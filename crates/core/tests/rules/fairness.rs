@@ -579,6 +579,27 @@ fn a_payment_stops_the_clock_once() {
     );
 }
 
+/// The gateway never knows. The hold may live for 257 s, and a payment stops its clock for a minute.
+#[test]
+pub(crate) fn a_payment_that_nobody_confirms_is_given_up() {
+    check(
+        "product p 100 1.00
+         b hold p 20 from 1
+         a hold p 6 from 2
+         wait 200
+         gateway authorize deaf deaf deaf deaf deaf deaf deaf deaf
+         b pay keep
+         a pay keep
+         wait 116
+         b get
+         wait 2
+         b get
+         a get
+         gateway",
+        expect![[r#""#]],
+    );
+}
+
 #[test]
 fn what_is_held_again_is_as_if_it_had_been_touched() {
     check(

@@ -10,6 +10,7 @@ use crate::{
     best, bounds, checkouts, cluster, cursors, deposed,
     ended_carts::{self, expiry_run},
     ends::{self, random_run_with_high_numbers, run_any_numbers},
+    fairness,
     late_grants, mutations, operators, outcomes, past_slots,
     random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
     revoked_bookings,
@@ -93,7 +94,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 28] = [
+    let stories: [(&str, fn()); 29] = [
         ("a late grant becomes a line", late_grants::a_grant_for_a_client_that_has_gone_is_released),
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
         ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
@@ -133,6 +134,10 @@ fn every_story_fails_with_its_bug() {
         (
             "a gateway asked before the checkout is committed",
             checkouts::no_money_is_authorized_for_an_uncommitted_checkout,
+        ),
+        (
+            "a payment that nobody confirms keeps its seats",
+            fairness::a_payment_that_nobody_confirms_is_given_up,
         ),
     ];
     let missed = stories.into_iter().filter(|(bug, story)| {

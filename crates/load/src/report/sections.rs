@@ -87,6 +87,12 @@ pub(super) fn sections(report: &Report, baseline: Option<&Report>) -> Vec<Sectio
         table: overload.rows(),
         notes: overload.extra_lines(),
     }));
+    sections.extend(report.hoarders.as_ref().map(|hoarders| Section {
+        title: "Hoarders",
+        lines: hoarders.lines(),
+        table: hoarders.rows(),
+        ..Section::default()
+    }));
     sections.extend(report.reads.as_ref().map(|reads| lines("Reading seat maps", vec![reads.summary()])));
     sections.extend(report.watchers.as_ref().map(|watchers| lines("Watchers", watchers.lines())));
     sections.extend(report.outages.as_ref().map(|outages| lines("Shards and nodes", outages.lines())));

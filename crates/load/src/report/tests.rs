@@ -54,6 +54,7 @@ pub(crate) fn sample() -> Report {
         watchers: None,
         outages: None,
         overload: None,
+        hoarders: None,
         audit: Audit::default(),
         verdict: Verdict { passed: true, line: "24 998 sold".into(), reasons: Vec::new() },
     }

@@ -51,6 +51,7 @@ pub(super) fn report(
         memory: prepared.memory(),
         storm,
         overload: traffic.overload.take(),
+        hoarders: traffic.hoarders.take(),
         reads: traffic.reads.take(),
         watchers: None,
         outages,

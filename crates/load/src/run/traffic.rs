@@ -8,11 +8,12 @@ use crate::{
     expiry_burst::{self, ObservedExpiries, OpenedCarts},
     faults::{FaultInjector, FaultLog},
     flow::Flow,
+    hoarders,
     loops::{self, FinishedFlows},
     overload,
     progress::Progress,
     reads,
-    report::{Overload, Reads},
+    report::{Hoarders, Overload, Reads},
     run_context::RunContext,
 };
 
@@ -20,6 +21,7 @@ use crate::{
 pub(super) struct Traffic {
     pub(super) flows: Vec<Flow>,
     pub(super) overload: Option<Overload>,
+    pub(super) hoarders: Option<Hoarders>,
     pub(super) expiries: Option<ObservedExpiries>,
     pub(super) reads: Option<Reads>,
     pub(super) faults: FaultLog,
@@ -39,31 +41,39 @@ impl Traffic {
         progress.begin("run", prepared.scenario.offered());
         let all = async {
             tokio::try_join!(
-                run_flows(prepared, context, &finished, progress),
+                run_flows(config, prepared, context, &finished, progress),
                 observe_expiries(prepared, context, opened),
                 read_maps(prepared, context),
                 inject_faults(config, prepared, context),
             )
         };
-        let (overload, expiries, reads, faults) = tokio::select! {
+        let ((overload, hoarders), expiries, reads, faults) = tokio::select! {
             biased;
             all = all => all?,
             () = progress.clone().follow(finished.clone()) => {
                 return Err(LoadError::Internal("its progress bar ended"));
             }
         };
-        Ok(Traffic { flows: finished.take(), overload, expiries, reads, faults })
+        Ok(Traffic { flows: finished.take(), overload, hoarders, expiries, reads, faults })
     }
 }
 
-/// Runs the scenario's loop, or its overload phases, and tells the other tasks when all flows have ended.
+/// Runs the scenario's loop, its overload phases or its hoarders, and tells the other tasks when all flows have ended.
 async fn run_flows(
+    config: &RunConfig,
     prepared: &Prepared,
     context: &Arc<RunContext>,
     finished: &FinishedFlows,
     progress: &Progress,
-) -> Result<Option<Overload>, LoadError> {
+) -> Result<(Option<Overload>, Option<Hoarders>), LoadError> {
     let Prepared { scenario, connections, pid, .. } = prepared;
+    if let Some(spec) = &scenario.hoarders {
+        let places = scenario.house.as_ref().map_or(0, |house| house.places);
+        let sold = (connections, &prepared.house, places);
+        let ended = hoarders::run(config, sold, spec, context.run_seed.seed, progress).await;
+        context.flows_ended.store(true, Ordering::Relaxed);
+        return ended.map(|hoarders| (None, Some(hoarders)));
+    }
     let ended = match (&scenario.overload, scenario.open_loop_schedule(), &scenario.closed_loop) {
         (Some(spec), _, _) => overload::run(connections, context, spec, *pid, (finished, progress)).await.map(Some),
         (None, Some(schedule), _) => {
@@ -76,7 +86,7 @@ async fn run_flows(
         (None, None, None) => Err(LoadError::Internal("a scenario without a loop")),
     };
     context.flows_ended.store(true, Ordering::Relaxed);
-    ended
+    ended.map(|overload| (overload, None))
 }
 
 async fn observe_expiries(

@@ -146,7 +146,7 @@ fn an_unknown_scenario_is_an_error() {
         error,
         "there is no scenario \"seed-opera\": it is neither a file nor one of seed-theatre, seed-theatre-contended, \
          closed-theatre, one-seat, seed-cart, seed-cart-hot, closed-cart, ga-olympics, calendar-rush, expiry-storm, \
-         mixed, n0, n1, n4, watchers, slow-watchers, resident, overload"
+         mixed, n0, n1, n4, watchers, slow-watchers, resident, overload, hoarders"
     );
 }
 
@@ -172,4 +172,24 @@ fn flows_go_on_while_nodes_are_killed_repeatedly() {
     assert_eq!(n1.offered(), 100 * 16 * 100, "one flow for each block of seats");
     let usual = Scenario::load("N1", &[]).expect("it is built in");
     assert_eq!((usual.offered(), usual.house("r").sessions_all()), (212_000, 80_000));
+}
+
+#[test]
+fn hoarders_have_one_session_and_nodes_as_shipped() {
+    let load = |settings: &[&str]| {
+        let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        Scenario::load("hoarders", &settings).map_err(|error| error.to_string())
+    };
+    let usual = load(&[]).expect("it is built in");
+    let spec = usual.hoarders.as_ref().expect("it has hoarders");
+    let config = spec.node_config("127.0.0.1:1");
+    assert!(config.contains("anonymous = \"sell\"") && !config.contains("[fairness]"), "{config}");
+    assert_eq!((spec.hoarding(), usual.harms_nodes()), (10, false));
+    let fast = load(&["hoarders.speed=20", "hoarders.run=office", "hoarders.kills=true"]).expect("it is valid");
+    let spec = fast.hoarders.as_ref().expect("it has hoarders");
+    assert!(spec.node_config("127.0.0.1:1").contains("seat_seconds = 180\nbonus_seconds = 12\nlife_min_ms = 9000\n"));
+    assert_eq!((spec.hoarding(), fast.harms_nodes()), (0, true));
+    let error = load(&["house.sessions=2"]).expect_err("two sessions");
+    assert!(error.contains("it needs a [house] of one session"), "{error}");
+    assert_eq!(load(&["hoarders.speed=0"]).expect_err("never"), "--set hoarders.speed: hoarders.speed is 0: give 1 to 60");
 }

@@ -60,6 +60,7 @@ impl Boxoffice {
             fsync: "always",
             config,
             admin_token,
+            is_shipped: false,
             log: None,
             certificate: None,
         };

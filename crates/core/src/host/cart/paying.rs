@@ -20,7 +20,7 @@ use crate::{
     planted,
     portion::Content,
     refusal::{Refusal, Shortage},
-    time::Timestamp,
+    time::{TIMESTAMP_MAX, Timestamp},
 };
 
 /// A checkout under way.
@@ -223,8 +223,10 @@ impl<R> CartHost<R> {
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
+                let ends_at = cart.payment_ends_at().unwrap_or(TIMESTAMP_MAX);
                 if let Some(paying) = self.paying.as_mut().filter(|_| cart.is_paying(key.attempt)) {
-                    paying.again_at = Some(stage.at.after(stage.rules.payment_again_after(paying.tries)));
+                    let again_at = stage.at.after(stage.rules.payment_again_after(paying.tries));
+                    paying.again_at = Some(again_at.min(ends_at.max(stage.at)));
                     paying.tries = paying.tries.saturating_add(1);
                 }
             }
@@ -339,6 +341,12 @@ impl<R> CartHost<R> {
         }
         if paying.again_at.is_some_and(|again_at| stage.at >= again_at) {
             paying.again_at = None;
+            // The gateway said last that it does not know, and may still set the money aside. A void ends that in any state.
+            let ends_at = stage.entity.cart().and_then(Cart::payment_ends_at);
+            if paying.reserve.is_none() && ends_at.is_some_and(|ends_at| stage.at >= ends_at) {
+                let reason = "the payment took longer than these may be held".into();
+                return self.fail_payment(stage, PaymentFailure::Declined { by_operator: false, reason }, true, None);
+            }
             // The gateway is not asked before everything is set aside. The unknown outcome was of another host's call.
             let cart = stage.entity.cart().filter(|_| paying.reserve.is_none());
             let call = cart.and_then(Cart::authorization);
