@@ -150,7 +150,7 @@ pub fn processors_of(pid: u32) -> Option<Vec<usize>> {
     let mut processors = Vec::new();
     for range in list.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        processors.extend(first.parse().ok()?..=last.parse().ok()?);
+        processors.extend(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?);
     }
     Some(processors)
 }

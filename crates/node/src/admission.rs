@@ -204,12 +204,7 @@ impl Admission {
 
     /// Whether a command that comes now is shed, and then after how many milliseconds its client should try again. A command
     /// that is shed is counted.
-    pub(crate) fn sheds(
-        &self,
-        class: impl FnOnce() -> Option<Class>,
-        patience_ms: u64,
-        now_ms: u64,
-    ) -> Option<u32> {
+    pub(crate) fn sheds(&self, class: impl FnOnce() -> Option<Class>, patience_ms: u64, now_ms: u64) -> Option<u32> {
         self.look(now_ms);
         let under_way = self.under_way.load(Ordering::Relaxed);
         let is_full = under_way >= self.settings.under_way_max;

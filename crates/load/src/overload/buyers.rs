@@ -167,7 +167,7 @@ impl Buyers {
 
     /// Forgets the statistics of the phase so far. Its load goes on.
     pub(super) fn measure(&mut self) {
-        self.stats = PhaseStats::since(self.now_us());
+        self.stats = PhaseStats::default();
     }
 
     /// What has become of the purchases of this phase so far. `None` if it had no such phase.

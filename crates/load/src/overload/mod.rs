@@ -132,7 +132,8 @@ impl PhaseRunner {
         let first = self.capacity;
         self.draw_all(&quiet)?;
         if !crowded.is_empty() {
-            let crowd = Crowd::start(self.pid).map_err(|error| LoadError::System { what: "keep the node's processors busy", error })?;
+            let crowd = Crowd::start(self.pid)
+                .map_err(|error| LoadError::System { what: "keep the node's processors busy", error })?;
             self.measure_capacity(spec.capacity_ms);
             self.draw_all(&crowded)?;
             drop(crowd);
@@ -292,8 +293,9 @@ impl PhaseRunner {
     fn add_generator(&mut self) -> Result<(), LoadError> {
         let part = GeneratorPart { index: self.buyers.len() as u32, of: self.spec.generators };
         let first_phase = self.buyers.first().map_or(0, Buyers::phases);
-        let buyers = Buyers::connect(&self.addresses, self.spec.connections, (part, first_phase), Arc::clone(&self.context))
-            .map_err(|error| LoadError::System { what: "connect the buyers", error })?;
+        let buyers =
+            Buyers::connect(&self.addresses, self.spec.connections, (part, first_phase), Arc::clone(&self.context))
+                .map_err(|error| LoadError::System { what: "connect the buyers", error })?;
         self.buyers.push(buyers);
         Ok(())
     }

@@ -14,7 +14,6 @@ const CALM_US: u32 = 100_000;
 /// The statistics of one phase.
 #[derive(Default)]
 pub(super) struct PhaseStats {
-    pub(super) began_us: u64,
     /// The counts of the report. Its other figures are not known yet.
     pub(super) counts: OverloadPhase,
     /// Times of the answers to admitted holds, each with its latency. In microseconds.
@@ -26,10 +25,6 @@ pub(super) struct PhaseStats {
 }
 
 impl PhaseStats {
-    pub(super) fn since(began_us: u64) -> PhaseStats {
-        PhaseStats { began_us, ..PhaseStats::default() }
-    }
-
     /// The hold of a purchase was granted. Its buyer came at `came_us`.
     pub(super) fn held(&mut self, came_us: u64, called_us: u64, now_us: u64) {
         self.holds.push((now_us, short(now_us - called_us)));
@@ -114,7 +109,7 @@ mod tests {
 
     #[test]
     fn generators_are_counted_together() {
-        let (mut stats, mut other) = (PhaseStats::since(0), PhaseStats::since(0));
+        let (mut stats, mut other) = (PhaseStats::default(), PhaseStats::default());
         stats.held(0, 1_000, 3_000);
         other.held(0, 9_000, 10_000);
         stats.checked_out(3_000, 5_000);
@@ -129,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_phase_has_recovered_when_nothing_is_slow_or_refused_any_more() {
-        let mut stats = PhaseStats::since(0);
+        let mut stats = PhaseStats::default();
         let purchase = |stats: &mut PhaseStats, at_us: u64, took_us: u64| stats.checked_out(at_us - took_us, at_us);
         (10..30).for_each(|slice| purchase(&mut stats, slice * SLICE_US, 1_000));
         assert_eq!(stats.recovered_ms(1_000_000), Some(0));

@@ -281,9 +281,10 @@ impl Overload {
         let rounds: Vec<&Overload> = earlier.iter().chain([&*self]).collect();
         let marks = marks(&rounds, spec.target_ms);
         let mut problems = Vec::new();
-        let (granted, not_bought) = self.phases.iter().fold((0, 0), |(granted, not_bought), phase| {
-            (granted + phase.granted, not_bought + phase.not_bought)
-        });
+        let (granted, not_bought) = self
+            .phases
+            .iter()
+            .fold((0, 0), |(granted, not_bought), phase| (granted + phase.granted, not_bought + phase.not_bought));
         if self.left_holding as f64 > NOT_BOUGHT_MAX * granted.max(1) as f64 {
             let (left, bound) = (grouped(self.left_holding), NOT_BOUGHT_MAX * 100.0);
             problems.push(format!(
@@ -304,7 +305,10 @@ impl Overload {
         }
         if spec.judged {
             let broken = marks.iter().filter(|mark| !mark.is_kept);
-            problems.extend(broken.map(|Mark { what, promised, measured, .. }| format!("{what}: {measured}, {promised} is promised")));
+            problems
+                .extend(broken.map(|Mark { what, promised, measured, .. }| {
+                    format!("{what}: {measured}, {promised} is promised")
+                }));
             self.judge_refusals_and_memory(&mut problems);
             let unfit = rounds.iter().flat_map(|round| &round.phases).filter(|phase| !phase.is_drawn_anew);
             for (phase, unfit) in unfit.filter_map(|phase| Some((phase, phase.unfit.as_ref()?))) {
@@ -387,7 +391,8 @@ impl Overload {
         let Readiness { asked, not_ready, slowest_ms } = self.ready;
         let sum = |of: fn(&OverloadPhase) -> u64| grouped(self.phases.iter().map(of).sum::<u64>());
         let mark = |Mark { what, rounds, promised, measured, is_kept }: &Mark| {
-            let (kept, of) = (if *is_kept { "kept" } else { "NOT KEPT" }, if *rounds == 1 { "round" } else { "rounds" });
+            let (kept, of) =
+                (if *is_kept { "kept" } else { "NOT KEPT" }, if *rounds == 1 { "round" } else { "rounds" });
             format!("{kept}: {what}: {measured} ({promised}; {rounds} {of})")
         };
         let mut lines: Vec<String> = self.marks.iter().map(mark).collect();
@@ -416,7 +421,8 @@ impl Overload {
 fn marks(rounds: &[&Overload], target_ms: u64) -> Vec<Mark> {
     let all = Rounds::of(rounds);
     let calm_ms = |of: &Rounds<'_>| {
-        let calm = all.iter().find(|calm| (1..100).contains(&calm.percent) && calm.watches == of.watches && !calm.crowded)?;
+        let calm =
+            all.iter().find(|calm| (1..100).contains(&calm.percent) && calm.watches == of.watches && !calm.crowded)?;
         Some(calm.median(OverloadPhase::p99_ms))
     };
     all.iter().flat_map(|of| of.marks(target_ms, calm_ms(of))).collect()
@@ -451,7 +457,8 @@ mod tests {
         let hold = Some(Percentiles { p99, ..Percentiles::default() });
         let (recovery_ms, memory) = (Some(100), Some(100 << 20));
         let (capacity_before, capacity_after, granted) = (98.0, 102.0, 10_000);
-        let phase = OverloadPhase { percent, obeys, goodput, bought: 1, hold, recovery_ms, memory, ..OverloadPhase::default() };
+        let phase =
+            OverloadPhase { percent, obeys, goodput, bought: 1, hold, recovery_ms, memory, ..OverloadPhase::default() };
         OverloadPhase { capacity_before, capacity_after, granted, name: format!("{percent} %"), ..phase }
     }
 
@@ -478,7 +485,7 @@ mod tests {
             OverloadPhase { not_bought: 5, recovery_ms: Some(1_000), ..phase(300, true, 95.0, 70.0) },
             crowded(85.0),
         ];
-        assert_eq!(judged([&[calm.clone()], &kept[..]].concat()), [""; 0]);
+        assert_eq!(judged([std::slice::from_ref(&calm), &kept[..]].concat()), [""; 0]);
         let broken = [
             phase(100, true, 94.0, 70.0),
             phase(200, false, 94.0, 70.0),
@@ -513,7 +520,8 @@ mod tests {
         watching.judge(&spec(), &rounds);
         assert_eq!(watching.problems.len(), 1, "{:?}", watching.problems);
         // A phase that was drawn anew does not count.
-        let anew = OverloadPhase { is_drawn_anew: true, unfit: Some(Unfit::Capacity(0.1)), ..phase(200, false, 9.0, 900.0) };
+        let anew =
+            OverloadPhase { is_drawn_anew: true, unfit: Some(Unfit::Capacity(0.1)), ..phase(200, false, 9.0, 900.0) };
         assert_eq!(judged(vec![anew, phase(200, false, 95.0, 10.0)]), [""; 0]);
     }
 

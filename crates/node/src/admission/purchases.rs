@@ -52,7 +52,8 @@ struct Purchase {
 impl PurchaseStep {
     /// The step of this command, if its cart is measured.
     pub(super) fn of(cart: CartId, command: &CartCommand) -> Option<PurchaseStep> {
-        let is_step = matches!(command, CartCommand::Open { .. } | CartCommand::Hold { .. } | CartCommand::Checkout { .. });
+        let is_step =
+            matches!(command, CartCommand::Open { .. } | CartCommand::Hold { .. } | CartCommand::Checkout { .. });
         let buys = matches!(command, CartCommand::Checkout { .. });
         (is_step && is_sampled(cart)).then_some(PurchaseStep { cart, buys })
     }

@@ -147,7 +147,8 @@ fn begun_purchases_go_on_while_new_ones_are_shed() {
 fn the_node_has_a_bound_that_needs_no_half_second() {
     let settings = OverloadSettings { under_way_max: 3, ..OverloadSettings::default() };
     let admission = Admission::new(settings, 0);
-    let passes: Vec<Pass> = (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), u64::MAX, 5).ok()).collect();
+    let passes: Vec<Pass> =
+        (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), u64::MAX, 5).ok()).collect();
     assert_eq!(passes.len(), 3);
     assert_eq!(admission.admit(false, || Some(Class::Hold), u64::MAX, 5).map(|_| ()), Err(RETRY_MIN_MS));
     assert!(admission.admit(false, || None, u64::MAX, 5).is_ok(), "what must not be shed is admitted beyond it");
@@ -160,7 +161,8 @@ fn the_node_has_a_bound_that_needs_no_half_second() {
 fn checkouts_have_a_bound_of_their_own() {
     let settings = OverloadSettings { under_way_max: 3, ..OverloadSettings::default() };
     let admission = Admission::new(settings, 0);
-    let held: Vec<Pass> = (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), u64::MAX, 5).ok()).collect();
+    let held: Vec<Pass> =
+        (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), u64::MAX, 5).ok()).collect();
     let buy = |now_ms| admission.admit(true, || Some(Class::Checkout), u64::MAX, now_ms);
     let mut bought: Vec<Pass> = (0..3).filter_map(|_| buy(5).ok()).collect();
     assert_eq!((held.len(), bought.len()), (3, 3), "a node full of holds takes checkouts");
@@ -175,7 +177,8 @@ fn a_checkout_that_waits_for_a_gateway_keeps_no_other_out() {
     let mut node = Node::new(10);
     node.load(0.5, Class::Checkout, 1_000);
     // As many checkouts as fit into the queue several times wait for their gateway for longer than all of this takes.
-    let waiting: Vec<_> = (0..5_000).filter_map(|_| node.admission.admit(true, || None, u64::MAX, node.now_ms).ok()).collect();
+    let waiting: Vec<_> =
+        (0..5_000).filter_map(|_| node.admission.admit(true, || None, u64::MAX, node.now_ms).ok()).collect();
     node.load(3.0, Class::Begin, 5_000);
     node.forget();
     node.load(3.0, Class::Begin, 2_000);

@@ -132,7 +132,12 @@ impl Shared {
                 // The answer may come before this returns.
                 drop(table);
                 let sink = Arc::new(Sink(Arc::downgrade(self)));
-                self.take_here(command, request, given, ReplyTo::new(sink, tag).with_timeout(left_ms).by(by).with_patience(patience_ms));
+                self.take_here(
+                    command,
+                    request,
+                    given,
+                    ReplyTo::new(sink, tag).with_timeout(left_ms).by(by).with_patience(patience_ms),
+                );
             }
             Target::At(node, term) => {
                 let retried = call.attempt > 1 && planted::is("a retry under a new request id");
