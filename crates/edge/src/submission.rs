@@ -35,6 +35,8 @@ pub(crate) struct Submission {
     owners: Owners,
     sink: Arc<Sink>,
     deadline: Instant,
+    /// How much longer the buyer will be there than the client waits, in milliseconds.
+    spare_ms: u64,
 }
 
 /// Receives the answers. A command is counted until it is answered, even if the client has given up.
@@ -77,7 +79,13 @@ impl Submission {
         let under_way = Arc::clone(&permit.under_way);
         let sink = Sink { answers: AnswerQueue::default(), under_way, shared: Arc::clone(shared) };
         let owners = caller.owners(permit);
-        Ok(Submission { shared: Arc::clone(shared), caller, owners, sink: Arc::new(sink), deadline })
+        Ok(Submission { shared: Arc::clone(shared), caller, owners, sink: Arc::new(sink), deadline, spare_ms: 0 })
+    }
+
+    /// The same for a buyer who will be there for this much longer than the client waits, in milliseconds.
+    #[must_use]
+    pub(crate) fn with_spare(self, spare_ms: u64) -> Submission {
+        Submission { spare_ms, ..self }
     }
 
     /// Submits the command of an op and waits for its verdict. `None` stands for the gateway, which uses no op.
@@ -148,8 +156,9 @@ impl Submission {
         self.sink.under_way.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let reply = ReplyTo::new(sink, tag).with_timeout(left.as_millis() as u64);
+        let left_ms = self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let patience_ms = left_ms.saturating_add(self.spare_ms);
+        let reply = ReplyTo::new(sink, tag).with_timeout(left_ms).with_patience(patience_ms);
         venues::submit(&self.shared, &self.caller.access, rule, command, key, reply);
     }
 

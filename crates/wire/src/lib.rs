@@ -42,6 +42,7 @@ pub mod rejection;
 pub mod body;
 pub mod call;
 mod convert;
+pub mod needed;
 pub mod request;
 pub mod version;
 

@@ -200,6 +200,12 @@ impl Op {
         self.changes() || self == Op::Batch
     }
 
+    /// Whether it opens a cart that does not exist yet, so that a purchase may begin with it.
+    pub fn begins_cart(self) -> bool {
+        let holds = [Op::CartHoldSeats, Op::CartHoldBest, Op::CartHoldPlaces, Op::CartHoldStock, Op::CartHoldSlot];
+        matches!(self, Op::CartOpen | Op::CartHoldAll) || holds.contains(&self)
+    }
+
     /// Whether its frames may be as long as importers need.
     pub fn is_for_importers(self) -> bool {
         matches!(self, Op::Batch | Op::HallPut | Op::ProductPut | Op::ResourcePut)

@@ -31,6 +31,9 @@ const REQUEST_ID: &str = "idempotency-key";
 /// The header that says how long the client waits, in milliseconds.
 const DEADLINE: &str = "boxoffice-deadline-ms";
 
+/// The header that says how long the buyer will still be there, in milliseconds.
+const PATIENCE: &str = "boxoffice-patience-ms";
+
 /// Bytes reserved before a body is read. A larger content length is not trusted.
 const RESERVED_BYTES: usize = 4 * 1024;
 
@@ -134,16 +137,23 @@ fn cart_token(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Option<Vec<u8>
 
 /// How long the client waits, in milliseconds, if a header says so.
 pub(super) fn deadline_ms(headers: &HeaderMap) -> Result<Option<u64>, ApiAnswer> {
-    let Some(value) = text(headers, DEADLINE).map_err(ApiAnswer::rejected)? else { return Ok(None) };
+    milliseconds(headers, DEADLINE, "Boxoffice-Deadline-Ms is a whole number of milliseconds")
+}
+
+/// The number of milliseconds in a header, if it is there. `rule` says what it is otherwise.
+fn milliseconds(headers: &HeaderMap, name: &'static str, rule: &str) -> Result<Option<u64>, ApiAnswer> {
+    let Some(value) = text(headers, name).map_err(ApiAnswer::rejected)? else { return Ok(None) };
     let is_whole = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
     // A number that is too large means a long time all the same.
     let parsed = is_whole.then(|| value.parse().unwrap_or(u64::MAX));
-    parsed.map(Some).ok_or_else(|| bad_request("Boxoffice-Deadline-Ms is a whole number of milliseconds"))
+    parsed.map(Some).ok_or_else(|| bad_request(rule))
 }
 
 fn request(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Request, ApiAnswer> {
     let rid = text(headers, REQUEST_ID).map_err(ApiAnswer::rejected)?;
-    http::request(op, rid, deadline_ms(headers)?, body).map_err(ApiAnswer::rejected)
+    let patience_ms = milliseconds(headers, PATIENCE, "Boxoffice-Patience-Ms is a whole number of milliseconds")?;
+    let request = http::request(op, rid, deadline_ms(headers)?, body).map_err(ApiAnswer::rejected)?;
+    Ok(request.with_patience(patience_ms))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -109,14 +109,17 @@ async fn carry_out(
     caller: Caller,
     request: Request,
 ) -> ApiAnswer {
-    let Request { op, deadline_ms, key, shape, mut call, .. } = request;
+    let Request { op, deadline_ms, patience_ms, key, shape, mut call, .. } = request;
     if let Err(denied) = caller.admit((shared, permit.address()), op, &mut call) {
         return input::denied(shared, &caller, denied);
     }
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     match call {
         Call::Command(command) => match Submission::begin(shared, permit, caller, deadline) {
-            Ok(submission) => ApiAnswer::verdict(submission.command(Some(op), command, key, shape).await),
+            Ok(submission) => {
+                let submission = submission.with_spare(patience_ms - deadline_ms);
+                ApiAnswer::verdict(submission.command(Some(op), command, key, shape).await)
+            }
             Err(kind) => ApiAnswer::failed(kind),
         },
         Call::Batch(items) => match Submission::begin(shared, permit, caller, deadline) {

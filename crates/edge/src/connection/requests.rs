@@ -139,7 +139,7 @@ impl Connection {
 
     /// Carries out a request, or begins to. The caller's right to the op was checked before.
     pub(super) fn perform(&mut self, request: Request, now: Instant) -> Result<(), End> {
-        let Request { id, op, deadline_ms, key, shape, mut call } = request;
+        let Request { id, op, deadline_ms, patience_ms, key, shape, mut call } = request;
         if let Err(denied) = self.caller.admit((&self.shared, self.permit.address()), op, &mut call) {
             return self.deny(id, op, denied, now);
         }
@@ -149,7 +149,7 @@ impl Connection {
                 if self.is_full() {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
-                if let Some(retry_after_ms) = self.shared.backend.sheds(&command, key) {
+                if let Some(retry_after_ms) = self.shared.backend.sheds(&command, key, patience_ms) {
                     return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
                 }
                 if let Err(why) = self.shared.backend.check_size(&command) {
@@ -165,7 +165,8 @@ impl Connection {
                 let elsewhere = self.shared.backend.leader_elsewhere(&entity).is_some().then_some(entity);
                 let pending =
                     PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere, at: now, deadline };
-                self.submit(pending, op.permission().venues, command, key);
+                let spare_ms = patience_ms - deadline_ms;
+                self.submit(pending, spare_ms, op.permission().venues, command, key);
                 Ok(())
             }
             Call::SearchCity(search) => self.start_query(id, op, FanOutQuery::City(search), now, deadline),
@@ -174,7 +175,7 @@ impl Connection {
                 self.start_query(id, op, FanOutQuery::History { entity, seat, limit, before, venues }, now, deadline)
             }
             Call::Watch { .. } | Call::WatchCounts { .. } if self.watcher.is_none() => {
-                self.migrating_watch = Some(Request { id, op, deadline_ms, key, shape, call });
+                self.migrating_watch = Some(Request { id, op, deadline_ms, patience_ms, key, shape, call });
                 Ok(())
             }
             Call::Watch { kind: _, entity, since } => self.watch(id, entity, since, now),
@@ -357,11 +358,18 @@ impl Connection {
         })
     }
 
-    fn submit(&mut self, pending: PendingCommand, rule: VenueRule, command: Command, key: Option<RequestKey>) {
+    fn submit(
+        &mut self,
+        pending: PendingCommand,
+        spare_ms: u64,
+        rule: VenueRule,
+        command: Command,
+        key: Option<RequestKey>,
+    ) {
         let left = pending.deadline.saturating_duration_since(pending.at);
         let cart = pending.cart;
         let tag = self.under_way.submit(pending);
-        let queued = QueuedChange { tag, rule, command, key };
+        let queued = QueuedChange { tag, rule, command, key, spare_ms };
         let queued = match cart {
             Some(cart) => self.cart_queues.start_or_queue(cart, queued),
             None => Some(queued),
@@ -370,8 +378,11 @@ impl Connection {
     }
 
     fn submit_now(&self, queued: QueuedChange, left: Duration) {
-        let QueuedChange { tag, rule, command, key } = queued;
-        let reply = ReplyTo::new(Arc::clone(&self.sink), tag).with_timeout(left.as_millis() as u64);
+        let QueuedChange { tag, rule, command, key, spare_ms } = queued;
+        let left_ms = left.as_millis() as u64;
+        let reply = ReplyTo::new(Arc::clone(&self.sink), tag)
+            .with_timeout(left_ms)
+            .with_patience(left_ms.saturating_add(spare_ms));
         venues::submit(&self.shared, &self.caller.access, rule, command, key, reply);
     }
 
@@ -431,7 +442,7 @@ impl Connection {
             let (op, shape) = (Op::Batch, item.shape);
             let pending =
                 PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere: None, at, deadline };
-            self.submit(pending, item.op.permission().venues, item.command, item.key);
+            self.submit(pending, 0, item.op.permission().venues, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {
             self.batches[place] = None;
