@@ -94,7 +94,8 @@ pub(crate) async fn run(
 /// Asks the directory for the city's venues, then each of them, a few at a time.
 async fn city(submission: Submission, search: &CitySearch) -> Result<CityPage, Box<Verdict>> {
     let rule = Op::SessionSearch.permission().venues;
-    submission.submit(0, rule, Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone())), None);
+    let venues = Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone()));
+    submission.submit(0, rule, None, venues, None);
     let venues = match answered(submission.answers().await.pop().map(|(_, result)| result))? {
         Answer::VenueIds(venues) => venues,
         other => unreachable!("the directory was asked for venues and said {other:?}"),
@@ -108,7 +109,7 @@ async fn city(submission: Submission, search: &CitySearch) -> Result<CityPage, B
             && let Some(venue) = venues.next()
         {
             tag += 1;
-            submission.submit(tag, rule, search.at(venue.clone()), None);
+            submission.submit(tag, rule, None, search.at(venue.clone()), None);
             pending.insert(tag, venue);
         }
         if pending.is_empty() {

@@ -76,13 +76,21 @@ pub(super) async fn caller(
 ) -> Result<Caller, ApiAnswer> {
     let caller = match Admitted::of(shared, permit, parts).await {
         Ok(caller) => caller,
+        // Nobody looked at the credentials, because the network has shown too many.
+        Err(NotAdmitted::Rejected(why @ Rejection::RateLimited { .. })) => {
+            return Err(ApiAnswer::rejected(why).closing());
+        }
         Err(NotAdmitted::Rejected(why)) => return Err(ApiAnswer::rejected(why)),
         Err(NotAdmitted::Failed(kind)) => return Err(ApiAnswer::failed(kind)),
     };
     permit.serves(caller.access.ends_with(), || caller.access.end(shared));
+    permit.note_role(caller.access.is_staff());
     // Denied requests count as well.
     let charged = shared.budgets.request(&caller.owners(permit), weight_of(op), Instant::now());
-    charged.map_err(|over| ApiAnswer::rejected(over.rejection()))?;
+    charged.map_err(|over| {
+        let refused = ApiAnswer::rejected(over.rejection());
+        if permit.is_far_over_rate() { refused.closing() } else { refused }
+    })?;
     match caller.access.may(shared, Row::Op(op)) {
         Ok(()) => Ok(caller),
         Err(denied) => Err(self::denied(shared, &caller, denied)),

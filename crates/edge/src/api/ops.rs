@@ -12,6 +12,7 @@ use axum::{
 };
 use boxoffice_wire::{
     Call, Op, Rejection, Request,
+    path::Price,
     schema::{self, HttpMethods},
 };
 use smol_str::{SmolStr, format_smolstr};
@@ -87,19 +88,31 @@ async fn permitted(
     parts: &Parts,
 ) -> Result<(Op, bool, Caller), ApiAnswer> {
     let name = parts.uri.path().trim_start_matches("/v1/");
-    let Some(op) = Op::from_name(name) else { return Err(unknown_op(name)) };
-    let is_query = match (schema::of(op).methods, &parts.method) {
+    let Some(op) = Op::from_name(name) else {
+        charge(permit)?;
+        return Err(unknown_op(name));
+    };
+    let query = match (schema::of(op).methods, &parts.method) {
         (HttpMethods::None, _) => {
             let words = format_smolstr!("`{}` is about a WebSocket connection: /v1/ws", op.name());
-            return Err(ApiAnswer::rejected(Rejection::bad_request(words)));
+            Err(ApiAnswer::rejected(Rejection::bad_request(words)))
         }
-        (HttpMethods::Post | HttpMethods::PostAndGet, &Method::POST) => false,
-        (HttpMethods::PostAndGet, &Method::GET | &Method::HEAD) => true,
-        (HttpMethods::Post, _) => return Err(ApiAnswer::wrong_method("POST")),
-        (HttpMethods::PostAndGet, _) => return Err(ApiAnswer::wrong_method("GET, HEAD, POST")),
+        (HttpMethods::Post | HttpMethods::PostAndGet, &Method::POST) => Ok(false),
+        (HttpMethods::PostAndGet, &Method::GET | &Method::HEAD) => Ok(true),
+        (HttpMethods::Post, _) => Err(ApiAnswer::wrong_method("POST")),
+        (HttpMethods::PostAndGet, _) => Err(ApiAnswer::wrong_method("GET, HEAD, POST")),
     };
+    if query.is_err() {
+        charge(permit)?;
+    }
+    let is_query = query?;
     let caller = input::caller(shared, permit, parts, op).await?;
     Ok((op, is_query, caller))
+}
+
+/// Charges a request that is none of an op.
+fn charge(permit: &ConnectionPermit) -> Result<(), ApiAnswer> {
+    permit.charge(Price::Requests(1)).map_err(|over| ApiAnswer::rejected(over.rejection()).closing())
 }
 
 /// Carries out a request.

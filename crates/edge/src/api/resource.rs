@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
+    Extension,
     extract::{Path, Request as HttpRequest, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
@@ -23,7 +24,6 @@ use boxoffice_wire::{
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
     path::{Opening, Path as RoutePath},
 };
-use bytes::BytesMut;
 use tokio::time::Instant;
 
 use super::{answer::ApiAnswer, input, origin::Origin};
@@ -32,6 +32,7 @@ use crate::{
     etag::is_known,
     shared::{ConnectionPermit, Port, Shared},
     submission::Submission,
+    unsent,
 };
 
 /// The media types of MessagePack: the usual one and the registered one.
@@ -154,13 +155,12 @@ fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     let mut response = if is_known(headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let mut out = BytesMut::new();
-        match answer {
-            Answer::Session(session) => http::ok(encoding, &mut out, &session.layout),
-            Answer::Map(map) => http::ok(encoding, &mut out, map),
+        let (body, own) = unsent::body(|out| match answer {
+            Answer::Session(session) => http::layout(encoding, out, &session.layout),
+            Answer::Map(map) => http::map(encoding, out, map),
             other => unreachable!("a session was asked for its layout or its map and said {other:?}"),
-        }
-        ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], out.freeze()).into_response()
+        });
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], Extension(own), body).into_response()
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));

@@ -7,7 +7,13 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_wire::{Encoding, limits, limits::close, reply::ServerFrame};
+use boxoffice_wire::{
+    Encoding,
+    encode::{self, SharedPart},
+    limits,
+    limits::close,
+    reply::ServerFrame,
+};
 use bytes::{Bytes, BytesMut};
 use tokio_tungstenite::tungstenite::{
     Error, Message, WebSocket,
@@ -46,6 +52,8 @@ pub(super) enum End {
     Gone,
     /// The peer does not read.
     Stalled,
+    /// The node needs its place or its memory at once.
+    Cut,
     /// The node closes the connection, with this code and reason.
     Close(u16, Cow<'static, str>),
     /// The caller's credentials are no longer valid.
@@ -162,8 +170,9 @@ impl Frames {
     pub(super) fn write(&mut self, write: impl FnOnce(Encoding, &mut BytesMut)) -> Result<(), End> {
         FRAME.with_borrow_mut(|frame| {
             frame.clear();
-            write(self.encoding, frame);
-            let written = self.write_encoded(frame);
+            let encoding = self.encoding;
+            let shared = encode::sharing(frame, |frame| write(encoding, frame));
+            let written = if shared.is_empty() { self.write_encoded(frame) } else { self.write_parts(frame, shared) };
             if frame.capacity() > KEPT_BYTES {
                 *frame = BytesMut::new();
             }
@@ -177,6 +186,22 @@ impl Frames {
         let socket = self.socket.get_mut();
         header.format(frame.len() as u64, socket).map_err(|_| End::Gone)?;
         socket.write_all(frame).map_err(|_| End::Gone)?;
+        self.flush_if_large()
+    }
+
+    /// Writes an encoded frame with parts that other connections share.
+    fn write_parts(&mut self, frame: &[u8], shared: Vec<SharedPart>) -> Result<(), End> {
+        let header = self.header();
+        let length = frame.len() + shared.iter().map(|part| part.bytes.len()).sum::<usize>();
+        let socket = self.socket.get_mut();
+        header.format(length as u64, socket).map_err(|_| End::Gone)?;
+        let mut written = 0;
+        for SharedPart { at, bytes } in shared {
+            socket.write_all(&frame[written..at]).map_err(|_| End::Gone)?;
+            socket.out().push_shared(bytes);
+            written = at;
+        }
+        socket.write_all(&frame[written..]).map_err(|_| End::Gone)?;
         self.flush_if_large()
     }
 
@@ -211,6 +236,11 @@ impl Frames {
         self.socket.get_ref().unsent_answers() < UNSENT_BYTES_MAX
     }
 
+    /// Bytes of answers that wait to be written and that no other connection shares.
+    pub(super) fn own_unsent_answers(&self) -> usize {
+        self.socket.get_ref().own_unsent_answers()
+    }
+
     /// All bytes that were written or wait for it.
     pub(super) fn bytes_given(&self) -> u64 {
         self.socket.get_ref().bytes_given()
@@ -240,6 +270,11 @@ impl Frames {
             Encoding::MsgPack => Data::Binary,
         };
         FrameHeader { opcode: OpCode::Data(opcode), ..FrameHeader::default() }
+    }
+
+    /// Drops the connection with all that was written to it.
+    pub(super) fn cut(self) {
+        self.socket.get_ref().cut();
     }
 
     /// Closes the connection. Gives the peer a little time to read the close frame, and `write_timeout` to take what was

@@ -34,7 +34,7 @@ use crate::{
     access::{Denied, Row},
     admission::NotAdmitted,
     batch::Batch,
-    budgets::weight_of,
+    budgets::{Charge, weight_of},
     caller::{self, Caller},
     failures::fail_of,
     fan_out::{self, FanOutQuery, QueryResult},
@@ -270,10 +270,11 @@ impl Connection {
                     Rejection::Unauthenticated(words) => {
                         Err(End::Close(close::UNAUTHENTICATED, words.to_string().into()))
                     }
+                    // Nobody looked at the credentials, because the network has shown too many.
+                    Rejection::RateLimited { .. } => self.count_over_rate(now),
                     Rejection::Refusal(_)
                     | Rejection::UnknownOp(_)
                     | Rejection::TooLarge(_)
-                    | Rejection::RateLimited { .. }
                     | Rejection::UnsupportedVersion(_) => Ok(()),
                 }
             }
@@ -286,8 +287,20 @@ impl Connection {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(refusal);
         }
-        if let Some(charge) = pending.charge {
-            self.shared.budgets.end(charge, &result, now, self.shared.backend.now());
+        if let Some(charge) = &pending.charge
+            && let Some((cart, until)) = self.shared.budgets.end(charge, &result, now, self.shared.backend.now())
+        {
+            self.permit.place.set_cart(cart, until);
+        }
+        if let Some(over) = pending.charge.as_ref().and_then(Charge::over) {
+            let why = over.rejection();
+            return match pending.waiter {
+                Waiter::Client(id) => {
+                    self.ended(pending.op, Ended::No, pending.at, now);
+                    self.frames.write(|encoding, out| encode::rejection(encoding, out, Some(id), &why))
+                }
+                Waiter::Batch { batch, item } => self.item_ended(batch, item, Verdict::Rejected(why), now),
+            };
         }
         let result = self.caller.redact(&self.shared, pending.reads_order, result);
         match pending.waiter {
@@ -315,6 +328,9 @@ impl Connection {
 
     /// The deadline of a command has passed. Its answer will be dropped.
     pub(super) fn on_timeout(&mut self, pending: PendingCommand, now: Instant) -> Result<(), End> {
+        if let Some(charge) = &pending.charge {
+            let _ = self.shared.budgets.end(charge, &Err(Failure::Unknown), now, self.shared.backend.now());
+        }
         match pending.waiter {
             Waiter::Client(id) => self.fail(id, pending.op, FailKind::Unknown, pending.at, now),
             Waiter::Batch { batch, item } => {
@@ -372,7 +388,8 @@ impl Connection {
     fn submit_now(&self, queued: QueuedChange, left: Duration) {
         let QueuedChange { tag, rule, command, key } = queued;
         let reply = ReplyTo::new(Arc::clone(&self.sink), tag).with_timeout(left.as_millis() as u64);
-        venues::submit(&self.shared, &self.caller.access, rule, command, key, reply);
+        let charged = (&self.owners, self.under_way.charge_of(tag));
+        venues::submit(&self.shared, &self.caller.access, rule, charged, command, key, reply);
     }
 
     /// A command has ended. Submits the next command of its cart.
