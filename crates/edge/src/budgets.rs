@@ -25,7 +25,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_node::{api, metrics_text::MetricsText};
-use boxoffice_wire::{Op, Rejection, limits::DEADLINE_MS_MAX};
+use boxoffice_wire::{Rejection, limits::DEADLINE_MS_MAX, weight};
 use smol_str::SmolStr;
 use tokio::time::Instant;
 use tracing_mutex::parkinglot::Mutex;
@@ -43,7 +43,8 @@ pub struct BudgetConfig {
     pub connections_per_second: u32,
     /// TLS handshakes of one network a second. Five seconds' worth may come at once.
     pub handshakes_per_second: u32,
-    /// Requests a second of one network. Five seconds' worth may come at once. Expensive reads count as several.
+    /// Requests a second of one network. Five seconds' worth may come at once. A request counts by the weight of its op, of which
+    /// [`weight::REQUEST`] are one.
     pub requests_per_second: u32,
     /// Open carts of one network, and of one customer.
     pub carts: u32,
@@ -296,12 +297,42 @@ impl Budgets {
     }
 
     /// Charges a request of a stranger to its network.
-    pub(crate) fn request_of(&self, address: IpAddr, weight: u32, now: Instant) -> Result<(), OverBudget> {
-        self.request(&vec![(Owner::Network(ClientNetwork::of(address)), Terms::default())], weight, now)
+    pub(crate) fn request_of(&self, address: IpAddr, units: u32, now: Instant) -> Result<(), OverBudget> {
+        self.request(&vec![(Owner::Network(ClientNetwork::of(address)), Terms::default())], units, now)
     }
 
-    /// Charges a request.
-    pub(crate) fn request(&self, owners: &Owners, weight: u32, now: Instant) -> Result<(), OverBudget> {
+    /// Charges units of requests, of which [`weight::REQUEST`] are one request of the configuration.
+    pub(crate) fn request(&self, owners: &Owners, units: u32, now: Instant) -> Result<(), OverBudget> {
+        self.charge_units(owners, now, |requests, per_second| requests.take(now, per_second, units))
+    }
+
+    /// Charges what is known only afterwards. Later requests wait for it.
+    pub(crate) fn owe(&self, owners: &Owners, units: u32, now: Instant) {
+        if units > 0 {
+            let _ = self.charge_units(owners, now, |requests, per_second| {
+                requests.leak(now, per_second);
+                requests.level += f64::from(units);
+                Ok(())
+            });
+        }
+    }
+
+    /// How many lines a command ends, as far as this node knows its cart.
+    pub(crate) fn ended_lines(&self, command: &Command) -> usize {
+        match command {
+            Command::Cart(cart, CartCommand::Cancel | CartCommand::Checkout { .. }) => {
+                self.accounts.lock().carts.get(cart).map_or(0, CartCharge::line_count)
+            }
+            _ => 0,
+        }
+    }
+
+    fn charge_units(
+        &self,
+        owners: &Owners,
+        now: Instant,
+        mut charge: impl FnMut(&mut Bucket, f64) -> Result<(), Duration>,
+    ) -> Result<(), OverBudget> {
         if owners.is_empty() {
             return Ok(());
         }
@@ -316,8 +347,9 @@ impl Budgets {
             if limit == 0 {
                 continue;
             }
-            let taken = accounts.of(owner.clone(), now).requests.take(now, f64::from(limit), weight);
-            taken.map_err(|wait| self.over(Budget::Requests, wait))?;
+            let per_second = f64::from(limit) * f64::from(weight::REQUEST);
+            let charged = charge(&mut accounts.of(owner.clone(), now).requests, per_second);
+            charged.map_err(|wait| self.over(Budget::Requests, wait))?;
         }
         Ok(())
     }
@@ -488,18 +520,6 @@ fn wanted(line: &WantedLine) -> u64 {
         Want::Places { quantity, .. } | Want::Units { quantity, .. } => u64::from(*quantity),
         Want::Slot { .. } => 1,
         Want::Quota { .. } => 0,
-    }
-}
-
-/// The cost of an op in requests. Expensive reads count as several.
-pub(crate) fn weight_of(op: Op) -> u32 {
-    match op {
-        Op::SessionGet | Op::HallGet | Op::SessionMap | Op::Shards => 5,
-        // A search in a city asks every venue there.
-        Op::SessionSearch => 20,
-        Op::VenueSearch | Op::TitleSearch => 10,
-        Op::ResourceFreeSlots | Op::ResourceBookings => 10,
-        _ => 1,
     }
 }
 

@@ -14,6 +14,7 @@ use boxoffice_node::metrics_text::MetricsText;
 use boxoffice_wire::{
     Encoding, Rejection,
     path::{Opening, Path},
+    weight,
 };
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -31,7 +32,7 @@ use crate::{
     origins, page,
     shared::{ConnectionPermit, Phase, Port, Shared},
     stream::Stream,
-    unsent::OwnBytes,
+    unsent::AnswerBytes,
 };
 
 /// Headers by which proxies tell that they forward a request.
@@ -179,7 +180,7 @@ async fn counters(shared: &Arc<Shared>, permit: &ConnectionPermit, parts: &Parts
     shared.roster.write(&mut text);
     shared.unsent.write(&mut text);
     let text = shared.backend.metrics_text() + &text.finish();
-    let own = OwnBytes(text.len());
+    let own = AnswerBytes::own(text.len());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], Extension(own), text).into_response()
 }
 
@@ -225,7 +226,7 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         return refuse(StatusCode::TOO_MANY_REQUESTS, shared.budgets.too_many_connections().rejection());
     }
     // A client whose connection was closed for too many requests cannot go on over the next one.
-    if let Err(over) = shared.budgets.request(&caller.owners(&permit), 1, tokio::time::Instant::now()) {
+    if let Err(over) = shared.budgets.request(&caller.owners(&permit), weight::REQUEST, tokio::time::Instant::now()) {
         return refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection());
     }
     shared.runtimes.selling.clone().spawn(async move {

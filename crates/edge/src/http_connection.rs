@@ -27,7 +27,7 @@ use crate::{
     network::ClientNetwork,
     shared::{ConnectionPermit, Port, Shared, closed, draining, within},
     stream::Stream,
-    unsent::{self, OwnBytes},
+    unsent::{self, AnswerBytes},
 };
 
 /// The longest HTTP head, in bytes.
@@ -218,8 +218,8 @@ fn answer(
         headers.extend(hsts);
         isolation::seal(headers);
         drop(under_way);
-        Ok(match response.extensions_mut().remove::<OwnBytes>() {
-            Some(own) => response.map(|body| unsent::counted(body, own, &permit.unsent)),
+        Ok(match response.extensions_mut().remove::<AnswerBytes>() {
+            Some(bytes) => response.map(|body| unsent::counted(body, &bytes, &permit.unsent)),
             None => response,
         })
     }

@@ -218,10 +218,7 @@ impl State {
                 return None;
             }
             let rank @ (kind, until, _) = first(network);
-            let mut is_above = || {
-                let share = *share.get_or_insert_with(|| self.share(connections_max));
-                count > share && has < share.max(1)
-            };
+            let mut is_above = || count > *share.get_or_insert_with(|| self.share(connections_max));
             if kind != Kind::Kept || until <= now || is_above() {
                 return Some((network, rank));
             }

@@ -12,7 +12,7 @@ use std::{
 
 use boxoffice_core::id::Id;
 use boxoffice_env::secret::Secret;
-use boxoffice_wire::{customer, path::Price, status::NodeStatus};
+use boxoffice_wire::{customer, path::Price, status::NodeStatus, weight};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,
@@ -301,7 +301,7 @@ impl ConnectionPermit {
         match price {
             Price::OfOp | Price::OfUpgrade | Price::Refused => Ok(()),
             Price::Probe => budgets.probe(address, now),
-            Price::Requests(weight) => budgets.request_of(address, weight, now),
+            Price::Requests(count) => budgets.request_of(address, count * weight::REQUEST, now),
         }
     }
 

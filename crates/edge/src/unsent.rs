@@ -1,8 +1,8 @@
 //! Answers that clients do not read. They share a bound of the node's memory. If it is exceeded, the connections with most of
 //! it are cut.
 //!
-//! Only bytes that no other connection shares are counted: a layout takes the same memory whether one connection waits with it
-//! or a thousand. Feeds are not counted, because a connection has at most one frame of a feed in its buffer.
+//! Bytes that connections share are counted once: a layout takes the same memory whether one connection waits with it or a
+//! thousand. Feeds are not counted, because a connection has at most one frame of a feed in its buffer.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,7 +16,10 @@ use std::{
 
 use axum::body::{Body, Bytes};
 use boxoffice_node::metrics_text::MetricsText;
-use boxoffice_wire::encode::{SharedPart, sharing};
+use boxoffice_wire::{
+    encode::{SharedPart, sharing},
+    weight,
+};
 use bytes::BytesMut;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tracing_mutex::parkinglot::Mutex;
@@ -37,37 +40,50 @@ pub(crate) struct UnsentAnswers {
     bytes: AtomicU64,
     /// Connections with unsent answers.
     shares: Mutex<BTreeMap<u64, Arc<UnsentShare>>>,
+    /// Shared bytes by their address, and how many connections have them.
+    shared: Mutex<BTreeMap<Address, u32>>,
     /// Connections that were cut.
     cut: AtomicU64,
     next: AtomicU64,
 }
+
+/// Where shared bytes are, and how many.
+type Address = (usize, usize);
 
 /// The unsent answers of one connection.
 #[derive(Debug)]
 pub(crate) struct UnsentShare {
     all: Arc<UnsentAnswers>,
     number: u64,
-    bytes: Mutex<Counted>,
+    counted: Mutex<Counted>,
     end: Arc<End>,
 }
 
 #[derive(Debug, Default)]
 struct Counted {
-    bytes: u64,
+    /// Bytes that no other connection has.
+    own: u64,
+    shared: Vec<Address>,
     /// The connection is being cut, and its bytes are given back.
     is_cut: bool,
+}
+
+impl Counted {
+    fn is_empty(&self) -> bool {
+        self.own == 0 && self.shared.is_empty()
+    }
 }
 
 impl UnsentAnswers {
     pub(crate) fn new(bytes_max: u64) -> UnsentAnswers {
         let (bytes, cut, next) = Default::default();
-        UnsentAnswers { bytes_max, bytes, shares: Mutex::default(), cut, next }
+        UnsentAnswers { bytes_max, bytes, shares: Mutex::default(), shared: Mutex::default(), cut, next }
     }
 
     /// The share of a connection, which `end` ends.
     pub(crate) fn share(self: &Arc<UnsentAnswers>, end: Arc<End>) -> Arc<UnsentShare> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Arc::new(UnsentShare { all: Arc::clone(self), number, bytes: Mutex::default(), end })
+        Arc::new(UnsentShare { all: Arc::clone(self), number, counted: Mutex::default(), end })
     }
 
     /// Writes how much waits, and how many connections were cut for it.
@@ -78,18 +94,33 @@ impl UnsentAnswers {
         text.counter("boxoffice_edge_unread_cut_total", help, &self.cut);
     }
 
-    /// Cuts the connections with most unsent bytes until there is room again.
+    fn release(&self, address: Address) {
+        let mut shared = self.shared.lock();
+        let Some(connections) = shared.get_mut(&address) else { return };
+        *connections -= 1;
+        if *connections == 0 {
+            shared.remove(&address);
+            self.bytes.fetch_sub(address.1 as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Cuts the connections with most unsent bytes until there is room again. Each has its part of what it shares.
     fn make_room(&self) {
         let mut shares = self.shares.lock();
-        let mut largest: Vec<(u64, u64)> =
-            shares.iter().map(|(number, share)| (share.bytes.lock().bytes, *number)).collect();
+        let part = |share: &UnsentShare| {
+            let (counted, shared) = (share.counted.lock(), self.shared.lock());
+            let of_one = |address: &Address| address.1 as u64 / u64::from(shared.get(address).copied().unwrap_or(1));
+            counted.own + counted.shared.iter().map(of_one).sum::<u64>()
+        };
+        let mut largest: Vec<(u64, u64)> = shares.iter().map(|(number, share)| (part(share), *number)).collect();
         largest.sort_unstable();
         while self.bytes.load(Ordering::Relaxed) > self.bytes_max {
             let Some((_, number)) = largest.pop() else { return };
             let Some(share) = shares.remove(&number) else { continue };
-            let mut counted = share.bytes.lock();
+            let mut counted = share.counted.lock();
             counted.is_cut = true;
-            self.bytes.fetch_sub(std::mem::take(&mut counted.bytes), Ordering::Relaxed);
+            self.bytes.fetch_sub(std::mem::take(&mut counted.own), Ordering::Relaxed);
+            std::mem::take(&mut counted.shared).into_iter().for_each(|address| self.release(address));
             drop(counted);
             self.cut.fetch_add(1, Ordering::Relaxed);
             share.end.end();
@@ -98,51 +129,79 @@ impl UnsentAnswers {
 }
 
 impl UnsentShare {
-    /// The connection has so many unsent bytes more.
+    /// The connection has so many unsent bytes of its own more.
     pub(crate) fn add(self: &Arc<UnsentShare>, bytes: usize) {
         if bytes == 0 {
             return;
         }
-        // The order of the locks is that of `make_room`.
         let is_first = {
-            let mut counted = self.bytes.lock();
+            let mut counted = self.counted.lock();
             if counted.is_cut {
                 return;
             }
-            counted.bytes += bytes as u64;
-            counted.bytes == bytes as u64
+            let is_first = counted.is_empty();
+            counted.own += bytes as u64;
+            self.all.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            is_first
         };
-        let before = self.all.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        if is_first {
-            let mut shares = self.all.shares.lock();
-            // Meanwhile they may have been given back.
-            if self.bytes.lock().bytes > 0 {
-                shares.insert(self.number, Arc::clone(self));
-            }
-        }
-        if self.all.bytes_max > 0 && before + bytes as u64 > self.all.bytes_max {
-            self.all.make_room();
-        }
+        self.added(is_first);
     }
 
-    /// So many of its unsent bytes were sent or dropped.
+    /// So many of its own unsent bytes were sent or dropped.
     pub(crate) fn give_back(&self, bytes: usize) {
         if bytes == 0 || planted::is("unsent bytes not given back") {
             return;
         }
-        let is_last = {
-            let mut counted = self.bytes.lock();
+        {
+            let mut counted = self.counted.lock();
             if counted.is_cut {
                 return;
             }
-            counted.bytes -= bytes as u64;
-            counted.bytes == 0
+            counted.own -= bytes as u64;
+            self.all.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
+        self.removed();
+    }
+
+    /// The connection has these bytes, which it shares with others, until the result is dropped.
+    pub(crate) fn use_shared(self: &Arc<UnsentShare>, bytes: &Bytes) -> SharedUse {
+        let address = (bytes.as_ptr().addr(), bytes.len());
+        let is_first = {
+            let mut counted = self.counted.lock();
+            let is_first = counted.is_empty() && !counted.is_cut;
+            if !counted.is_cut {
+                counted.shared.push(address);
+                let mut shared = self.all.shared.lock();
+                let connections = shared.entry(address).or_default();
+                *connections += 1;
+                if *connections == 1 {
+                    self.all.bytes.fetch_add(address.1 as u64, Ordering::Relaxed);
+                }
+            }
+            is_first
         };
-        self.all.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-        if is_last {
+        self.added(is_first);
+        SharedUse { share: Arc::clone(self), address }
+    }
+
+    fn added(self: &Arc<UnsentShare>, is_first: bool) {
+        if is_first {
+            let mut shares = self.all.shares.lock();
+            // Meanwhile they may have been given back.
+            if !self.counted.lock().is_empty() {
+                shares.insert(self.number, Arc::clone(self));
+            }
+        }
+        if self.all.bytes_max > 0 && self.all.bytes.load(Ordering::Relaxed) > self.all.bytes_max {
+            self.all.make_room();
+        }
+    }
+
+    fn removed(&self) {
+        if self.counted.lock().is_empty() {
             let mut shares = self.all.shares.lock();
             // Meanwhile there may be others.
-            if self.bytes.lock().bytes == 0 {
+            if self.counted.lock().is_empty() {
                 shares.remove(&self.number);
             }
         }
@@ -151,6 +210,28 @@ impl UnsentShare {
     /// A part of the share that is set again and again.
     pub(crate) fn part(self: &Arc<UnsentShare>) -> UnsentPart {
         UnsentPart { share: Arc::clone(self), bytes: 0 }
+    }
+}
+
+/// Shared bytes that a connection has not sent.
+#[derive(Debug)]
+pub(crate) struct SharedUse {
+    share: Arc<UnsentShare>,
+    address: Address,
+}
+
+impl Drop for SharedUse {
+    fn drop(&mut self) {
+        if planted::is("unsent bytes not given back") {
+            return;
+        }
+        {
+            let mut counted = self.share.counted.lock();
+            let Some(place) = counted.shared.iter().position(|address| *address == self.address) else { return };
+            counted.shared.swap_remove(place);
+            self.share.all.release(self.address);
+        }
+        self.share.removed();
     }
 }
 
@@ -178,15 +259,30 @@ impl Drop for UnsentPart {
     }
 }
 
-/// How many bytes of an answer over HTTP no other connection shares.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnBytes(pub(crate) usize);
+/// The bytes of an answer over HTTP.
+#[derive(Clone, Debug)]
+pub(crate) struct AnswerBytes {
+    /// How many no other connection has.
+    own: usize,
+    shared: Vec<Bytes>,
+}
 
-/// The body that `write` appends to a buffer, with its parts that other connections share, and how many bytes are its own.
-pub(crate) fn body(write: impl FnOnce(&mut BytesMut)) -> (Body, OwnBytes) {
+impl AnswerBytes {
+    /// What it costs to send them, in units of requests.
+    pub(crate) fn weight(&self) -> u32 {
+        weight::of_answer(self.own, self.shared.iter().map(Bytes::len).sum())
+    }
+
+    pub(crate) fn own(own: usize) -> AnswerBytes {
+        AnswerBytes { own, shared: Vec::new() }
+    }
+}
+
+/// The body that `write` appends to a buffer, with its parts that other connections share, and how much there is of both.
+pub(crate) fn body(write: impl FnOnce(&mut BytesMut)) -> (Body, AnswerBytes) {
     let mut out = BytesMut::new();
     let shared = sharing(&mut out, write);
-    let own = OwnBytes(out.len());
+    let bytes = AnswerBytes { own: out.len(), shared: shared.iter().map(|part| part.bytes.clone()).collect() };
     let mut parts = VecDeque::new();
     let mut taken = 0;
     for SharedPart { at, bytes } in shared {
@@ -197,9 +293,9 @@ pub(crate) fn body(write: impl FnOnce(&mut BytesMut)) -> (Body, OwnBytes) {
     parts.push_back(out.freeze());
     parts.retain(|part| !part.is_empty());
     match (parts.len(), parts.front()) {
-        (0, _) => (Body::empty(), own),
-        (1, Some(only)) if only.len() <= PIECE_BYTES => (Body::from(only.clone()), own),
-        _ => (Body::new(Parts(parts)), own),
+        (0, _) => (Body::empty(), bytes),
+        (1, Some(only)) if only.len() <= PIECE_BYTES => (Body::from(only.clone()), bytes),
+        _ => (Body::new(Parts(parts)), bytes),
     }
 }
 
@@ -229,20 +325,22 @@ impl HttpBody for Parts {
     }
 }
 
-/// A body whose own bytes are counted until the HTTP library has all of them.
+/// A body whose bytes are counted until the HTTP library has all of them.
 struct CountedBody {
     body: Body,
-    _part: UnsentPart,
+    _own: UnsentPart,
+    _shared: Vec<SharedUse>,
 }
 
 /// Counts the body of an answer, if it is large.
-pub(crate) fn counted(body: Body, OwnBytes(own): OwnBytes, share: &Arc<UnsentShare>) -> Body {
-    if own < COUNTED_MIN {
+pub(crate) fn counted(body: Body, AnswerBytes { own, shared }: &AnswerBytes, share: &Arc<UnsentShare>) -> Body {
+    if *own < COUNTED_MIN && shared.is_empty() {
         return body;
     }
     let mut part = share.part();
-    part.set(own);
-    Body::new(CountedBody { body, _part: part })
+    part.set(*own);
+    let shared = shared.iter().map(|bytes| share.use_shared(bytes)).collect();
+    Body::new(CountedBody { body, _own: part, _shared: shared })
 }
 
 impl HttpBody for CountedBody {

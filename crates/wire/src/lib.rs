@@ -44,6 +44,7 @@ pub mod call;
 mod convert;
 pub mod request;
 pub mod version;
+pub mod weight;
 
 pub mod access;
 pub mod city;

@@ -127,6 +127,10 @@ impl CartCharge {
         self.held
     }
 
+    pub(super) fn line_count(&self) -> usize {
+        self.lines.len()
+    }
+
     /// What a line is charged.
     pub(super) fn line(&self, line: u32) -> u64 {
         let known = self.lines.iter().find(|(number, _)| *number == line).map_or(0, |(_, amount)| *amount);

@@ -1,6 +1,6 @@
 //! Charges of networks, customers and keys, and refusals of budgets.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::atomic::AtomicU32};
 
 use boxoffice_core::{
     answer::{CartState, CartView, LineView},
@@ -59,7 +59,10 @@ fn hold(number: u128, seats: u16) -> Command {
 fn held(number: u128, seats: u16, life_s: u64) -> api::Result {
     let seats = (0..seats).map(|seat| PricedSeat { seat: Seat { row: 0, seat }, price: 1 });
     let entity = Entity::Session(Id::new("hamlet").expect("an id"));
-    let line = LineView { line: 1, entity, content: Content::Seats(seats.collect()), late: false };
+    // Numbers of lines are never used again. Line 1 is for quantities.
+    static LINES: AtomicU32 = AtomicU32::new(2);
+    let line = LINES.fetch_add(1, Ordering::Relaxed);
+    let line = LineView { line, entity, content: Content::Seats(seats.collect()), late: false };
     let currency = Currency::new("EUR").expect("a currency");
     let deadline = Timestamp(NOW.0 + life_s * 1_000);
     let answer = Held { cart: cart(number), lines: vec![line], currency, deadline, lines_version: 1 };
@@ -82,22 +85,30 @@ fn connections_and_requests_of_a_network_are_limited() {
     (0..3).for_each(|_| budgets.disconnect(address(1)));
     assert_eq!(connect(1), Ok(true));
     for _ in 0..50 {
-        assert_eq!(budgets.request(&anonymous(1), 1, now), Ok(()));
+        assert_eq!(budgets.request(&anonymous(1), weight::REQUEST, now), Ok(()));
     }
-    let over = budgets.request(&anonymous(1), 1, now).expect_err("the budget of five seconds is used up");
+    let over = budgets.request(&anonymous(1), weight::REQUEST, now).expect_err("the budget of five seconds is used up");
     assert_eq!((over.budget, over.retry_after), (Budget::Requests, Duration::from_millis(100)));
-    assert_eq!(budgets.request(&anonymous(1), 1, now + over.retry_after), Ok(()), "granted after the announced time");
-    assert_eq!(budgets.request(&anonymous(2), 50, now), Ok(()));
+    assert_eq!(
+        budgets.request(&anonymous(1), weight::REQUEST, now + over.retry_after),
+        Ok(()),
+        "granted after the announced time"
+    );
+    assert_eq!(budgets.request(&anonymous(2), 500, now), Ok(()));
     assert!(budgets.request(&anonymous(2), 5, now).is_err(), "expensive reads count as several");
     let key =
         |limit| vec![(Owner::Key(Id::new("k").expect("an id")), Terms { requests_per_second: limit, held_max: None })];
     assert!((0..1_000).all(|_| budgets.request(&key(None), 1, now).is_ok()), "a key without a limit has none");
-    assert!((0..6).any(|_| budgets.request(&key(Some(1)), 1, now).is_err()));
+    assert!((0..6).any(|_| budgets.request(&key(Some(1)), weight::REQUEST, now).is_err()));
     assert!((0..1_000).all(|_| budgets.request(&Vec::new(), 1, now).is_ok()), "operators have no budget");
+    // What is known only afterwards delays the requests after it.
+    budgets.owe(&anonymous(3), 5_000, now);
+    let over = budgets.request(&anonymous(3), 1, now).expect_err("it is owed");
+    assert_eq!(budgets.request(&anonymous(3), 1, now + over.retry_after + Duration::from_millis(1)), Ok(()));
     let mut text = MetricsText::default();
     budgets.write(&mut text);
     let text = text.finish();
-    assert!(text.contains("over_budget_total{budget=\"requests\"} 3"), "{text}");
+    assert!(text.contains("over_budget_total{budget=\"requests\"} 4"), "{text}");
 }
 
 #[test]
@@ -315,7 +326,15 @@ fn a_line_that_this_node_does_not_know_is_looked_at() {
     let (budgets, one, now) = (Budgets::new(small()), anonymous(1), Instant::now());
     assert_eq!(ask(&budgets, &one, 7, 8, now), Ok(()));
     assert_eq!(change(&budgets, &one, 1, 6, 5), Ok(()), "the cart is not known here");
-    assert_eq!(change(&budgets, &one, 1, 5, 7), Ok(()), "two more fit");
+    assert_eq!(
+        change(&budgets, &one, 1, 5, 6),
+        Err(Budget::Held),
+        "a cart that is not charged here is charged as a whole"
+    );
+    let budgets = Budgets::new(small());
+    assert_eq!(change(&budgets, &one, 1, 5, 8), Ok(()), "it fits");
+    assert_eq!(change(&budgets, &one, 1, 8, 9), Err(Budget::CartHeld));
+    assert_eq!(change(&budgets, &one, 1, 8, 7), Ok(()));
     let full = Budgets::new(BudgetConfig { node_carts: 1, ..small() });
     assert_eq!(ask(&full, &one, 7, 8, now), Ok(()));
     assert_eq!(change(&full, &one, 1, 6, 5), Ok(()), "nor is there room for another cart");

@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     cell::RefCell,
     io::{self, Write},
+    sync::Arc,
     time::Duration,
 };
 
@@ -28,7 +29,7 @@ use tokio_tungstenite::tungstenite::{
 };
 
 use super::socket::Socket;
-use crate::{access_end::Ended, config::Limits, shared::within};
+use crate::{access_end::Ended, config::Limits, shared::within, unsent::UnsentShare};
 
 /// The library's read buffer, in bytes. Idle connections keep it. It is filled from the socket's own buffer, so it need not
 /// be large.
@@ -77,11 +78,15 @@ pub(super) struct Frames {
     longest: usize,
     /// Whether the socket takes no more for the moment.
     blocked: bool,
+    /// The answers that are not sent yet.
+    unsent: Arc<UnsentShare>,
+    /// Bytes of the frame that was written last: its own, and those that other connections share.
+    last_written: (usize, usize),
 }
 
 impl Frames {
     /// Frames of at most [`limits::FRAME_BYTES_MAX`].
-    pub(super) fn new(socket: Socket, encoding: Encoding) -> Frames {
+    pub(super) fn new(socket: Socket, encoding: Encoding, unsent: Arc<UnsentShare>) -> Frames {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             // The socket has the only write buffer. The library hands its control frames on to it at once.
@@ -89,7 +94,7 @@ impl Frames {
             .max_message_size(Some(limits::FRAME_BYTES_MAX))
             .max_frame_size(Some(limits::FRAME_BYTES_MAX));
         let socket = WebSocket::from_raw_socket(socket, Role::Server, Some(config));
-        Frames { socket, encoding, longest: limits::FRAME_BYTES_MAX, blocked: false }
+        Frames { socket, encoding, longest: limits::FRAME_BYTES_MAX, blocked: false, unsent, last_written: (0, 0) }
     }
 
     /// Sets the length of the longest frame that is read.
@@ -172,12 +177,18 @@ impl Frames {
             frame.clear();
             let encoding = self.encoding;
             let shared = encode::sharing(frame, |frame| write(encoding, frame));
+            self.last_written = (frame.len(), shared.iter().map(|part| part.bytes.len()).sum());
             let written = if shared.is_empty() { self.write_encoded(frame) } else { self.write_parts(frame, shared) };
             if frame.capacity() > KEPT_BYTES {
                 *frame = BytesMut::new();
             }
             written
         })
+    }
+
+    /// Bytes of the frame that was written last: its own, and those that other connections share.
+    pub(super) fn last_written(&self) -> (usize, usize) {
+        self.last_written
     }
 
     /// Writes an encoded frame into the buffer.
@@ -198,7 +209,8 @@ impl Frames {
         let mut written = 0;
         for SharedPart { at, bytes } in shared {
             socket.write_all(&frame[written..at]).map_err(|_| End::Gone)?;
-            socket.out().push_shared(bytes);
+            let shared = self.unsent.use_shared(&bytes);
+            socket.out().push_shared(bytes, shared);
             written = at;
         }
         socket.write_all(&frame[written..]).map_err(|_| End::Gone)?;

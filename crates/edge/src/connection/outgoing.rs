@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::VecDeque};
 
 use bytes::Bytes;
 
-use crate::planted;
+use crate::{planted, unsent::SharedUse};
 
 /// Buffers that a thread keeps for the next connection, and how large they may be. One is in use at a time, unless peers do
 /// not read.
@@ -37,7 +37,8 @@ pub(super) struct Outgoing {
 /// Bytes that go before all others.
 #[derive(Default)]
 struct First {
-    parts: VecDeque<(Bytes, Owner)>,
+    /// Those that other connections share are counted as long as they wait.
+    parts: VecDeque<(Bytes, Option<SharedUse>)>,
     /// How much of the first part was written already.
     written: usize,
     /// The rest of a frame of a feed that has begun, in the first part.
@@ -47,18 +48,11 @@ struct First {
     shared: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    Connection,
-    /// Other connections have the same bytes.
-    All,
-}
-
 impl First {
-    fn push(&mut self, bytes: Bytes, owner: Owner) {
+    fn push(&mut self, bytes: Bytes, shared: Option<SharedUse>) {
         self.waiting += bytes.len();
-        self.shared += if owner == Owner::All { bytes.len() } else { 0 };
-        self.parts.push_back((bytes, owner));
+        self.shared += if shared.is_some() { bytes.len() } else { 0 };
+        self.parts.push_back((bytes, shared));
     }
 
     fn waiting(&self) -> Option<&[u8]> {
@@ -66,10 +60,10 @@ impl First {
     }
 
     fn advance(&mut self, bytes: usize) {
-        let (part, owner) = self.parts.front().expect("it was waiting");
+        let (part, shared) = self.parts.front().expect("it was waiting");
         self.begun = self.begun.saturating_sub(bytes);
         self.waiting -= bytes;
-        self.shared -= if *owner == Owner::All { bytes } else { 0 };
+        self.shared -= if shared.is_some() { bytes } else { 0 };
         self.written += bytes;
         if self.written == part.len() {
             self.parts.pop_front();
@@ -80,18 +74,18 @@ impl First {
 
 impl Outgoing {
     /// Adds a part of a frame that is not of a feed and that other connections share. It is not copied.
-    pub(super) fn push_shared(&mut self, part: Bytes) {
+    pub(super) fn push_shared(&mut self, part: Bytes, shared: SharedUse) {
         self.pass_begun();
         let before = &self.bytes[self.written..self.feeds];
         if !before.is_empty() {
             self.first.begun += self.begun.saturating_sub(self.written);
             let before = Bytes::copy_from_slice(before);
-            self.first.push(before, Owner::Connection);
+            self.first.push(before, None);
         }
         self.bytes.drain(..self.feeds);
         (self.written, self.feeds, self.begun) = (0, 0, 0);
         if !part.is_empty() {
-            self.first.push(part, Owner::All);
+            self.first.push(part, Some(shared));
         }
     }
 
@@ -214,13 +208,14 @@ fn measure(frame: &[u8]) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
+    use std::{collections::VecDeque, sync::Arc};
 
     use rand::{Rng as _, SeedableRng, rngs::SmallRng};
 
     use bytes::Bytes;
 
-    use super::{Outgoing, Owner};
+    use super::Outgoing;
+    use crate::unsent::UnsentAnswers;
 
     /// A frame whose payload is its number and then as many bytes as wanted.
     fn frame(number: u32, bytes: usize) -> Vec<u8> {
@@ -279,6 +274,7 @@ mod tests {
         for seed in 0..200 {
             let mut rng = SmallRng::seed_from_u64(seed);
             let (mut outgoing, mut model) = (Outgoing::default(), Model::default());
+            let share = Arc::new(UnsentAnswers::new(0)).share(Arc::default());
             for number in 0..300_u32 {
                 let bytes =
                     [0, 5, 121, 122, 300, 5_000, 70_000][rng.random_range(0..if number % 50 == 0 { 7 } else { 5 })];
@@ -288,7 +284,9 @@ mod tests {
                         let (head, payload) = next.split_at(next.len() - bytes);
                         let (shared, rest) = payload.split_at(bytes / 2);
                         outgoing.push(head);
-                        outgoing.push_shared(Bytes::copy_from_slice(shared));
+                        let shared = Bytes::copy_from_slice(shared);
+                        let counted = share.use_shared(&shared);
+                        outgoing.push_shared(shared, counted);
                         outgoing.push(rest);
                         model.answers.push_back(next);
                     }
@@ -328,7 +326,7 @@ mod tests {
                 let waiting: Vec<u8> = first.chain(&outgoing.bytes[outgoing.written..]).copied().collect();
                 assert!(waiting == model.all(), "seed {seed}, step {number}");
                 assert_eq!(outgoing.len(), waiting.len(), "seed {seed}, step {number}");
-                let shared = outgoing.first.parts.iter().filter(|(_, owner)| *owner == Owner::All);
+                let shared = outgoing.first.parts.iter().filter(|(_, shared)| shared.is_some());
                 let shared: usize = shared.map(|(bytes, _)| bytes.len()).sum();
                 assert!(outgoing.own_answers() + shared >= outgoing.answers(), "seed {seed}, step {number}");
                 let answers: usize = model.answers.iter().map(Vec::len).sum();

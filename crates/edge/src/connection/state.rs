@@ -95,7 +95,7 @@ impl Connection {
         let AcceptedSocket { stream, session, read, encoding, caller, permit } = accepted;
         let answers = Arc::new(AnswerQueue::new(Arc::clone(&permit.unsent)));
         Connection {
-            frames: Frames::new(Socket::new(stream, session, read), encoding),
+            frames: Frames::new(Socket::new(stream, session, read), encoding, Arc::clone(&permit.unsent)),
             timers: Timers::new(Instant::now(), &shared.config.limits),
             owners: caller.owners(&permit),
             access_end: caller.access.end(&shared),

@@ -389,9 +389,9 @@ mod tests {
                 }
             };
             let maps = |version| move || Answered { answer: Answer::Map(map(version)), at: Vec::new() };
-            let pairs: [(&dyn Fn() -> Answered, &dyn Fn() -> Answered); 2] =
-                [(&named("a"), &named("b")), (&maps(1), &maps(2))];
-            for (first, other) in pairs {
+            type Make<'a> = &'a dyn Fn() -> Answered;
+            let pairs: [[Make<'_>; 2]; 2] = [[&named("a"), &named("b")], [&maps(1), &maps(2)]];
+            for [first, other] in pairs {
                 for shape in [Shape::Plain, Shape::ThreeStates] {
                     let rounds: Vec<_> = (0..4).map(|_| joined(encoding, &first(), shape)).collect();
                     if shape == Shape::Plain {
