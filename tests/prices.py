@@ -207,6 +207,9 @@ def measure(node):
         return name
 
     def row(op, words, body, more=0, count=400, each=20, changes=False):
+        if not callable(body):
+            more += of_answer(client, op, body)
+
         def make():
             made = body() if callable(body) else body
             rid = None
@@ -221,26 +224,25 @@ def measure(node):
     fifty = [{"product": f"p{number}", "quantity": 1} for number in range(50)]
     small, full = opened(unit), opened(fifty)
     row("cart.get", "one line", {"token": small}, count=2_000, each=100)
-    row("cart.get", "50 lines", {"token": full}, more=extra_of_answer(client, "cart.get", {"token": full}))
+    row("cart.get", "50 lines", {"token": full})
     row("hello", "empty", {}, each=1)
     row("shards", "", {})
     row("venue.get", "", {"id": "v0"})
     row("venue.search", "one", {"city": "London", "limit": 1})
     row("venue.search", "60 of a city", {"city": "London", "limit": 100})
-    row("venue.search", "by distance", {"near": {"lon": 0.0, "lat": 51.0}, "limit": 100}) if False else None
     row("title.get", "", {"id": "hamlet"})
     row("title.search", "one", {"limit": 1})
     row("title.search", "100", {"limit": 100})
     for hall, size in [("small", "500 seats"), ("large", "20 000 seats with points")]:
         body = {"venue": "v0", "id": hall}
-        row("hall.get", size, body, more=extra_of_answer(client, "hall.get", body))
+        row("hall.get", size, body)
     for session, size in [("small0", "500 seats"), ("large0", "20 000 seats with points")]:
         body = {"id": session}
-        row("session.get", size, body, more=extra_of_answer(client, "session.get", body))
-        row("session.map", size, body, more=extra_of_answer(client, "session.map", body))
+        row("session.get", size, body)
+        row("session.map", size, body)
     row("session.search", "of a venue, one", {"venue": "v0", "limit": 1})
     row("session.search", "of a venue, 100", {"venue": "v0", "limit": 100})
-    row("session.search", "of a city of 60 venues", {"city": "London", "limit": 100}, each=1, count=100)
+    row("session.search", "of a city of 60 venues", {"city": "London", "limit": 100}, each=1, count=100, more=of_venues(60))
     row("product.get", "", {"id": "p0"})
     row("resource.get", "", {"id": "room"})
     times = {"resource": "room", "begin": at(0), "end": at(1)}
@@ -272,52 +274,58 @@ def measure(node):
     slot = lambda: counter[0] % 5_000
     row("cart.hold_slot", "", lambda: {"token": token(), "resource": "room", "begin": at(slot()), "end": at(slot() + 1)}, changes=True)
     row("cart.hold_all", "one line", lambda: {"token": token(), "lines": unit}, changes=True, more=0)
-    row("cart.hold_all", "50 lines", lambda: {"token": token(), "lines": fifty}, changes=True, each=5, count=100, more=LINES(50))
-    twenty = lambda: [{"session": f"s{counter[0] % 1_000}", "seats": [[0, 0]]} for _ in range(1)]
+    row("cart.hold_all", "50 lines", lambda: {"token": token(), "lines": fifty}, changes=True, each=5, count=100, more=of_lines(50))
     held = [opened(unit) for _ in range(200)]
+    session = lambda: counter[0] % 900
+    fifty_sessions = lambda: [{"session": f"s{(session() + at) % 900}", "count": 1} for at in range(50)]
+    row("cart.hold_all", "50 sessions", lambda: {"token": token(), "lines": fifty_sessions()}, changes=True, each=5, count=100, more=of_lines(50))
     row("cart.set_quantity", "", lambda: {"token": held[counter[0] % 200], "line": 1, "quantity": 1 + counter[0] % 7}, changes=True)
     gone = iter([opened(unit) for _ in range(1_300)])
     row("cart.release", "", lambda: {"token": next(gone), "line": 1}, changes=True)
     gone = iter([opened(unit) for _ in range(1_300)])
     row("cart.cancel", "one line", lambda: {"token": next(gone)}, changes=True)
     gone = iter([opened(fifty) for _ in range(320)])
-    row("cart.cancel", "50 lines", lambda: {"token": next(gone)}, changes=True, count=100, each=5)
+    row("cart.cancel", "50 lines", lambda: {"token": next(gone)}, changes=True, count=100, each=5, more=of_lines(50))
     recorded = {"recorded": {"method": "card", "transaction_id": "x"}}
     gone = iter([opened(unit) for _ in range(1_300)])
     row("cart.checkout", "one line", lambda: {"token": next(gone), "payment": recorded, "customer": "ada"}, changes=True)
     gone = iter([opened(fifty) for _ in range(320)])
-    row("cart.checkout", "50 lines", lambda: {"token": next(gone), "payment": recorded}, changes=True, count=100, each=5)
+    row("cart.checkout", "50 lines", lambda: {"token": next(gone), "payment": recorded}, changes=True, count=100, each=5, more=of_lines(50))
     for lines, words in [(unit, "one line"), (fifty, "50 lines")]:
         bought = client.ask("cart.checkout", {"token": opened(lines), "payment": recorded}, "buy")
         body = {"order": bought["id"]}
-        row("order.get", words, body, more=extra_of_answer(client, "order.get", body))
+        row("order.get", words, body)
     row("customer.purchases", "one", {"customer": "ada", "limit": 1})
     row("customer.purchases", "100", {"customer": "ada", "limit": 100})
     watcher = Client(node.address)
     row_of = lambda op, words, body, more: rows.append((op, words, node.cost(watcher, lambda: watcher.encoded(op, body), 60, 1), more))
     row_of("watch", "one product", {"entity": "product/p1"}, 0)
     row_of("watch", "a session of 20 000", {"entity": "session/large0"}, 0)
-    row_of("watch", "counts of 500 sessions", {"sessions": [f"s{number}" for number in range(500)]}, SESSIONS(500))
+    row_of("watch", "counts of 500 sessions", {"sessions": [f"s{number}" for number in range(500)]}, of_sessions(500))
     return rows
 
 
-def LINES(count):
-    """What further lines of a hold weigh."""
-    return 0
+# What size costs besides the weight of an op, as crates/wire/src/weight.rs says.
 
 
-def SESSIONS(count):
-    """What further sessions of a watch weigh."""
-    return 0
+def of_lines(count):
+    return (count - 1) * 2
 
 
-def extra_of_answer(client, op, body):
-    """What the length of an answer weighs."""
+def of_sessions(count):
+    return count // 5
+
+
+def of_venues(count):
+    return count // 2
+
+
+def of_answer(client, op, body):
+    """The price of an answer's length. Long ones are layouts and maps, which answers share."""
     client.stream.sendall(client.encoded(op, body))
-    return len(client.answers(1)[0]) // ANSWER_BYTES if ANSWER_BYTES else 0
+    length = len(client.answers(1)[0])
+    return length // 65_536 if length > 32_768 else length // 2_048
 
-
-ANSWER_BYTES = 0
 
 if __name__ == "__main__":
     main()

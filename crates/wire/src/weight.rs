@@ -18,7 +18,7 @@ const VENUES: usize = 2;
 
 /// Bytes of a request for a unit, and of an answer. Those of layouts and maps that answers share are only copied.
 const REQUEST_BYTES: usize = 2 * 1024;
-const ANSWER_BYTES: usize = 4 * 1024;
+const ANSWER_BYTES: usize = 2 * 1024;
 const SHARED_BYTES: usize = 64 * 1024;
 
 fn units(count: usize) -> u32 {
