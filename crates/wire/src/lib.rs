@@ -45,6 +45,7 @@ mod convert;
 pub mod needed;
 pub mod request;
 pub mod version;
+pub mod weight;
 
 pub mod access;
 pub mod city;

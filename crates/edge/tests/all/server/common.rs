@@ -627,6 +627,30 @@ impl Drop for TestServer {
     }
 }
 
+/// Faults that a debug build can have.
+pub(crate) mod planted {
+    /// The tests of a module find these faults.
+    pub(crate) fn are_found(module: &str, faults: &[(&str, &str)]) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        std::thread::scope(|scope| {
+            for (fault, test) in faults {
+                scope.spawn(move || is_found(fault, &format!("{module}::{test}")));
+            }
+        });
+    }
+
+    fn is_found(fault: &str, test: &str) {
+        let program = std::env::current_exe().expect("this program");
+        let mut command = std::process::Command::new(program);
+        command.args(["--exact", test]).env("BOXOFFICE_PLANTED_EDGE", fault);
+        let output = command.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 failed"), "{test} does not find that {fault}: {text}");
+    }
+}
+
 /// Gets a page. Returns its status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     http(address, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await
