@@ -428,7 +428,10 @@ impl Run {
         }
         let left = leads(slow);
         if left > 0 {
-            self.violation(format!("node {} leads {left} shards with a slow disk, and others have quick ones", slow.number));
+            self.violation(format!(
+                "node {} leads {left} shards with a slow disk, and others have quick ones",
+                slow.number
+            ));
         }
         slow.disk().set_pace(Duration::ZERO);
     }

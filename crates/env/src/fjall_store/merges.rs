@@ -45,6 +45,9 @@ const TABLES: &str = "tables";
 
 /// A strategy with which fjall merges nothing: no level is ever as large.
 pub(super) fn never() -> Arc<Leveled> {
+    if planted::is("the library merges by itself") {
+        return Arc::new(Leveled::default());
+    }
     Arc::new(Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40))
 }
 
@@ -297,7 +300,8 @@ impl Merger {
             if level == LAST && self.spares_last {
                 break;
             }
-            for table in version.level(usize::from(level)).iter().flat_map(|level| level.iter()).flat_map(|run| run.iter())
+            for table in
+                version.level(usize::from(level)).iter().flat_map(|level| level.iter()).flat_map(|run| run.iter())
             {
                 if let Some(damaged) = self.check(table) {
                     highest = highest.or(Some(level));

@@ -161,7 +161,8 @@ impl HistoryStore {
         let first = after.map_or(0, |key| shard(key, ShardId::MAX));
         let last = before.map_or(ShardId::MAX, |key| shard(key, ShardId::MAX));
         let summaries = self.summaries.lock();
-        let mut shards: BTreeSet<ShardId> = summaries.keys().copied().filter(|at| (first..=last).contains(at)).collect();
+        let mut shards: BTreeSet<ShardId> =
+            summaries.keys().copied().filter(|at| (first..=last).contains(at)).collect();
         if shards.is_empty() {
             shards.extend(summaries.keys().next().copied().or(Some(0)));
         }

@@ -16,7 +16,9 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
-use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, StallingDisk, StallingStores, World, secret::Secret};
+use boxoffice_env::{
+    Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, StallingDisk, StallingStores, World, secret::Secret,
+};
 use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
