@@ -166,12 +166,16 @@ fn nodes_whose_files_stand_still_vote_and_sell() {
     plant();
     let mut machines = three_with_stock();
     let shelf = 1;
-    for put in 0..40 {
+    let put = |machines: &Machines, put: u64| {
         machines.must(1, Command::Product(product(100), ProductCommand::Put(large_stock(put))), 1_000 + put);
-    }
+    };
+    let mut puts = 0;
     machines.until("a segment is in the archive", PATIENCE, |machines| {
+        (puts..puts + 8).for_each(|number| put(machines, number));
+        puts += 8;
         (1..=3).all(|node| machines.counter(node, "boxoffice_archived_segments_total") > 0)
     });
+    println!("{puts} large puts");
     for node in 1..=3 {
         machines.disks(node).files.stall();
     }
@@ -182,9 +186,7 @@ fn nodes_whose_files_stand_still_vote_and_sell() {
         (1..=3).all(|node| machines.disks(node).files.waiting() > 0)
     });
     let began = std::time::Instant::now();
-    for put in 0..40 {
-        machines.must(2, Command::Product(product(100), ProductCommand::Put(large_stock(put))), 2_000 + put);
-    }
+    (0..40).for_each(|more| put(&machines, puts + more));
     (0..20).for_each(|cart| buy(&machines, 1 + cart % 3, cart, shelf));
     let leader = machines.leader_of(&Entity::Product(product(shelf))).expect("a leader");
     let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
