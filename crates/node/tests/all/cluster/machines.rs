@@ -425,14 +425,16 @@ impl Machines {
         runtime.block_on(self.handle(node).history_of(&entity, None, limit, before)).expect("a history")
     }
 
-    /// The same, on a thread of its own.
-    pub(crate) fn history_later(&self, node: u64, shelf: u64) -> std::thread::JoinHandle<usize> {
-        let (runtime, handle) = (self.nodes[&node].runtime.handle().clone(), self.handle(node).clone());
-        std::thread::spawn(move || {
+    /// The same in a task of the node, as for a client. It sends how many events it has read.
+    pub(crate) fn history_later(&self, node: u64, shelf: u64) -> mpsc::Receiver<usize> {
+        let ((sender, receiver), handle) = (mpsc::channel(), self.handle(node).clone());
+        self.nodes[&node].runtime.spawn(async move {
             let entity = Entity::Product(product(shelf));
-            let history = runtime.block_on(handle.history_of(&entity, None, 100, None));
-            history.map_or(0, |history| history.entries.len())
-        })
+            let history = handle.history_of(&entity, None, 100, None).await;
+            // The test may be over.
+            let _ = sender.send(history.map_or(0, |history| history.entries.len()));
+        });
+        receiver
     }
 
     /// Whether a node has no replica of a product.

@@ -7,6 +7,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, ProductCommand, ProductDetails, Want, WantedLine},
     id::{Entity, Id, Request, RequestHash},
 };
+use boxoffice_env::StallingDisk;
 use boxoffice_node::api::Failure;
 use boxoffice_shard::ring::shard_of;
 
@@ -159,6 +160,15 @@ fn what_waits_for_a_store_that_stands_still_is_bounded_and_nothing_is_lost() {
     machines.audited();
 }
 
+/// Files go on when this is dropped, because a runtime whose thread waits for one never ends.
+struct GoOn(Vec<StallingDisk>);
+
+impl Drop for GoOn {
+    fn drop(&mut self) {
+        self.0.iter().for_each(StallingDisk::go_on);
+    }
+}
+
 /// Histories are read from files that stand still, and so are segments of the log that go into the archive. Votes, heartbeats and
 /// sales go on.
 #[test]
@@ -176,6 +186,7 @@ fn nodes_whose_files_stand_still_vote_and_sell() {
         (1..=3).all(|node| machines.counter(node, "boxoffice_archived_segments_total") > 0)
     });
     println!("{puts} large puts");
+    let _go_on = GoOn((1..=3).map(|node| machines.disks(node).files.clone()).collect());
     for node in 1..=3 {
         machines.disks(node).files.stall();
     }
@@ -201,7 +212,8 @@ fn nodes_whose_files_stand_still_vote_and_sell() {
     for node in &others {
         machines.disks(*node).files.go_on();
     }
-    let read = histories.into_iter().map(|history| history.join().expect("an answer")).filter(|read| *read > 0).count();
+    // Those of the node that was crashed may have ended with it.
+    let read = histories.iter().filter(|history| history.recv_timeout(PATIENCE).is_ok_and(|read| read > 0)).count();
     assert!(read >= others.len(), "{read} histories were read");
     machines.restart(leader);
     machines.all_ready();
