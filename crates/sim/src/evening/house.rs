@@ -25,7 +25,11 @@ use tokio::time::sleep;
 use tracing_mutex::parkinglot::Mutex;
 
 use super::buyers::Bought;
-use crate::{client_stub::ClientStub, clock::BEGIN_MS, fixture::{audit_of, id}};
+use crate::{
+    client_stub::ClientStub,
+    clock::BEGIN_MS,
+    fixture::{audit_of, id},
+};
 
 /// The hall.
 pub(super) const ROWS: u16 = 40;
@@ -118,7 +122,13 @@ impl House {
     }
 
     /// Asks any node, and again with the same request id, until the outcome is known. `None` after so many tries.
-    pub(super) async fn ask(&self, random: &mut SmallRng, cart: CartId, command: CartCommand, tries: u32) -> Option<Outcome> {
+    pub(super) async fn ask(
+        &self,
+        random: &mut SmallRng,
+        cart: CartId,
+        command: CartCommand,
+        tries: u32,
+    ) -> Option<Outcome> {
         let number: u64 = random.random();
         let request = Request { id: RequestHash(number), body: number };
         for _ in 0..tries {
@@ -176,7 +186,8 @@ impl House {
         let Some(audit) = self.audit(random).await else { return Vec::new() };
         let sold: std::collections::BTreeSet<CartId> = audit.sales.iter().map(|sale| sale.hold.cart).collect();
         let lost = bought.iter().filter(|bought| !sold.contains(&bought.0));
-        let mut wrong: Vec<String> = lost.map(|Bought(cart)| format!("cart {cart} has bought, and nothing is sold to it")).collect();
+        let mut wrong: Vec<String> =
+            lost.map(|Bought(cart)| format!("cart {cart} has bought, and nothing is sold to it")).collect();
         let many = audit.sales.len().saturating_sub(bought.len());
         if many > 0 {
             wrong.push(format!("{many} sales more than buyers were told of"));
@@ -187,7 +198,10 @@ impl House {
 
 /// The holder of a network. Nobody else is in its wider network.
 pub(super) fn holder(network: u64) -> Holder {
-    Holder { own: hash64(format!("network {network}").as_bytes()), wider: hash64(format!("wider {network}").as_bytes()) }
+    Holder {
+        own: hash64(format!("network {network}").as_bytes()),
+        wider: hash64(format!("wider {network}").as_bytes()),
+    }
 }
 
 /// Whether a hold was refused because its network has its share.
