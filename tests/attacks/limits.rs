@@ -192,11 +192,7 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         at("crates/edge/tests/all/server/counted.rs", "handshakes_of_a_network_are_counted"),
         &["handshakes_per_second"],
     ),
-    (
-        "limits.unsent_bytes",
-        at("crates/edge/tests/all/server/unread.rs", "unread_answers_have_a_bound"),
-        &["BOUND"],
-    ),
+    ("limits.unsent_bytes", at("crates/edge/tests/all/server/unread.rs", "unread_answers_have_a_bound"), &["BOUND"]),
     (
         "limits.handshake_percent",
         at("crates/edge/src/handshakes.rs", "handshakes_have_a_share_of_a_core"),
