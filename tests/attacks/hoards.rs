@@ -345,9 +345,10 @@ async fn a_line_is_made_smaller_and_as_large_as_allowed() {
         assert_eq!(set_quantity(&port, other, 200).await, 0);
         assert_eq!(set_quantity(&port, other, 199).await, 0);
     }
-    for number in 0..5 {
-        hold_mugs(&port, &rng.token(), 200 - number).await;
+    for quantity in [200, 4] {
+        hold_mugs(&port, &rng.token(), quantity).await;
     }
+    assert_eq!(set_quantity(&port, &others[0], 200).await, 109, "1 000 are held again, as far as the node knows");
     assert_eq!(set_quantity(&port, &token, 148).await, 0, "a line that the node does not know is looked at");
     // A key has a bound of its own.
     let till = super::tokens::key_with(&stage, "till", json!({"roles": ["sell"], "held_max": 5})).await;

@@ -1,13 +1,8 @@
 //! Expensive reads, sent over many sockets at once.
 
-use std::{
-    net::Ipv4Addr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
+use boxoffice_wire::Op;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -15,7 +10,7 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Port, TIMEOUT};
+use crate::common::{Answer, Port};
 
 /// Sockets that read.
 const READERS: usize = 16;
@@ -90,27 +85,23 @@ async fn prepare(stage: &Stage) -> Vec<(&'static str, Value)> {
 #[derive(Debug, Default)]
 struct Answers {
     ok: u64,
+    /// What those that were answered weigh, without what their size adds.
+    weight: u64,
     limited: u64,
     busy: u64,
 }
 
-/// Sends the reads in turn, each after the last answer, for this long and until `enough` holds.
-async fn read(
-    port: &Port,
-    reads: &[(&'static str, Value)],
-    first: usize,
-    until: Instant,
-    enough: Arc<AtomicBool>,
-) -> Answers {
+/// Sends the reads in turn, each after the last answer, for this long.
+async fn read(port: &Port, reads: &[(&'static str, Value)], first: usize, until: Instant) -> Answers {
     let mut answers = Answers::default();
     for (op, body) in reads.iter().cycle().skip(first) {
-        let now = Instant::now();
-        if now >= until && (enough.load(Ordering::Relaxed) || now >= until + TIMEOUT) {
+        if Instant::now() >= until {
             break;
         }
         match port.read(op, body.clone()).await {
             Answer::Ok(body, _) => {
                 answers.ok += 1;
+                answers.weight += u64::from(Op::from_name(op).expect("an op").weight());
                 for feed in body["feeds"].as_array().into_iter().flatten() {
                     if matches!(port.read("unwatch", json!({"feed": feed["feed"]})).await, Answer::No(_)) {
                         break;
@@ -124,7 +115,6 @@ async fn read(
                     assert!(no.body["retry_after_ms"].as_u64().is_some_and(|ms| ms > 0), "{op}: {}", no.body);
                 }
                 answers.limited += 1;
-                enough.store(true, Ordering::Relaxed);
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
             Answer::Fail(code) => {
@@ -137,42 +127,44 @@ async fn read(
     answers
 }
 
-/// All sockets read at once until their time is over. With `is_limited`, until one of them has exhausted its budget.
-async fn read_at_once(test: &str, attack: &'static str, from: impl Fn(usize) -> Ipv4Addr, is_limited: bool) -> Answers {
+/// All sockets read at once until their time is over. Returns how long that took, too.
+async fn read_at_once(test: &str, attack: &'static str, from: impl Fn(usize) -> Ipv4Addr) -> (Answers, Duration) {
     let stage = Stage::new(test, "").await;
     let reads = Arc::new(prepare(&stage).await);
     let run = stage.start_attack(attack, 20).await;
-    let until = Instant::now() + run.left();
-    let (mut tasks, enough) = (Vec::new(), Arc::new(AtomicBool::new(!is_limited)));
+    let (begun, until) = (Instant::now(), Instant::now() + run.left());
+    let mut tasks = Vec::new();
     for number in 0..READERS {
         let (port, reads) = (wire::guest(from(number), stage.address()).await, Arc::clone(&reads));
-        let enough = Arc::clone(&enough);
-        tasks.push(tokio::spawn(async move { read(&port, &reads, number, until, enough).await }));
+        tasks.push(tokio::spawn(async move { read(&port, &reads, number, until).await }));
     }
     let mut all = Answers::default();
     for task in tasks {
         let answers = task.await.expect("a reader");
-        all =
-            Answers { ok: all.ok + answers.ok, limited: all.limited + answers.limited, busy: all.busy + answers.busy };
+        all.ok += answers.ok;
+        all.weight += answers.weight;
+        all.limited += answers.limited;
+        all.busy += answers.busy;
     }
+    let took = begun.elapsed();
     println!("attack | {attack}: {all:?}");
     let sold = run.end().await;
     stage.has_sold_exactly(sold).await;
     stage.server.stop();
-    all
+    (all, took)
 }
 
 /// Sixteen sockets of one address share the budget of their network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expensive_reads_of_one_address_are_bounded() {
-    let answers = read_at_once(
+    let (answers, took) = read_at_once(
         "expensive_reads_of_one_address_are_bounded",
         "6 expensive reads, 16 sockets of one address",
         |_| attacker(1),
-        true,
     )
     .await;
-    assert!(answers.limited > 0, "nothing was refused: {answers:?}");
+    // Five seconds' worth at once, of requests of the weight 10.
+    assert!(answers.weight <= 25_000 + 5_000 * (took.as_secs() + 1), "{answers:?} in {took:?}");
     assert!(answers.ok > 0, "nothing was answered: {answers:?}");
 }
 
@@ -180,7 +172,7 @@ async fn expensive_reads_of_one_address_are_bounded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expensive_reads_of_many_addresses_stop_no_buyer() {
     let test = "expensive_reads_of_many_addresses_stop_no_buyer";
-    let answers =
-        read_at_once(test, "6 expensive reads, 16 addresses", |number| attacker(1 + number as u8), false).await;
+    let from = |number| attacker(1 + number as u8);
+    let (answers, _) = read_at_once(test, "6 expensive reads, 16 addresses", from).await;
     assert!(answers.ok > 0, "nothing was answered: {answers:?}");
 }

@@ -134,6 +134,7 @@ impl Connection {
             }
             let has_heard = !unread && self.reads();
             self.check_time(has_heard, now)?;
+            self.note_feeds();
             let written = self.write_out(now);
             self.count();
             unsent = written?;
@@ -353,6 +354,15 @@ impl Connection {
             .map_or(timers, |deadline| deadline.min(timers))
     }
 
+    /// Keeps the connection's place if it has feeds. Before the client hears of them.
+    fn note_feeds(&mut self) {
+        let has_feeds = self.watcher.as_ref().is_some_and(|watcher| !watcher.is_empty());
+        if self.has_feeds != has_feeds {
+            self.has_feeds = has_feeds;
+            self.permit.place.set_feeds(has_feeds);
+        }
+    }
+
     fn count(&mut self) {
         let (bytes_in, bytes_out) = self.frames.bytes();
         let metrics = &self.shared.metrics;
@@ -363,12 +373,7 @@ impl Connection {
             metrics.bytes_out.fetch_add(bytes_out - self.counted.1, Ordering::Relaxed);
         }
         self.counted = (bytes_in, bytes_out);
-        let feeds = self.watcher.as_ref().map_or(0, Watcher::len);
-        if self.has_feeds != (feeds > 0) {
-            self.has_feeds = feeds > 0;
-            self.permit.place.set_feeds(self.has_feeds);
-        }
-        self.watchers.set(feeds);
+        self.watchers.set(self.watcher.as_ref().map_or(0, Watcher::len));
         self.submitted.set(self.under_way.submitted());
         self.unsent.set(self.frames.own_unsent_answers());
     }

@@ -173,13 +173,13 @@ async fn the_budget_of_a_network_is_enforced() {
     let mut client = Client::connect(slow.clients, Encoding::Json).await;
     let mut codes = Vec::new();
     for number in 0..12 {
-        client.send(number, Op::VenueGet, json!({"id": "globe"})).await;
+        client.send(number, Op::SessionGet, json!({"id": "globe"})).await;
         codes.push(client.code().await.1);
     }
-    // The connection was the first request.
+    // Each weighs 8, and the connection was a request of 10.
     assert!(codes[..9].iter().all(|code| *code != 109) && codes[11] == 109, "five seconds' worth: {codes:?}");
     let mut http_client = HttpClient::connect(slow.clients).await;
-    let answer = http_client.get("/v1/venue.get?id=globe", &[]).await;
+    let answer = http_client.get("/v1/session.get?id=globe", &[]).await;
     assert_eq!((answer.status, answer.code()), (429, 109));
     assert!(answer.json()["no"]["retry_after_ms"].as_u64().is_some_and(|ms| (1..=5_000).contains(&ms)), "{answer:?}");
     assert!(answer.header("retry-after").is_some(), "{answer:?}");
