@@ -64,6 +64,11 @@ impl BuyerConnection {
     /// Queues a request for the next flush.
     pub(super) fn send(&mut self, frame: &[u8]) {
         self.under_way += 1;
+        self.send_beside(frame);
+    }
+
+    /// The same for a request whose answer is not waited for.
+    pub(super) fn send_beside(&mut self, frame: &[u8]) {
         write_binary(&mut self.out, frame);
     }
 

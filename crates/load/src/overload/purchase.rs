@@ -46,6 +46,8 @@ pub(super) struct Purchase {
     pub(super) deadline_us: u64,
     /// When the hold was sent that was granted.
     pub(super) began_us: u64,
+    /// The feed of its cart, as long as it is watched.
+    pub(super) feed: Option<u64>,
     /// The phase in which its buyer came.
     pub(super) phase: usize,
     /// When the request under way was sent.
@@ -77,6 +79,7 @@ impl Purchase {
             came_us,
             deadline_us: came_us + context.scenario.connect.deadline_ms * 1_000,
             began_us: came_us,
+            feed: None,
             phase: 0,
             called_us: came_us,
             is_sent: false,
