@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::{
     connection::BuyerConnection,
     phase_stats::PhaseStats,
-    purchase::{Purchase, PurchaseId, Step},
+    purchase::{Purchase, PurchaseId, Step, WaitingPurchase},
 };
 use crate::{flow::Flow, run_context::RunContext};
 
@@ -36,15 +36,6 @@ const UNWATCH_ID: u64 = u32::MAX as u64;
 
 /// The most purchases that begin between two reads of answers.
 const BEGINS_A_POLL_MAX: u64 = 2_048;
-
-/// A purchase of an obeying client that waits for its turn.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum WaitingPurchase {
-    /// Its buyer came at this time, and no request was sent. It has no seats in mind yet.
-    New { came_us: u64, phase: usize },
-    /// Its hold was refused as `busy`.
-    Again(PurchaseId),
-}
 
 /// The part of a run's seats and purchase numbers that belongs to one generator: every `of`-th one.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 use mio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::buyers::WaitingPurchase;
+use super::purchase::WaitingPurchase;
 use crate::websocket::{
     FrameReader, Message, flush, read_available, upgrade_answer, upgrade_request, write_binary, write_pong,
 };

@@ -22,6 +22,15 @@ use crate::{
 /// The index of a purchase in the buyers' list.
 pub(super) type PurchaseId = usize;
 
+/// A purchase of an obeying client that waits for its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WaitingPurchase {
+    /// Its buyer came at this time, and no request was sent. It has no seats in mind yet.
+    New { came_us: u64, phase: usize },
+    /// Its hold was refused as `busy`.
+    Again(PurchaseId),
+}
+
 /// The flow group of the buyers. No other flow is in it.
 const GROUP: u32 = u32::MAX;
 
