@@ -6,8 +6,9 @@ use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 use boxoffice_client::{OrderView, Turn};
 use boxoffice_core::answer::Held;
 use boxoffice_wire::{
-    Encoding, FailKind,
-    reply::{RawVerdict, Reply, ServerFrame},
+    Encoding, FailKind, Op,
+    body::Unwatch,
+    reply::{RawVerdict, Reply, ServerFrame, Watching, request},
 };
 use bytes::BytesMut;
 use mio::{Events, Interest, Poll, Token};
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 use super::{
     connection::BuyerConnection,
     phase_stats::PhaseStats,
-    purchase::{Purchase, PurchaseId, Step},
+    purchase::{Purchase, PurchaseId, Step, WaitingPurchase},
 };
 use crate::{flow::Flow, run_context::RunContext};
 
@@ -30,17 +31,11 @@ const EXPIRE_EVERY_US: u64 = 100_000;
 /// The pause before a client that ignores `retry_after_ms` repeats its checkout, in microseconds.
 const IMPATIENT_US: u64 = 10_000;
 
+/// The id of requests whose answers are ignored. No purchase has it.
+const UNWATCH_ID: u64 = u32::MAX as u64;
+
 /// The most purchases that begin between two reads of answers.
 const BEGINS_A_POLL_MAX: u64 = 2_048;
-
-/// A purchase of an obeying client that waits for its turn.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum WaitingPurchase {
-    /// Its buyer came at this time, and no request was sent. It has no seats in mind yet.
-    New { came_us: u64, phase: usize },
-    /// Its hold was refused as `busy`.
-    Again(PurchaseId),
-}
 
 /// The part of a run's seats and purchase numbers that belongs to one generator: every `of`-th one.
 #[derive(Clone, Copy, Debug)]
@@ -434,7 +429,10 @@ impl Buyers {
                     self.send(id, now_us);
                 }
                 Step::Watch => {
-                    purchase.step = Step::Checkout;
+                    let Some(Reply::Ok(Watching { feed }, _)) = read::<Watching>(&frame) else {
+                        panic!("the answer to a watch has no feed")
+                    };
+                    (purchase.step, purchase.feed) = (Step::Checkout, Some(feed));
                     self.send(id, now_us);
                 }
                 Step::Checkout => {
@@ -496,6 +494,12 @@ impl Buyers {
     fn finish(&mut self, id: PurchaseId, leaves_holding: bool) {
         let purchase = self.purchases[id].take().expect("the purchase is under way");
         self.ends[purchase.phase].not_bought += u64::from(leaves_holding);
+        if let Some(feed) = purchase.feed {
+            self.frame.clear();
+            let body = Unwatch { feed };
+            request(Encoding::MsgPack, &mut self.frame, UNWATCH_ID, Op::Unwatch, None, None, &body);
+            self.connections[purchase.connection].send_beside(&self.frame);
+        }
         self.context.count_started();
         self.flows.push(purchase.flow);
         self.free_slot(id);

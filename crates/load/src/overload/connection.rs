@@ -12,7 +12,7 @@ use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 use mio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::buyers::WaitingPurchase;
+use super::purchase::WaitingPurchase;
 use crate::websocket::{
     FrameReader, Message, flush, read_available, upgrade_answer, upgrade_request, write_binary, write_pong,
 };
@@ -64,6 +64,11 @@ impl BuyerConnection {
     /// Queues a request for the next flush.
     pub(super) fn send(&mut self, frame: &[u8]) {
         self.under_way += 1;
+        self.send_beside(frame);
+    }
+
+    /// The same for a request whose answer is not waited for.
+    pub(super) fn send_beside(&mut self, frame: &[u8]) {
         write_binary(&mut self.out, frame);
     }
 

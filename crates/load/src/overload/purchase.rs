@@ -22,6 +22,15 @@ use crate::{
 /// The index of a purchase in the buyers' list.
 pub(super) type PurchaseId = usize;
 
+/// A purchase of an obeying client that waits for its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WaitingPurchase {
+    /// Its buyer came at this time, and no request was sent. It has no seats in mind yet.
+    New { came_us: u64, phase: usize },
+    /// Its hold was refused as `busy`.
+    Again(PurchaseId),
+}
+
 /// The flow group of the buyers. No other flow is in it.
 const GROUP: u32 = u32::MAX;
 
@@ -46,6 +55,8 @@ pub(super) struct Purchase {
     pub(super) deadline_us: u64,
     /// When the hold was sent that was granted.
     pub(super) began_us: u64,
+    /// The feed of its cart, as long as it is watched.
+    pub(super) feed: Option<u64>,
     /// The phase in which its buyer came.
     pub(super) phase: usize,
     /// When the request under way was sent.
@@ -77,6 +88,7 @@ impl Purchase {
             came_us,
             deadline_us: came_us + context.scenario.connect.deadline_ms * 1_000,
             began_us: came_us,
+            feed: None,
             phase: 0,
             called_us: came_us,
             is_sent: false,
