@@ -47,8 +47,11 @@ pub fn run(config: RunConfig) -> Result<Report, LoadError> {
         if scenario.harms_nodes() && config.node_controller.is_none() {
             return Err(LoadError::ForeignNodes);
         }
-        let not_encrypted =
-            [("watchers", scenario.watchers.is_some()), ("overload phases", scenario.overload.is_some()), ("hoarders", scenario.hoarders.is_some())];
+        let not_encrypted = [
+            ("watchers", scenario.watchers.is_some()),
+            ("overload phases", scenario.overload.is_some()),
+            ("hoarders", scenario.hoarders.is_some()),
+        ];
         if let Some((what, _)) = not_encrypted.into_iter().find(|(_, has)| *has && config.tls.is_some()) {
             return Err(LoadError::NotEncrypted(what));
         }

@@ -74,7 +74,8 @@ pub async fn create_house(
     let connect = ConnectSpec::default();
     let connections =
         ConnectionPool::open(addresses, &connect, Credentials { admin_token: Some(admin_token), tls: None }).await?;
-    let terms = SessionDefaults { price, hold_ttl_ms: None, places: 0, now_ms: now_ms(), batch: connect.setup_batch as usize };
+    let terms =
+        SessionDefaults { price, hold_ttl_ms: None, places: 0, now_ms: now_ms(), batch: connect.setup_batch as usize };
     create_sessions(&connections, house, &terms, &Progress::new(true)).await
 }
 

@@ -22,9 +22,9 @@ use tokio::{
 use tracing_mutex::parkinglot::Mutex;
 
 use self::{
-    buyers::{Bought, Wish},
+    buyers::Wish,
     hoarder::Hoarder,
-    house::{Held, House, PLACES, SEATS},
+    house::{Bought, Held, House, PLACES, SEATS},
 };
 use crate::{
     client_stub::ClientStub,
@@ -140,7 +140,10 @@ pub struct EveningReport {
 impl fmt::Display for EveningReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let EveningReport { hoarded, hoarded_places, honest, office, asks, hash: _, violations } = self;
-        writeln!(f, "hoarded {hoarded:?}, places {hoarded_places:?}, honest {honest:?}, office {office:?}, asks {asks:?}")?;
+        writeln!(
+            f,
+            "hoarded {hoarded:?}, places {hoarded_places:?}, honest {honest:?}, office {office:?}, asks {asks:?}"
+        )?;
         violations.iter().try_for_each(|violation| writeln!(f, "    {violation}"))
     }
 }
@@ -175,7 +178,13 @@ pub fn run_evening(evening: &Evening) -> EveningReport {
 }
 
 async fn simulate(evening: &Evening) -> EveningReport {
-    let settings = Settings { minutes: evening.minutes, nodes: NODES, shards: 2, hold_ttl_ms: LIFE_MS, ..Settings::new(evening.seed) };
+    let settings = Settings {
+        minutes: evening.minutes,
+        nodes: NODES,
+        shards: 2,
+        hold_ttl_ms: LIFE_MS,
+        ..Settings::new(evening.seed)
+    };
     let trace = Arc::new(Trace::new(evening.trace));
     let network = SimNetwork::new(&trace, rng(settings.seed, "ether", 0));
     faults::mend(&network);
@@ -282,7 +291,8 @@ impl Run<'_> {
         let Some((held, wrong)) = self.house.held(&mut self.random).await else { return };
         self.report.violations.extend(wrong.into_iter().map(|wrong| format!("minute {minute}: the session: {wrong}")));
         let hoarders = 1..=self.evening.hoards.len() as u64;
-        let held: Vec<(u64, Held)> = hoarders.map(|number| (number, held.get(&number).copied().unwrap_or_default())).collect();
+        let held: Vec<(u64, Held)> =
+            hoarders.map(|number| (number, held.get(&number).copied().unwrap_or_default())).collect();
         let seats: u32 = held.iter().map(|(_, held)| held.seats).sum();
         let places: u32 = held.iter().map(|(_, held)| held.places).sum();
         self.report.hoarded.push(seats);

@@ -181,8 +181,7 @@ impl SimGateway {
     fn is_unfinished(&self, call: &GatewayCall) -> bool {
         let GatewayCall::Authorize { key, source, .. } = call else { return false };
         let now_ms = self.trace.now_ms();
-        *source == UNFINISHED
-            && now_ms < *self.ledger.lock().unfinished.entry(*key).or_insert(now_ms) + UNFINISHED_MS
+        *source == UNFINISHED && now_ms < *self.ledger.lock().unfinished.entry(*key).or_insert(now_ms) + UNFINISHED_MS
     }
 
     /// Serves one call.

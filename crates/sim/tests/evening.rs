@@ -41,7 +41,8 @@ fn an_office_behind_one_address_buys() {
 fn ten_hoarders_of_one_kind_leave_the_house_to_others() {
     let kinds = [Hoard::Greedy, Hoard::Scattered, Hoard::Again, Hoard::Growth];
     let kinds = kinds.into_iter().chain([8, 10, 12, 18].map(Hoard::Level));
-    let evenings = kinds.map(|hoard| Evening { hoards: vec![hoard; 10], ..Evening::of_hoarders(number("BOXOFFICE_SEED", 1)) });
+    let evenings =
+        kinds.map(|hoard| Evening { hoards: vec![hoard; 10], ..Evening::of_hoarders(number("BOXOFFICE_SEED", 1)) });
     let reports: Vec<EveningReport> = evenings.map(|evening| told(&evening)).collect();
     let wrong: Vec<&String> = reports.iter().flat_map(|report| &report.violations).collect();
     assert_eq!(wrong, [""; 0]);

@@ -10,8 +10,7 @@ use crate::{
     best, bounds, checkouts, cluster, cursors, deposed,
     ended_carts::{self, expiry_run},
     ends::{self, random_run_with_high_numbers, run_any_numbers},
-    fairness,
-    late_grants, mutations, operators, outcomes, past_slots,
+    fairness, late_grants, mutations, operators, outcomes, past_slots,
     random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
     revoked_bookings,
     tombstones::{self, guests},
@@ -135,10 +134,7 @@ fn every_story_fails_with_its_bug() {
             "a gateway asked before the checkout is committed",
             checkouts::no_money_is_authorized_for_an_uncommitted_checkout,
         ),
-        (
-            "a payment that nobody confirms keeps its seats",
-            fairness::a_payment_that_nobody_confirms_is_given_up,
-        ),
+        ("a payment that nobody confirms keeps its seats", fairness::a_payment_that_nobody_confirms_is_given_up),
     ];
     let missed = stories.into_iter().filter(|(bug, story)| {
         plant(Some(bug));

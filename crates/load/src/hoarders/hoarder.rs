@@ -123,7 +123,8 @@ impl Hoarder {
     async fn hold(&mut self, cart: &Cart) -> Result<Reply<Held>, Error> {
         let evening = Arc::clone(&self.evening);
         let (session, size) = (&evening.session, self.size);
-        let best = |count: u32| BestWish { count: count as u16, category: None, section: None, accessible: 0, split: true };
+        let best =
+            |count: u32| BestWish { count: count as u16, category: None, section: None, accessible: 0, split: true };
         match self.kind {
             HoardKind::Level => cart.hold_best(session, best(1)).await,
             HoardKind::Growth => cart.hold_places(session, &floor_id(), 1).await,
@@ -243,7 +244,9 @@ impl Hoarder {
             Error::Refused(no) => {
                 ledger.count(Err(&no.name));
                 self.size = (self.size / 2).max(1);
-                if matches!(&*no.name, "cart_expired" | "cart_not_active" | "not_found" | "no_such_line") || it.lines.is_empty() {
+                if matches!(&*no.name, "cart_expired" | "cart_not_active" | "not_found" | "no_such_line")
+                    || it.lines.is_empty()
+                {
                     ledger.doubt(it.cart.id());
                     self.carts.swap_remove(place);
                 }

@@ -170,7 +170,8 @@ impl Run {
         let (stop, stops) = watch::channel(false);
         let hoarding: Vec<JoinHandle<()>> = (0..spec.hoarding())
             .map(|number| {
-                let hoarder = Hoarder::new(number, kind_of(spec.kind, number), Arc::clone(&evening), self.random.random());
+                let hoarder =
+                    Hoarder::new(number, kind_of(spec.kind, number), Arc::clone(&evening), self.random.random());
                 tokio::spawn(hoarder.hoard(stops.clone()))
             })
             .collect();
@@ -289,9 +290,12 @@ impl Run {
         let asked = self.evening.operator.with_deadline(AUDIT_LIMIT).audit_session(&self.evening.session).await;
         let audit = match asked {
             Ok(reply) => reply.value,
-            Err(error) => return self.report.problems.push(format!("minute {minute}: no audit of the session: {error}")),
+            Err(error) => {
+                return self.report.problems.push(format!("minute {minute}: no audit of the session: {error}"));
+            }
         };
-        let mut seen = HoardMinute { minute, believed: self.evening.ledger.believed(now_ms()), ..HoardMinute::default() };
+        let mut seen =
+            HoardMinute { minute, believed: self.evening.ledger.believed(now_ms()), ..HoardMinute::default() };
         let held = held_by_cart(&audit);
         let mut seats_by_network = std::collections::BTreeMap::<u32, u32>::new();
         for (cart, (seats, places)) in &held {
@@ -339,7 +343,8 @@ impl Run {
             let Some(it) = report.at(minute) else { return };
             for (what, has, whole) in [("seats", it.seats, seats), ("places", it.places, places)] {
                 if has * part > whole {
-                    problems.push(format!("minute {minute}: hoarders hold {has} of {whole} {what}, more than 1 in {part}"));
+                    problems
+                        .push(format!("minute {minute}: hoarders hold {has} of {whole} {what}, more than 1 in {part}"));
                 }
             }
         };
@@ -361,7 +366,10 @@ impl Run {
             let carts: std::collections::BTreeSet<CartId> = audit.sales.iter().map(|sale| sale.hold.cart).collect();
             let lost = self.bought.iter().filter(|bought| !carts.contains(&bought.cart)).count();
             if lost > 0 || sold != told {
-                let what = format!("node {}: {sold} are sold, buyers were told of {told}, and {lost} carts are lost", number + 1);
+                let what = format!(
+                    "node {}: {sold} are sold, buyers were told of {told}, and {lost} carts are lost",
+                    number + 1
+                );
                 self.report.problems.push(what);
             }
         }
@@ -426,7 +434,10 @@ async fn kill(
         evening.sleep_until(RESTART_MS).await;
         let from = Instant::now();
         blocking(move || controller.restart_all()).await?;
-        told.push(format!("all nodes were killed at minute 10, and served {:.1} s later", from.elapsed().as_secs_f64()));
+        told.push(format!(
+            "all nodes were killed at minute 10, and served {:.1} s later",
+            from.elapsed().as_secs_f64()
+        ));
     }
     Ok(told)
 }

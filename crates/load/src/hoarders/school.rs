@@ -3,10 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use boxoffice_client::{AdminToken, BestWish, Cart, Client, ClientConfig, KeyCreate, Role};
-use boxoffice_wire::access::{KEY_SECRET_MIN, ShownKey};
 use boxoffice_core::id::Id;
+use boxoffice_wire::access::{KEY_SECRET_MIN, ShownKey};
 
-use super::{Evening, buyers::{Bought, pay}};
+use super::{
+    Evening,
+    buyers::{Bought, pay},
+};
 use crate::clock::now_ms;
 
 /// The seats of the school, in carts of so many.

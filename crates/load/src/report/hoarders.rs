@@ -68,12 +68,17 @@ impl Hoarders {
 
     /// Who bought, in one line.
     pub(crate) fn verdict(&self) -> String {
-        let honest = self.windows.iter().fold(Came::default(), |all, it| Came {
-            came: all.came + it.came,
-            bought: all.bought + it.bought,
-        });
-        let others = self.others.map_or(String::new(), |it| format!(", {} of {} of the {}", it.bought, it.came, self.run));
-        format!("{} of {} honest buyers bought{others}", grouped(u64::from(honest.bought)), grouped(u64::from(honest.came)))
+        let honest = self
+            .windows
+            .iter()
+            .fold(Came::default(), |all, it| Came { came: all.came + it.came, bought: all.bought + it.bought });
+        let others =
+            self.others.map_or(String::new(), |it| format!(", {} of {} of the {}", it.bought, it.came, self.run));
+        format!(
+            "{} of {} honest buyers bought{others}",
+            grouped(u64::from(honest.bought)),
+            grouped(u64::from(honest.came))
+        )
     }
 
     pub(super) fn lines(&self) -> Vec<String> {

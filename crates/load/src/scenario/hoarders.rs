@@ -140,9 +140,10 @@ impl Scenario {
         positive(source, "hoarders.minutes", hoarders.minutes.into(), 120)?;
         positive(source, "hoarders.speed", hoarders.speed.into(), SPEED_MAX)?;
         positive(source, "hoarders.pause_ms", hoarders.pause_ms, 60_000)?;
-        let one_session = self.house.as_ref().is_some_and(|house| {
-            house.groups * house.venues * house.sessions == 1 && house.places > 0
-        });
+        let one_session = self
+            .house
+            .as_ref()
+            .is_some_and(|house| house.groups * house.venues * house.sessions == 1 && house.places > 0);
         source.require(
             one_session && self.flow.is_none() && self.gateway.is_some(),
             "hoarders.run",

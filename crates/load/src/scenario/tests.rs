@@ -191,5 +191,8 @@ fn hoarders_have_one_session_and_nodes_as_shipped() {
     assert_eq!((spec.hoarding(), fast.harms_nodes()), (0, true));
     let error = load(&["house.sessions=2"]).expect_err("two sessions");
     assert!(error.contains("it needs a [house] of one session"), "{error}");
-    assert_eq!(load(&["hoarders.speed=0"]).expect_err("never"), "--set hoarders.speed: hoarders.speed is 0: give 1 to 60");
+    assert_eq!(
+        load(&["hoarders.speed=0"]).expect_err("never"),
+        "--set hoarders.speed: hoarders.speed is 0: give 1 to 60"
+    );
 }

@@ -108,7 +108,9 @@ impl Hoarder {
                 let (quantity, holder) = (quantity + self.size, Some(holder(self.network)));
                 (Some(place), CartCommand::SetQuantity { line, quantity, holder })
             }
-            (Hoard::Growth, _) => (None, House::hold(self.network, vec![self.wanted(Want::Places { area: floor(), quantity: 1 })])),
+            (Hoard::Growth, _) => {
+                (None, House::hold(self.network, vec![self.wanted(Want::Places { area: floor(), quantity: 1 })]))
+            }
             _ => (place, House::hold(self.network, self.wishes())),
         };
         let place = place.unwrap_or_else(|| {
@@ -192,7 +194,9 @@ impl Hoarder {
                     self.house.count(false);
                     self.size = (self.size / 2).max(1);
                 }
-                if matches!(refusal, Refusal::CartExpired | Refusal::NoSuchLine(_) | Refusal::NotFound(_)) || cart.held == 0 {
+                if matches!(refusal, Refusal::CartExpired | Refusal::NoSuchLine(_) | Refusal::NotFound(_))
+                    || cart.held == 0
+                {
                     self.carts.swap_remove(place);
                 } else if matches!(refusal, Refusal::CartNotActive(_)) {
                     // It is paying.

@@ -24,8 +24,11 @@ use rand::{Rng, rngs::SmallRng};
 use tokio::time::sleep;
 use tracing_mutex::parkinglot::Mutex;
 
-use super::buyers::Bought;
-use crate::{client_stub::ClientStub, clock::BEGIN_MS, fixture::{audit_of, id}};
+use crate::{
+    client_stub::ClientStub,
+    clock::BEGIN_MS,
+    fixture::{audit_of, id},
+};
 
 /// The hall.
 pub(super) const ROWS: u16 = 40;
@@ -37,6 +40,9 @@ pub(super) const PLACES: u32 = 2_000;
 const LATER_MS: u64 = 365 * 24 * 3_600_000;
 /// The pause before an ask is repeated, in milliseconds.
 const AGAIN_MS: u64 = 200;
+
+/// A cart that was told that it has bought.
+pub(super) struct Bought(pub(super) CartId);
 
 /// What one network holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +124,13 @@ impl House {
     }
 
     /// Asks any node, and again with the same request id, until the outcome is known. `None` after so many tries.
-    pub(super) async fn ask(&self, random: &mut SmallRng, cart: CartId, command: CartCommand, tries: u32) -> Option<Outcome> {
+    pub(super) async fn ask(
+        &self,
+        random: &mut SmallRng,
+        cart: CartId,
+        command: CartCommand,
+        tries: u32,
+    ) -> Option<Outcome> {
         let number: u64 = random.random();
         let request = Request { id: RequestHash(number), body: number };
         for _ in 0..tries {
@@ -176,7 +188,8 @@ impl House {
         let Some(audit) = self.audit(random).await else { return Vec::new() };
         let sold: std::collections::BTreeSet<CartId> = audit.sales.iter().map(|sale| sale.hold.cart).collect();
         let lost = bought.iter().filter(|bought| !sold.contains(&bought.0));
-        let mut wrong: Vec<String> = lost.map(|Bought(cart)| format!("cart {cart} has bought, and nothing is sold to it")).collect();
+        let mut wrong: Vec<String> =
+            lost.map(|Bought(cart)| format!("cart {cart} has bought, and nothing is sold to it")).collect();
         let many = audit.sales.len().saturating_sub(bought.len());
         if many > 0 {
             wrong.push(format!("{many} sales more than buyers were told of"));
@@ -187,7 +200,10 @@ impl House {
 
 /// The holder of a network. Nobody else is in its wider network.
 pub(super) fn holder(network: u64) -> Holder {
-    Holder { own: hash64(format!("network {network}").as_bytes()), wider: hash64(format!("wider {network}").as_bytes()) }
+    Holder {
+        own: hash64(format!("network {network}").as_bytes()),
+        wider: hash64(format!("wider {network}").as_bytes()),
+    }
 }
 
 /// Whether a hold was refused because its network has its share.
