@@ -201,8 +201,9 @@ async fn flood(address: SocketAddr, frames: &[u8], until: Instant) -> (usize, bo
 async fn a_flood_of_requests_is_refused_with_a_time_to_wait() {
     let stage = Stage::new("a_flood_of_requests_is_refused_with_a_time_to_wait", "").await;
     let run = stage.start_attack("4 requests of one address", 20).await;
+    let session = stage.theatre.sessions[0].clone();
     let frames: Vec<u8> = (0..64)
-        .flat_map(|id| wire::text(&json!({"id": id, "op": "venue.get", "body": {"id": "royal"}}).to_string()))
+        .flat_map(|id| wire::text(&json!({"id": id, "op": "session.get", "body": {"id": session}}).to_string()))
         .collect();
     let mut tasks = Vec::new();
     let left = run.left();

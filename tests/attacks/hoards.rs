@@ -9,14 +9,17 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Port, Rng, eventually, http};
+use crate::common::{Answer, Encoding, Home, Port, Rng, eventually, http};
 
 /// Seats per hold, the maximum.
 const EACH: usize = 20;
 
+/// Networks have no shares.
+const NO_SHARES: &str = "\n[fairness]\nfloor = 0\n";
+
 /// A node that keeps no shares, so that the budgets of its callers alone decide.
 async fn without_shares(test: &str, budgets: &str) -> Stage {
-    Stage::new(test, &format!("{budgets}\n[fairness]\nfloor = 0\n")).await
+    Stage::new(test, &format!("{budgets}{NO_SHARES}")).await
 }
 
 /// A hall for hoarders only. Its seats are held in blocks, row by row.
@@ -279,5 +282,95 @@ async fn a_network_has_its_share_of_a_house() {
     let desk = stage.operator().await;
     let (many, refusal) = take(&desk, &mut rng, 2_500).await;
     assert!(many >= 900, "{many}: {refusal}");
+    stage.server.stop();
+}
+
+/// Sets the quantity of line 1 of a cart. Returns the code of the refusal, or 0.
+async fn set_quantity(port: &Port, token: &str, quantity: u32) -> u64 {
+    let body = json!({"token": token, "line": 1, "quantity": quantity});
+    match port.ask("cart.set_quantity", &format!("q-{quantity}-{}", rand_id()), body).await {
+        Answer::Ok(body, _) => {
+            assert_eq!(body["lines"][0]["quantity"], quantity, "{body}");
+            0
+        }
+        Answer::No(no) => no.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Another id of a request each time.
+fn rand_id() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+/// A product with enough units.
+async fn stock(stage: &Stage) {
+    let mug = json!({"id": "mug", "name": "Mug", "price": {"amount": 100, "currency": "EUR"}, "stock": 1_000_000});
+    stage.operator().await.ask("product.put", "mug", mug).await.ok();
+}
+
+async fn hold_mugs(port: &Port, token: &str, quantity: u32) {
+    let body = json!({"token": token, "product": "mug", "quantity": quantity});
+    port.ask("cart.hold_stock", &format!("m-{quantity}"), body).await.ok();
+}
+
+/// A guest makes a line smaller whenever it likes, and as large as its budgets say: in a cart, near the bound of its network, with
+/// a key's own bound, and after a restart, when the node knows none of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_is_made_smaller_and_as_large_as_allowed() {
+    let stage = without_shares("a_line_is_made_smaller_and_as_large_as_allowed", "").await;
+    stock(&stage).await;
+    let mut rng = stage.rng.fork(100);
+    let token = rng.token();
+    let port = wire::guest(attacker(1), stage.address()).await;
+    hold_mugs(&port, &token, 150).await;
+    for quantity in [149, 60, 50, 160, 200, 199, 1, 150] {
+        assert_eq!(set_quantity(&port, &token, quantity).await, 0, "{quantity}");
+    }
+    assert_eq!(set_quantity(&port, &token, 201).await, 109);
+    // Its network holds as much as it may.
+    let others: Vec<String> = (0..5).map(|_| rng.token()).collect();
+    for (other, quantity) in others.iter().zip([200, 200, 200, 200, 50]) {
+        hold_mugs(&port, other, quantity).await;
+    }
+    assert_eq!(set_quantity(&port, &others[4], 51).await, 109, "1 000 are held");
+    assert_eq!(set_quantity(&port, &token, 149).await, 0, "also where nothing more fits");
+    assert_eq!(set_quantity(&port, &others[4], 51).await, 0);
+    drop(port);
+    // The node forgets its budgets, and not its carts.
+    let stage = stage.restart();
+    let port = wire::guest(attacker(1), stage.address()).await;
+    for other in &others[..4] {
+        assert_eq!(set_quantity(&port, other, 200).await, 0);
+        assert_eq!(set_quantity(&port, other, 199).await, 0);
+    }
+    for number in 0..5 {
+        hold_mugs(&port, &rng.token(), 200 - number).await;
+    }
+    assert_eq!(set_quantity(&port, &token, 148).await, 0, "a line that the node does not know is looked at");
+    // A key has a bound of its own.
+    let till = super::tokens::key_with(&stage, "till", json!({"roles": ["sell"], "held_max": 5})).await;
+    let key = wire::port(attacker(2), stage.address(), Encoding::Json, Some(&till)).await.expect("let in");
+    let sale = rng.token();
+    hold_mugs(&key, &sale, 5).await;
+    for quantity in [4, 1, 5] {
+        assert_eq!(set_quantity(&key, &sale, quantity).await, 0, "{quantity}");
+    }
+    assert_eq!(set_quantity(&key, &sale, 6).await, 109);
+    stage.server.stop();
+}
+
+/// The planted fault: a line is charged its new quantity before its old one is credited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_credit_after_the_charge_is_found() {
+    let home = Home::with_config(&format!("{}{NO_SHARES}", super::stage::SHOP));
+    let mut command = home.shipped_command();
+    command.env("BOXOFFICE_PLANTED_EDGE", "credit after charge");
+    let stage = Stage::of_command("a_credit_after_the_charge_is_found", home, command).await;
+    stock(&stage).await;
+    let (token, port) = (stage.rng.fork(100).token(), wire::guest(attacker(1), stage.address()).await);
+    hold_mugs(&port, &token, 150).await;
+    assert_eq!(set_quantity(&port, &token, 149).await, 109, "the fault is not found");
     stage.server.stop();
 }

@@ -182,6 +182,22 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         at("tests/attacks/floods.rs", "a_flood_of_requests_is_refused_with_a_time_to_wait"),
         &["requests"],
     ),
+    (
+        "budgets.connections_per_second",
+        at("crates/edge/tests/all/server/counted.rs", "new_connections_of_a_network_are_counted"),
+        &["connections_per_second"],
+    ),
+    (
+        "budgets.handshakes_per_second",
+        at("crates/edge/tests/all/server/counted.rs", "handshakes_of_a_network_are_counted"),
+        &["handshakes_per_second"],
+    ),
+    ("limits.unsent_bytes", at("crates/edge/tests/all/server/unread.rs", "unread_answers_have_a_bound"), &["BOUND"]),
+    (
+        "limits.handshake_percent",
+        at("crates/edge/src/handshakes.rs", "handshakes_have_a_share_of_a_core"),
+        &["HandshakeTime::new(50)"],
+    ),
     ("budgets.carts", at("tests/attacks/floods.rs", "one_address_has_as_many_carts_as_shipped"), &["CARTS"]),
     (
         "budgets.node_carts",

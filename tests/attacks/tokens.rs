@@ -125,10 +125,16 @@ pub(crate) fn shows_customer(name: &str, token: &str) -> String {
 
 /// Creates a key with this role on the node.
 pub(crate) async fn key(stage: &Stage, name: &str, role: &str) -> String {
+    key_with(stage, name, json!({"roles": [role]})).await
+}
+
+/// Creates a key with these terms on the node.
+pub(crate) async fn key_with(stage: &Stage, name: &str, terms: Value) -> String {
     let secret = format!("{name:x<43}");
     let shown = ShownKey { name, secret: &secret };
     let hash: String = shown.hash().iter().map(|byte| format!("{byte:02x}")).collect();
-    let body = json!({"id": name, "roles": [role], "hash": hash});
+    let mut body = terms;
+    (body["id"], body["hash"]) = (name.into(), hash.into());
     http::ask(stage.server.operators(), "admin.key_create", Some(&format!("key-{name}")), &body).await.ok();
     shown.written()
 }

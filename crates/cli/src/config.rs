@@ -206,6 +206,8 @@ impl Settings<'_> {
             limits: Limits {
                 connections_max: self.within("limits.connections", 1..=1_000_000)?,
                 frame_bytes_max: self.within("limits.frame_bytes", 1 << 20..=1 << 40)?,
+                unsent_bytes_max: self.unsent_bytes()?,
+                handshake_percent: self.within("limits.handshake_percent", 0..=6_400)?,
                 ..Limits::default()
             },
             budgets: self.budgets(life_ms)?,
@@ -220,6 +222,17 @@ impl Settings<'_> {
             0 => thread::available_parallelism().map_or(1, |cores| (cores.get() / 4).max(1)),
             set => set,
         })
+    }
+
+    /// The bound of unread answers. 0 is none.
+    fn unsent_bytes(&self) -> Result<u64, ConfigError> {
+        match self.within("limits.unsent_bytes", 0..=1 << 40)? {
+            bytes if (1..1 << 20).contains(&bytes) => {
+                let unsent = self.find::<u64>("limits.unsent_bytes")?;
+                Err(unsent.wrong(format!("{bytes} is neither 0 nor at least 1 MiB")))
+            }
+            bytes => Ok(bytes),
+        }
     }
 
     fn stuck(&self) -> Result<Option<Duration>, ConfigError> {
@@ -266,6 +279,8 @@ impl Settings<'_> {
     fn budgets(&self, life_ms: u64) -> Result<BudgetConfig, ConfigError> {
         Ok(BudgetConfig {
             connections: self.get("budgets.connections")?,
+            connections_per_second: self.get("budgets.connections_per_second")?,
+            handshakes_per_second: self.get("budgets.handshakes_per_second")?,
             requests_per_second: self.get("budgets.requests_per_second")?,
             carts: self.get("budgets.carts")?,
             node_carts: self.get("budgets.node_carts")?,

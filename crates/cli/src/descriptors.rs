@@ -10,8 +10,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OWN: u64 = 128;
 /// For links to other nodes. A link has two while it is renewed.
 const LINKS: u64 = 32;
-/// For connections of operators. Clients cannot take these.
-const OPERATORS: u64 = 16;
+/// For connections of operators, and for probes of theirs. Clients cannot take these.
+const OPERATORS: u64 = 16 + PROBES;
+/// Places of the operators' port that are kept for probes.
+const PROBES: u64 = 2;
 /// With fewer connections a node is useless.
 const CONNECTIONS_MIN: u64 = 16;
 /// Used if the system has no limit.
@@ -141,7 +143,8 @@ pub(crate) fn edge_limits(shares: &Shares, demand: &Demand) -> Limits {
         connections_max: shares.connections,
         turned_away_max: shares.turned_away,
         descriptors_end: shares.clients_end(),
-        operator_connections_max: OPERATORS as usize,
+        operator_connections_max: (OPERATORS - PROBES) as usize,
+        probe_places: PROBES as usize,
         operator_descriptors_end: shares.operators_end(),
         ..Limits::default()
     }

@@ -117,8 +117,9 @@ fn with_descriptors(mut config: Config) -> Result<(Config, Shares), Failure> {
         calls: config.gateway.as_ref().map_or(0, |gateway| gateway.concurrency),
     };
     let shares = descriptors::share(descriptors::raise(), &demand).map_err(Failure::Usage)?;
-    let frame_bytes_max = config.edge.limits.frame_bytes_max;
-    config.edge.limits = Limits { frame_bytes_max, ..descriptors::edge_limits(&shares, &demand) };
+    let Limits { frame_bytes_max, unsent_bytes_max, handshake_percent, .. } = config.edge.limits;
+    let limits = descriptors::edge_limits(&shares, &demand);
+    config.edge.limits = Limits { frame_bytes_max, unsent_bytes_max, handshake_percent, ..limits };
     let budgets = &mut config.edge.budgets;
     budgets.connections = descriptors::of_one_network(budgets.connections, &shares);
     if let Some(gateway) = &mut config.gateway

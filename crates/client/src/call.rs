@@ -24,6 +24,7 @@ use tracing::debug;
 use crate::{
     call_state::{CallState, Granted},
     client::Client,
+    concurrency_limit::is_limited,
     connection::ConnectionHandle,
     connection_task::Outgoing,
     error::{Error, Reply},
@@ -89,7 +90,9 @@ impl Client {
         sink: Option<&FeedSink>,
     ) -> Result<(Granted, bool), Error> {
         let Written { op, request_id, .. } = request;
-        let deadline = Instant::now() + self.deadline;
+        let came = Instant::now();
+        let deadline = came + self.deadline;
+        let patient_until = self.patience.and_then(|patience| came.checked_add(patience));
         let routed = about.zip(self.routes.as_ref());
         let attempts = InDoubtAttempts::after(self.in_doubt(request_id));
         let leader = routed.and_then(|(entity, routes)| self.route(routes, entity));
@@ -100,9 +103,9 @@ impl Client {
         let mut retried = false;
         loop {
             let (target, is_leader, silence_max) = (state.target(), state.is_leader(), state.silence_max());
-            let permit = target.limiter.acquire(op, Instant::now() + silence_max).await;
+            let permit = target.limiter.acquire(op, came, Instant::now() + silence_max).await;
             let outcome = match &permit {
-                Some(_) => self.attempt(target, request, sink, (silence_max, deadline)).await,
+                Some(_) => self.attempt(target, request, sink, (silence_max, deadline), patient_until).await,
                 None if is_leader => AttemptOutcome::NotConnected,
                 None => return Err(state.busy_error()),
             };
@@ -110,14 +113,18 @@ impl Client {
                 ControlFlow::Break(granted) => return Ok((granted, retried)),
                 ControlFlow::Continue(retry) => retry,
             };
+            let wait = state.next_turn(&retry);
+            let waits_for_turn = permit.as_ref().is_some_and(|permit| permit.is_limited() && retry.busy.is_some());
             if let Some(permit) = permit {
-                permit.finish(retry.busy);
+                // The pause of the connection is jittered as well, so that not all connections go on at once.
+                permit.finish(retry.busy.map(|busy| *wait.as_ref().unwrap_or(&busy)));
             }
-            let wait = state.next_turn(&retry)?;
+            let wait = wait?;
             self.connection.retries.increment(retry.reason);
             // An attempt without a connection was not sent.
             retried |= retry.reason != RetryReason::NoConnection;
-            if !wait.is_zero() {
+            // A first command of a busy node waits for its turn. Younger ones may go before it.
+            if !wait.is_zero() && !waits_for_turn {
                 sleep(wait).await;
             }
         }
@@ -166,6 +173,7 @@ impl Client {
         Written { op, write, .. }: Written<'_>,
         sink: Option<&FeedSink>,
         (silence_max, deadline): (Duration, Instant),
+        patient_until: Option<Instant>,
     ) -> AttemptOutcome {
         let now = Instant::now();
         let (left, send_by) = (deadline.saturating_duration_since(now), deadline.min(now + silence_max));
@@ -179,7 +187,16 @@ impl Client {
             None => Waiter::Caller(sender),
         };
         let newest_field = newest_field(target.config.encoding, op, &frame);
-        let outgoing = Outgoing { id, frame: frame.freeze(), newest_field, send_by, silence_max, deadline, waiter };
+        let outgoing = Outgoing {
+            id,
+            frame: frame.freeze(),
+            newest_field,
+            patient_until: patient_until.filter(|until| *until > deadline && is_limited(op)),
+            send_by,
+            silence_max,
+            deadline,
+            waiter,
+        };
         match target.outgoing.try_send(outgoing) {
             Ok(()) => {}
             // Callers submit more than can be sent. Only here a caller needs a timer of its own.

@@ -81,6 +81,12 @@ impl Cart {
         Cart { client: self.client.with_deadline(deadline), ..self.clone() }
     }
 
+    /// The same cart of a buyer who is still there for this long after a hold was asked for. See
+    /// [`crate::ClientConfig::patience`].
+    pub fn with_patience(&self, patience: std::time::Duration) -> Cart {
+        Cart { client: self.client.with_patience(patience), ..self.clone() }
+    }
+
     /// `cart.open`: opens the cart. Only needed to name the customer or a time to live before the first hold.
     pub async fn open(&self, customer: Option<Id>, ttl_ms: Option<u64>) -> Result<Reply<CartView>, Error> {
         let body = body::CartOpen { token: self.token, cart: None, customer, ttl_ms };

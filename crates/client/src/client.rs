@@ -38,6 +38,7 @@ pub struct Client {
     /// `None` if requests do not go to leaders.
     pub(crate) routes: Option<Arc<Routes>>,
     pub(crate) deadline: Duration,
+    pub(crate) patience: Option<Duration>,
     pub(crate) request_id: Option<SmolStr>,
 }
 
@@ -64,11 +65,11 @@ impl Client {
         if config.addresses.is_empty() {
             return Err(Error::Closed("the configuration has no address; give at least one".into()));
         }
-        let deadline = config.deadline;
+        let (deadline, patience) = (config.deadline, config.patience);
         let runtime = Handle::current();
         let routes = config.to_leaders.then(|| Arc::new(Routes::new(runtime.clone())));
         let connection = ConnectionHandle::start(config, None, &runtime);
-        Ok(Client { connection, fallbacks: Arc::new([]), routes, deadline, request_id: None })
+        Ok(Client { connection, fallbacks: Arc::new([]), routes, deadline, patience, request_id: None })
     }
 
     /// Waits until there is a connection, up to the deadline.
@@ -113,6 +114,12 @@ impl Client {
     /// The same client with another deadline. A request and all its retries together have this time.
     pub fn with_deadline(&self, deadline: Duration) -> Client {
         Client { deadline, ..self.clone() }
+    }
+
+    /// The same client for a buyer who is still there for this long after a hold was asked for. See
+    /// [`ClientConfig::patience`].
+    pub fn with_patience(&self, patience: Duration) -> Client {
+        Client { patience: Some(patience), ..self.clone() }
     }
 
     /// The same client for one command under this request id (1 to 64 bytes of printable ASCII). Use it to repeat a

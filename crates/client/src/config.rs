@@ -52,6 +52,10 @@ pub struct ClientConfig {
     pub forwarded_for: Option<IpAddr>,
     /// How long a request and all its retries together may take. Default: 10 seconds.
     pub deadline: Duration,
+    /// How long a buyer is still there after a hold was asked for, if that is longer than the deadline. An overloaded node
+    /// refuses a hold early if the buyer would be gone before the purchase is over. A shop whose buyers wait at a screen
+    /// says minutes. Default: as long as the deadline.
+    pub patience: Option<Duration>,
     /// Whether the client retries requests until their deadline. If not, the first failure is the answer. Default: on.
     pub retry: bool,
     /// Whether requests wait while there is no connection. If not, the attempt fails at once. Switch it off for a
@@ -94,6 +98,7 @@ impl ClientConfig {
             customer: None,
             forwarded_for: None,
             deadline: Duration::from_secs(10),
+            patience: None,
             retry: true,
             wait_for_connection: true,
             to_leaders: false,

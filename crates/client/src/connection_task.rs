@@ -19,10 +19,11 @@ use std::{
 use boxoffice_wire::{
     Encoding, Op,
     body::{ClientHello, Unwatch},
+    envelope::with_patience,
     hello::Hello,
     limits::close::{self, Advice, advice},
     reply::{CountsWatching, FromBody, RawEvent, RawVerdict, ServerFrame, Watching, request},
-    version::Added,
+    version::{Added, PATIENCE_MINOR},
 };
 use bytes::{Bytes, BytesMut};
 use rand::{SeedableRng, rngs::SmallRng};
@@ -68,6 +69,8 @@ pub(crate) struct Outgoing {
     pub(crate) frame: Bytes,
     /// A field of the request that older nodes do not know.
     pub(crate) newest_field: Option<Added>,
+    /// Until when the buyer is there, if that is later than the deadline and the node may want to know.
+    pub(crate) patient_until: Option<Instant>,
     /// The request is dropped if it was not sent by then.
     pub(crate) send_by: Instant,
     /// How long the request waits for its answer while nothing at all arrives from the node.
@@ -367,7 +370,8 @@ impl ConnectionTask {
                 request.waiter.complete(AttemptOutcome::NodeTooOld(reason));
                 continue;
             }
-            let Outgoing { id, frame, waiter, silence_max, deadline, .. } = request;
+            let frame = self.frame_to_send(&request);
+            let Outgoing { id, waiter, silence_max, deadline, .. } = request;
             if matches!(waiter, Waiter::Watch(..)) {
                 self.unwatch_abandoned(connection)?;
             }
@@ -376,6 +380,21 @@ impl ConnectionTask {
             self.pending.insert(id, PendingRequest { waiter, sent_at: Instant::now(), silence_max, deadline });
         }
         Ok(made_room)
+    }
+
+    /// The frame of a request, with the buyer's patience if the node knows that field.
+    fn frame_to_send(&self, request: &Outgoing) -> Bytes {
+        let Some(until) = request.patient_until else { return request.frame.clone() };
+        let knows_patience = match &*self.state.borrow() {
+            ConnectionState::Connected(Some(hello)) => hello.minor >= PATIENCE_MINOR,
+            ConnectionState::Connected(None) | ConnectionState::Connecting(_) | ConnectionState::Closed(_) => false,
+        };
+        if !knows_patience {
+            return request.frame.clone();
+        }
+        let patience_ms = until.saturating_duration_since(Instant::now()).as_millis();
+        let patience_ms = u64::try_from(patience_ms).unwrap_or(u64::MAX);
+        with_patience(self.config.encoding, &request.frame, patience_ms).freeze()
     }
 
     /// Whether the node's version is known, or not needed for this request.

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use crate::{
     answer::Purchase,
     command::{Limits, NewSession, VenueDetails, Want},
-    fairness::Holder,
+    holder::Holder,
     id::{HoldId, Id, OrderId},
     layout::Layout,
     money::Currency,

@@ -108,6 +108,11 @@ impl Cart {
         self.body.as_ref().map(|body| body.state)
     }
 
+    /// Whether something is in the cart.
+    pub fn has_lines(&self) -> bool {
+        self.body.as_ref().is_some_and(|body| !body.lines.is_empty())
+    }
+
     /// Whether it has ended.
     pub fn terminal(&self) -> bool {
         match self.state() {

@@ -14,6 +14,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     answer::HolderView,
+    holder::Holder,
     id::{Entity, hash64},
     planted,
     refusal::Refusal,
@@ -77,28 +78,16 @@ impl Default for Fairness {
     }
 }
 
-/// The holder that a command comes from. The node that the caller is connected to computes it with a secret of the cluster, so
-/// that it tells nothing about an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// A hash of the network, or of the customer whose token was shown.
-    pub own: u64,
-    /// A hash of the wider network, or of the network of all customers there.
-    pub wider: u64,
-}
-
-impl Holder {
-    /// The same holder as one supply knows it. Nobody can tell that two supplies have the same holder.
-    fn of(self, entity: &Entity, supply: u16) -> Holder {
-        let tag = |hash: u64| {
-            let mut bytes = Vec::with_capacity(64);
-            bytes.extend_from_slice(&hash.to_be_bytes());
-            bytes.extend_from_slice(&supply.to_be_bytes());
-            bytes.extend_from_slice(alloc::format!("{entity}").as_bytes());
-            hash64(&bytes).max(FIRST_OWN)
-        };
-        Holder { own: tag(self.own), wider: tag(self.wider) }
-    }
+/// The holder as one supply knows it. Nobody can tell that two supplies have the same holder.
+fn tags(holder: Holder, entity: &Entity, supply: u16) -> Holder {
+    let tag = |hash: u64| {
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend_from_slice(&hash.to_be_bytes());
+        bytes.extend_from_slice(&supply.to_be_bytes());
+        bytes.extend_from_slice(alloc::format!("{entity}").as_bytes());
+        hash64(&bytes).max(FIRST_OWN)
+    };
+    Holder { own: tag(holder.own), wider: tag(holder.wider) }
 }
 
 /// The size of a supply before a hold.
@@ -249,6 +238,8 @@ pub(crate) struct FairAsk<'a> {
     pub(crate) at: Timestamp,
     /// When the inventory asks the cart about the hold.
     pub(crate) deadline: Timestamp,
+    /// How long the cart will live, in milliseconds. A hold above the floor lives no longer, however often the cart is touched.
+    pub(crate) life_ms: u64,
     pub(crate) supply: Supply,
     /// What the hold has before, and its charge.
     pub(crate) before: Option<(u32, Option<Charged>)>,
@@ -275,7 +266,7 @@ impl Accounts {
         if planted::is("a share that only the edge counts") {
             return Ok(None);
         }
-        let Holder { own, wider } = ask.holder.of(ask.entity, supply.number);
+        let Holder { own, wider } = tags(ask.holder, ask.entity, supply.number);
         let own = known(this.map(|it| &it.own), own, supply.number);
         let wider = known(this.map(|it| &it.wider), wider, supply.number);
         let mut account = this.and_then(|it| it.own.get(&own)).copied().unwrap_or_default();
@@ -331,7 +322,7 @@ impl Accounts {
         let shortest = life_ms(mine, above).min(life_ms(above_left, if above > 0 { all_above } else { 0 }));
         let shortest = shortest.min(life_ms(within_left, beyond));
         let life_seconds = if metered && (above > 0 || beyond > 0) {
-            u32::try_from(shortest.max(terms.life_min_ms) / 1_000).unwrap_or(u32::MAX).max(1)
+            u32::try_from(shortest.max(terms.life_min_ms).min(ask.life_ms) / 1_000).unwrap_or(u32::MAX).max(1)
         } else {
             0
         };

@@ -14,7 +14,8 @@ use crate::{
     ask::Reply,
     command::Want,
     event::HoldEvent,
-    fairness::{Accounts, Amount, Charge, Charged, FairAsk, Fairness, Holder, MaybeAccounts, Supply},
+    fairness::{Accounts, Amount, Charge, Charged, FairAsk, Fairness, MaybeAccounts, Supply},
+    holder::Holder,
     id::{CartId, Entity, HoldId, OrderId},
     planted,
     portion::Portion,
@@ -78,8 +79,8 @@ pub(crate) struct HoldAsk<'a> {
     pub(crate) deadline: Timestamp,
     /// The shard's running time.
     pub(crate) at: Timestamp,
-    /// The holder and the terms of its share, if it has one.
-    pub(crate) holder: Option<(Holder, &'a Fairness)>,
+    /// The holder and the terms of its share, if it has one, and how long the cart will live, in milliseconds.
+    pub(crate) holder: Option<(Holder, &'a Fairness, u64)>,
 }
 
 impl HoldAsk<'_> {
@@ -279,11 +280,11 @@ impl<W> Holds<W> {
     where
         W: Amount,
     {
-        let Some((holder, terms)) = ask.holder else { return Ok(None) };
+        let Some((holder, terms, life_ms)) = ask.holder else { return Ok(None) };
         let before = self.live.get(&ask.hold);
         let before = before.map(|live| (live.what.amount(), live.charged.as_deref().copied()));
         let (at, deadline, entity) = (ask.at, ask.deadline, &entity());
-        let ask = FairAsk { terms, entity, holder, at, deadline, supply, before, wanted };
+        let ask = FairAsk { terms, entity, holder, at, deadline, life_ms, supply, before, wanted };
         Accounts::decide(self.accounts.as_deref(), &ask)
     }
 

@@ -177,7 +177,8 @@ pub struct Host<R> {
 
 enum Role<R> {
     Venue(VenueHost<R>),
-    Inventory(InventoryHost<R>),
+    // Boxed, because carts are the most by far.
+    Inventory(Box<InventoryHost<R>>),
     Cart(Box<CartHost<R>>),
     Directory,
     Cluster,
@@ -200,7 +201,7 @@ impl<R> Host<R> {
         let role = match &entity {
             Entity::Venue(_) => Role::Venue(VenueHost::new()),
             Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) => {
-                Role::Inventory(InventoryHost::new())
+                Role::Inventory(Box::new(InventoryHost::new()))
             }
             Entity::Directory => Role::Directory,
             Entity::Cluster => Role::Cluster,

@@ -63,6 +63,7 @@ extern crate alloc;
 // In reading order: words, messages, tools, entities, hosts, states.
 pub mod access;
 pub mod cluster;
+pub mod holder;
 pub mod id;
 pub mod layout;
 pub mod money;

@@ -10,6 +10,7 @@ use boxoffice_wire::{
     FailKind, Rejection,
     body::ClientHello,
     customer::{CUSTOMER_HEADER, TOKEN_HEADER},
+    weight,
 };
 use smol_str::SmolStr;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -17,10 +18,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::{
     access::{Access, KeyGuess, Look, no_such_key},
     auth_failures::Turn,
-    budgets::{Owner, Terms},
     denials::Denial,
     key_questions::KeyAnswer,
-    network::ClientNetwork,
     planted,
     shared::{ConnectionPermit, Shared},
 };
@@ -152,8 +151,8 @@ pub(crate) async fn admit(
 
 /// Charges a request to the network's budget. A caller with right credentials is charged by its own.
 fn charge_request(shared: &Shared, permit: &ConnectionPermit) -> Result<(), Rejection> {
-    let owners = vec![(Owner::Network(ClientNetwork::of(permit.address())), Terms::default())];
-    shared.budgets.request(&owners, 1, Instant::now()).map_err(|over| over.rejection())
+    let charged = shared.budgets.request_of(permit.address(), weight::REQUEST, Instant::now());
+    charged.map_err(|over| over.rejection())
 }
 
 /// The refusal of wrong credentials, when their turn comes.

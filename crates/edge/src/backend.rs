@@ -50,10 +50,10 @@ pub trait Backend: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether the node refuses this command because of overload. Returns after how many milliseconds the client should
+    /// Whether the node refuses this command because of overload. Its buyer will be there for `patience_ms`. Returns after how many milliseconds the client should
     /// retry. Such a command is not submitted.
-    fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
-        let _ = (command, request);
+    fn sheds(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
+        let _ = (command, request, patience_ms);
         None
     }
 

@@ -10,33 +10,41 @@ mod accounts;
 
 use std::{
     net::IpAddr,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use boxoffice_core::{
-    answer::{Answer, Answered, Held},
+    answer::{Answer, Answered, CartState, CartView, Held},
     command::{CartCommand, Command, Want, WantedLine},
     id::CartId,
     refusal::Refusal,
     time::Timestamp,
 };
 use boxoffice_node::{api, metrics_text::MetricsText};
-use boxoffice_wire::{Op, Rejection};
+use boxoffice_wire::{Rejection, limits::DEADLINE_MS_MAX, weight};
 use smol_str::SmolStr;
 use tokio::time::Instant;
 use tracing_mutex::parkinglot::Mutex;
 
 pub(crate) use self::accounts::Owner;
-use self::accounts::{Accounts, amount_of};
-use crate::network::ClientNetwork;
+use self::accounts::{Account, Accounts, Bucket, CartCharge, Claim, amount_of};
+use crate::{network::ClientNetwork, planted};
 
 /// Budgets of one network and of one customer on this node. 0 is without a limit.
 #[derive(Clone, Debug)]
 pub struct BudgetConfig {
     /// Connections of one network at the same time.
     pub connections: u32,
-    /// Requests a second of one network. Five seconds' worth may come at once. Expensive reads count as several.
+    /// New connections of one network a second. Five seconds' worth may come at once.
+    pub connections_per_second: u32,
+    /// TLS handshakes of one network a second. Five seconds' worth may come at once.
+    pub handshakes_per_second: u32,
+    /// Requests a second of one network. Five seconds' worth may come at once. A request counts by the weight of its op, of which
+    /// [`weight::REQUEST`] are one.
     pub requests_per_second: u32,
     /// Open carts of one network, and of one customer.
     pub carts: u32,
@@ -59,6 +67,8 @@ impl Default for BudgetConfig {
     fn default() -> BudgetConfig {
         BudgetConfig {
             connections: 512,
+            connections_per_second: 100,
+            handshakes_per_second: 50,
             requests_per_second: 500,
             carts: 1_000,
             node_carts: 250_000,
@@ -71,8 +81,8 @@ impl Default for BudgetConfig {
     }
 }
 
-/// Seconds' worth of requests that may come at once.
-const BURST_SECONDS: f64 = 5.0;
+/// A bucket of an account.
+type OfAccount = fn(&mut Account) -> &mut Bucket;
 
 /// The time to wait in a refusal for which nothing better is known.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -88,7 +98,10 @@ pub(crate) struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Budget {
     Connections,
+    NewConnections,
+    Handshakes,
     Requests,
+    Probes,
     Carts,
     NodeCarts,
     Held,
@@ -97,9 +110,12 @@ pub(crate) enum Budget {
 }
 
 impl Budget {
-    const ALL: [Budget; 7] = [
+    const ALL: [Budget; 10] = [
         Budget::Connections,
+        Budget::NewConnections,
+        Budget::Handshakes,
         Budget::Requests,
+        Budget::Probes,
         Budget::Carts,
         Budget::NodeCarts,
         Budget::Held,
@@ -110,7 +126,10 @@ impl Budget {
     fn name(self) -> &'static str {
         match self {
             Budget::Connections => "connections",
+            Budget::NewConnections => "new_connections",
+            Budget::Handshakes => "handshakes",
             Budget::Requests => "requests",
+            Budget::Probes => "probes",
             Budget::Carts => "carts",
             Budget::NodeCarts => "node_carts",
             Budget::Held => "held",
@@ -122,7 +141,10 @@ impl Budget {
     fn words(self) -> &'static str {
         match self {
             Budget::Connections => "too many connections from this network",
+            Budget::NewConnections => "too many new connections a second from this network",
+            Budget::Handshakes => "too many TLS handshakes a second from this network",
             Budget::Requests => "too many requests a second",
+            Budget::Probes => "too many probes a second",
             Budget::Carts => "too many open carts",
             Budget::NodeCarts => "the node has as many open carts as it has room for",
             Budget::Held => "too much is held already; buy it or give it back first",
@@ -148,10 +170,37 @@ impl OverBudget {
 }
 
 /// The charge of a command under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Charge {
     cart: CartId,
-    amount: u64,
+    claim: Claim,
+    /// The command may only seem to exceed a budget. Its cart is read before it is submitted.
+    look: Option<Arc<Look>>,
+}
+
+/// What was found when a cart was read before its command was submitted.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    begun: OnceLock<()>,
+    over: OnceLock<OverBudget>,
+}
+
+impl Charge {
+    /// What is charged for the command now.
+    fn claim(&self) -> Claim {
+        let is_charged = self.look.as_ref().is_none_or(|look| look.begun.get().is_some());
+        if is_charged { self.claim } else { Claim::Nothing }
+    }
+
+    /// Whether the cart must be read before its command is submitted.
+    pub(crate) fn needs_look(&self) -> bool {
+        self.look.is_some()
+    }
+
+    /// The budget that the command exceeds, as the cart has shown.
+    pub(crate) fn over(&self) -> Option<OverBudget> {
+        self.look.as_ref().and_then(|look| look.over.get().copied())
+    }
 }
 
 /// The budgets of a node's callers.
@@ -213,8 +262,77 @@ impl Budgets {
         }
     }
 
-    /// Charges a request.
-    pub(crate) fn request(&self, owners: &Owners, weight: u32, now: Instant) -> Result<(), OverBudget> {
+    /// Counts a new connection of this network.
+    pub(crate) fn new_connection(&self, address: IpAddr, now: Instant) -> Result<(), OverBudget> {
+        let bucket: OfAccount = |account| &mut account.new_connections;
+        self.count(address, (Budget::NewConnections, self.config.connections_per_second), bucket, now)
+    }
+
+    /// Counts a TLS handshake of this network.
+    pub(crate) fn handshake(&self, address: IpAddr, now: Instant) -> Result<(), OverBudget> {
+        let bucket: OfAccount = |account| &mut account.handshakes;
+        self.count(address, (Budget::Handshakes, self.config.handshakes_per_second), bucket, now)
+    }
+
+    /// Counts a probe of this network. Requests do not use this budget up, so that a balancer is answered whatever else comes from
+    /// its address.
+    pub(crate) fn probe(&self, address: IpAddr, now: Instant) -> Result<(), OverBudget> {
+        self.count(address, (Budget::Probes, self.config.requests_per_second), |account| &mut account.probes, now)
+    }
+
+    fn count(
+        &self,
+        address: IpAddr,
+        (budget, limit): (Budget, u32),
+        bucket: OfAccount,
+        now: Instant,
+    ) -> Result<(), OverBudget> {
+        if limit == 0 {
+            return Ok(());
+        }
+        let mut accounts = self.accounts.lock();
+        let account = accounts.of(Owner::Network(ClientNetwork::of(address)), now);
+        let taken = bucket(account).take(now, f64::from(limit), 1);
+        taken.map_err(|wait| self.over(budget, wait))
+    }
+
+    /// Charges a request of a stranger to its network.
+    pub(crate) fn request_of(&self, address: IpAddr, units: u32, now: Instant) -> Result<(), OverBudget> {
+        self.request(&vec![(Owner::Network(ClientNetwork::of(address)), Terms::default())], units, now)
+    }
+
+    /// Charges units of requests, of which [`weight::REQUEST`] are one request of the configuration.
+    pub(crate) fn request(&self, owners: &Owners, units: u32, now: Instant) -> Result<(), OverBudget> {
+        self.charge_units(owners, now, |requests, per_second| requests.take(now, per_second, units))
+    }
+
+    /// Charges what is known only afterwards. Later requests wait for it.
+    pub(crate) fn owe(&self, owners: &Owners, units: u32, now: Instant) {
+        if units > 0 {
+            let _ = self.charge_units(owners, now, |requests, per_second| {
+                requests.leak(now, per_second);
+                requests.level += f64::from(units);
+                Ok(())
+            });
+        }
+    }
+
+    /// How many lines a command ends, as far as this node knows its cart.
+    pub(crate) fn ended_lines(&self, command: &Command) -> usize {
+        match command {
+            Command::Cart(cart, CartCommand::Cancel | CartCommand::Checkout { .. }) => {
+                self.accounts.lock().carts.get(cart).map_or(0, CartCharge::line_count)
+            }
+            _ => 0,
+        }
+    }
+
+    fn charge_units(
+        &self,
+        owners: &Owners,
+        now: Instant,
+        mut charge: impl FnMut(&mut Bucket, f64) -> Result<(), Duration>,
+    ) -> Result<(), OverBudget> {
         if owners.is_empty() {
             return Ok(());
         }
@@ -229,42 +347,80 @@ impl Budgets {
             if limit == 0 {
                 continue;
             }
-            let (rate, account) = (f64::from(limit), accounts.of(owner.clone(), now));
-            account.requests.leak(now, rate);
-            let level = account.requests.level + f64::from(weight);
-            if level > rate * BURST_SECONDS {
-                let wait = Duration::from_secs_f64((level - rate * BURST_SECONDS) / rate);
-                return Err(self.over(Budget::Requests, wait));
-            }
-            account.requests.level = level;
+            let per_second = f64::from(limit) * f64::from(weight::REQUEST);
+            let charged = charge(&mut accounts.of(owner.clone(), now).requests, per_second);
+            charged.map_err(|wait| self.over(Budget::Requests, wait))?;
         }
         Ok(())
     }
 
-    /// Charges a command with the amount that it may come to hold, before it is submitted.
+    /// Charges a command with the amount by which it may come to hold more, before it is submitted.
+    ///
+    /// What a line holds is known from the last answer that has shown it. Another node may have shown a later one. So a
+    /// changed quantity is never refused by this node's memory alone, and its cart is read first ([`Charge::needs_look`]).
     pub(crate) fn begin(&self, owners: &Owners, command: &Command, now: Instant) -> Result<Option<Charge>, OverBudget> {
         let Command::Cart(cart, command) = command else { return Ok(None) };
         if owners.is_empty() {
             return Ok(None);
         }
-        let amount = match command {
-            CartCommand::Hold { lines, .. } => lines.iter().map(wanted).sum(),
-            // The line's current amount is charged twice until the answer comes.
-            CartCommand::SetQuantity { quantity, .. } => u64::from(*quantity),
+        let claim = match command {
+            CartCommand::Hold { lines, .. } => Claim::Hold(lines.iter().map(wanted).sum()),
+            CartCommand::SetQuantity { line, quantity } => Claim::Line(*line, u64::from(*quantity)),
             CartCommand::Open { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
-            | CartCommand::Checkout { .. } => 0,
+            | CartCommand::Checkout { .. } => Claim::Nothing,
             _ => return Ok(None),
         };
+        let opens = matches!(command, CartCommand::Open { .. } | CartCommand::Hold { .. });
         let mut accounts = self.accounts.lock();
         accounts.expire(now);
-        self.check(&mut accounts, owners, *cart, amount, now)?;
-        let opens = matches!(command, CartCommand::Open { .. } | CartCommand::Hold { .. });
-        if amount > 0 || opens {
-            accounts.charge(owners, *cart, amount, now + self.config.life, now);
+        let look = match self.charge(&mut accounts, owners, *cart, claim, opens, now) {
+            Ok(()) => None,
+            Err(_) if matches!(claim, Claim::Line(..)) && !planted::is("credit after charge") => Some(Arc::default()),
+            Err((budget, retry_after)) => return Err(self.over(budget, retry_after)),
+        };
+        Ok(Some(Charge { cart: *cart, claim, look }))
+    }
+
+    /// Charges a changed quantity whose cart was read. Returns whether it may be submitted. If not, its charge says why.
+    pub(crate) fn begin_looked(&self, owners: &Owners, charge: &Charge, view: &CartView, now: Instant) -> bool {
+        let (Claim::Line(line, quantity), Some(look)) = (charge.claim, &charge.look) else { return true };
+        let shown = view.lines.iter().find(|shown| shown.line == line).map_or(0, amount_of);
+        let mut accounts = self.accounts.lock();
+        accounts.expire(now);
+        accounts.look(charge.cart, view, now);
+        // A cart that is not charged here is charged only once it grows here.
+        if !accounts.carts.contains_key(&charge.cart) && quantity <= shown {
+            return true;
         }
-        Ok(Some(Charge { cart: *cart, amount }))
+        match self.charge(&mut accounts, owners, charge.cart, charge.claim, false, now) {
+            Ok(()) => _ = look.begun.set(()),
+            Err((budget, retry_after)) => _ = look.over.set(self.over(budget, retry_after)),
+        }
+        look.over.get().is_none()
+    }
+
+    fn charge(
+        &self,
+        accounts: &mut Accounts,
+        owners: &Owners,
+        cart: CartId,
+        claim: Claim,
+        opens: bool,
+        now: Instant,
+    ) -> Result<(), (Budget, Duration)> {
+        let known = accounts.carts.get(&cart);
+        let (is_known, amount) = (known.is_some(), growth(claim, known));
+        // What takes no more is never refused.
+        if amount > 0 || opens {
+            self.check(accounts, owners, cart, amount, now)?;
+        }
+        if amount > 0 || opens || (is_known && claim != Claim::Nothing) {
+            let (until, answered_by) = (now + self.config.life, now + Duration::from_millis(DEADLINE_MS_MAX));
+            accounts.charge(owners, cart, claim, (until, answered_by), now);
+        }
+        Ok(())
     }
 
     fn check(
@@ -274,16 +430,16 @@ impl Budgets {
         cart: CartId,
         amount: u64,
         now: Instant,
-    ) -> Result<(), OverBudget> {
-        let known = accounts.carts.get(&cart).map(|charge| charge.held);
+    ) -> Result<(), (Budget, Duration)> {
+        let known = accounts.carts.get(&cart).map(CartCharge::held);
         let config = &self.config;
         let is_over = |limit: u32, has: u64| limit > 0 && has > u64::from(limit);
         if amount > 0 && is_over(config.cart_held, known.unwrap_or(0) + amount) {
-            return Err(self.over(Budget::CartHeld, RETRY_AFTER));
+            return Err((Budget::CartHeld, RETRY_AFTER));
         }
         let first_end = accounts.ends.first().map_or(RETRY_AFTER, |(end, _)| end.saturating_duration_since(now));
         if known.is_none() && is_over(config.node_carts, accounts.carts.len() as u64 + 1) {
-            return Err(self.over(Budget::NodeCarts, first_end));
+            return Err((Budget::NodeCarts, first_end));
         }
         for (owner, terms) in accounts.payers(owners, cart) {
             let is_key = matches!(owner, Owner::Key(_));
@@ -291,44 +447,68 @@ impl Budgets {
             account.pledged.leak(now, f64::from(config.seat_seconds_per_second));
             let held_max = if is_key { terms.held_max.unwrap_or(0) } else { config.held };
             if amount > 0 && is_over(held_max, account.held + amount) {
-                return Err(self.over(Budget::Held, first_end));
+                return Err((Budget::Held, first_end));
             }
             if is_key {
                 continue;
             }
             if known.is_none() && is_over(config.carts, u64::from(account.carts) + 1) {
-                return Err(self.over(Budget::Carts, first_end));
+                return Err((Budget::Carts, first_end));
             }
             let pledged = account.pledged.level + amount as f64 * config.life.as_secs_f64();
             if amount > 0 && config.seat_seconds > 0 && pledged > config.seat_seconds as f64 {
                 let excess = pledged - config.seat_seconds as f64;
                 let leaks = f64::from(config.seat_seconds_per_second.max(1));
-                return Err(self.over(Budget::SeatSeconds, Duration::from_secs_f64(excess / leaks)));
+                return Err((Budget::SeatSeconds, Duration::from_secs_f64(excess / leaks)));
             }
         }
         Ok(())
     }
 
-    /// Settles the charge of a command. If the outcome is unknown, it stays charged until the cart would expire.
-    pub(crate) fn end(&self, charge: Charge, result: &api::Result, now: Instant, true_now: Timestamp) {
+    /// Settles the charge of a command. If the outcome is unknown, it stays charged until the cart is shown or would expire.
+    /// Returns the cart with its end, or without one if it has ended, if the result says so.
+    pub(crate) fn end(
+        &self,
+        charge: &Charge,
+        result: &api::Result,
+        now: Instant,
+        true_now: Timestamp,
+    ) -> Option<(CartId, Option<Instant>)> {
         let mut accounts = self.accounts.lock();
         accounts.expire(now);
         let ends = |deadline: Timestamp| now + Duration::from_millis(deadline.0.saturating_sub(true_now.0));
+        let (cart, claim) = (charge.cart, charge.claim());
         match result {
             Ok(Ok(Answered { answer: Answer::Held(Held { lines, deadline, .. }), .. })) => {
-                let granted = lines.iter().map(amount_of).sum::<u64>();
-                accounts.settle(charge.cart, charge.amount, granted, Some(ends(*deadline)), now);
+                accounts.settle(cart, claim, lines, Some(ends(*deadline)), now);
+                return Some((cart, Some(ends(*deadline))));
             }
-            Ok(Ok(Answered { answer: Answer::Cart(view), .. })) => accounts.shows(charge.cart, view, ends, now),
-            Ok(Ok(Answered { answer: Answer::Order { .. }, .. })) => accounts.over(charge.cart, now),
-            Ok(Err(Refusal::CartExpired | Refusal::HoldAgeExceeded)) => accounts.over(charge.cart, now),
+            Ok(Ok(Answered { answer: Answer::Cart(view), .. })) => {
+                accounts.shows(cart, claim, view, ends, now);
+                let is_open = view.state == CartState::Active;
+                return Some((cart, is_open.then(|| ends(view.deadline))));
+            }
+            Ok(Ok(Answered { answer: Answer::Order { .. }, .. }))
+            | Ok(Err(Refusal::CartExpired | Refusal::HoldAgeExceeded)) => {
+                accounts.over(cart, now);
+                return Some((cart, None));
+            }
             // Nothing was granted.
-            Ok(Err(_)) => accounts.settle(charge.cart, charge.amount, 0, None, now),
-            Err(failure) if !failure.may_have_happened() => {
-                accounts.settle(charge.cart, charge.amount, 0, None, now);
-            }
-            Ok(Ok(_)) | Err(_) => {}
+            Ok(Err(_)) => accounts.settle(cart, claim, &[], None, now),
+            Err(failure) if !failure.may_have_happened() => accounts.settle(cart, claim, &[], None, now),
+            Ok(Ok(_)) | Err(_) => accounts.unknown(cart, claim, now),
         }
+        None
+    }
+}
+
+/// How much more a cart may hold with this command.
+fn growth(claim: Claim, cart: Option<&CartCharge>) -> u64 {
+    match claim {
+        Claim::Nothing => 0,
+        Claim::Hold(amount) => amount,
+        Claim::Line(_, quantity) if planted::is("credit after charge") => quantity,
+        Claim::Line(line, quantity) => quantity.saturating_sub(cart.map_or(0, |cart| cart.line(line))),
     }
 }
 
@@ -340,18 +520,6 @@ fn wanted(line: &WantedLine) -> u64 {
         Want::Places { quantity, .. } | Want::Units { quantity, .. } => u64::from(*quantity),
         Want::Slot { .. } => 1,
         Want::Quota { .. } => 0,
-    }
-}
-
-/// The cost of an op in requests. Expensive reads count as several.
-pub(crate) fn weight_of(op: Op) -> u32 {
-    match op {
-        Op::SessionGet | Op::HallGet | Op::SessionMap | Op::Shards => 5,
-        // A search in a city asks every venue there.
-        Op::SessionSearch => 20,
-        Op::VenueSearch | Op::TitleSearch => 10,
-        Op::ResourceFreeSlots | Op::ResourceBookings => 10,
-        _ => 1,
     }
 }
 

@@ -7,7 +7,7 @@ use boxoffice_core::{
     access::Role,
     answer::{Answer, Answered, BookingView},
     command::{Admission, CartCommand, ClusterCommand, Command, CustomerCommand, Machine},
-    fairness::Holder,
+    holder::Holder,
     id::{Entity, Id},
     refusal::Refusal,
 };

@@ -124,6 +124,10 @@ pub struct Limits {
     pub descriptors_end: u64,
     /// Connections of the operators' port at the same time.
     pub operator_connections_max: usize,
+    /// Further connections of the operators' port, which may only ask for `/healthz`, `/readyz` or `/metrics`, once.
+    pub probe_places: usize,
+    /// How long a connection without a role may be open at the operators' port while it has no request under way.
+    pub no_role_timeout: Duration,
     /// [`Limits::descriptors_end`] of the operators' port.
     pub operator_descriptors_end: u64,
     /// Requests under way on one connection. More are answered `busy`.
@@ -132,6 +136,11 @@ pub struct Limits {
     pub feeds_max: usize,
     /// Memory of all incomplete WebSocket messages, in bytes. A connection that needs more is closed.
     pub frame_bytes_max: u64,
+    /// Memory of all answers that clients have not read, in bytes. If there is more, the connections with most of it are cut. 0
+    /// is without a limit.
+    pub unsent_bytes_max: u64,
+    /// Processor time for TLS handshakes, in percent of a core. Beyond it they wait for each other. 0 is without a limit.
+    pub handshake_percent: u32,
     /// HTTP requests under way on all connections together. More are answered `busy`.
     pub http_requests_max: usize,
     /// A node that has not heard the directory's leader for longer refuses the ops of desks and operators to keys.
@@ -163,10 +172,14 @@ impl Default for Limits {
             turned_away_max: 64,
             descriptors_end: u64::MAX,
             operator_connections_max: 64,
+            probe_places: 2,
+            no_role_timeout: Duration::from_secs(2),
             operator_descriptors_end: u64::MAX,
             requests_under_way_max: limits::REQUESTS_UNDER_WAY_MAX,
             feeds_max: limits::FEEDS_MAX,
             frame_bytes_max: 256 << 20,
+            unsent_bytes_max: 64 << 20,
+            handshake_percent: 50,
             http_requests_max: 4_096,
             directory_silence_max: Duration::from_secs(5),
             auth_failure_step: Duration::from_millis(500),

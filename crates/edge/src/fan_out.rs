@@ -17,11 +17,13 @@ use boxoffice_wire::{
     encode::Verdict,
     event_text::{EventText, event_text},
     status::{HistoryEntry, HistoryPage, NodeAudit},
+    weight,
 };
 use smol_str::format_smolstr;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
+    budgets::Owners,
     caller::Caller,
     failures::fail_of,
     shared::{ConnectionPermit, Shared},
@@ -61,10 +63,11 @@ pub(crate) enum QueryResult {
 /// The result of a query, or the verdict that refuses or fails it.
 pub(crate) type QueryOutcome = Result<QueryResult, Box<Verdict>>;
 
-/// Runs a query until `deadline`.
+/// Runs a query until `deadline`. `owners` pay for what it asks.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     permit: Arc<ConnectionPermit>,
+    owners: Owners,
     query: FanOutQuery,
     deadline: Instant,
 ) -> QueryOutcome {
@@ -75,7 +78,7 @@ pub(crate) async fn run(
         },
         FanOutQuery::City(search) => {
             let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(failed)?;
-            city(submission, &search).await.map(QueryResult::City)
+            city(&shared, submission, &owners, &search).await.map(QueryResult::City)
         }
         FanOutQuery::History { entity, seat, limit, before, venues } => {
             if !venues.is_empty() {
@@ -92,13 +95,20 @@ pub(crate) async fn run(
 }
 
 /// Asks the directory for the city's venues, then each of them, a few at a time.
-async fn city(submission: Submission, search: &CitySearch) -> Result<CityPage, Box<Verdict>> {
+async fn city(
+    shared: &Shared,
+    submission: Submission,
+    owners: &Owners,
+    search: &CitySearch,
+) -> Result<CityPage, Box<Verdict>> {
     let rule = Op::SessionSearch.permission().venues;
-    submission.submit(0, rule, Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone())), None);
+    let venues = Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone()));
+    submission.submit(0, rule, None, venues, None);
     let venues = match answered(submission.answers().await.pop().map(|(_, result)| result))? {
         Answer::VenueIds(venues) => venues,
         other => unreachable!("the directory was asked for venues and said {other:?}"),
     };
+    shared.budgets.owe(owners, weight::of_venues(venues.len()), Instant::now());
     let mut merge = CityMerge::new(search);
     let mut venues = venues.into_iter();
     let mut pending: BTreeMap<u64, Id> = BTreeMap::new();
@@ -108,7 +118,7 @@ async fn city(submission: Submission, search: &CitySearch) -> Result<CityPage, B
             && let Some(venue) = venues.next()
         {
             tag += 1;
-            submission.submit(tag, rule, search.at(venue.clone()), None);
+            submission.submit(tag, rule, None, search.at(venue.clone()), None);
             pending.insert(tag, venue);
         }
         if pending.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use boxoffice_core::{fairness::Holder, id::Id};
+use boxoffice_core::{holder::Holder, id::Id};
 use boxoffice_env::secret::Secret;
 use hmac::{Hmac, KeyInit, Mac};
 use rand::{TryRngCore, rngs::OsRng};

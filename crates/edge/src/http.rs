@@ -14,6 +14,7 @@ use boxoffice_node::metrics_text::MetricsText;
 use boxoffice_wire::{
     Encoding, Rejection,
     path::{Opening, Path},
+    weight,
 };
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -26,14 +27,20 @@ use crate::{
     caller::{Admitted, Caller},
     connection::{self, AcceptedSocket},
     denials::Denial,
-    isolation, origins, page,
+    isolation,
+    network::ClientNetwork,
+    origins, page,
     shared::{ConnectionPermit, Phase, Port, Shared},
     stream::Stream,
+    unsent::AnswerBytes,
 };
 
 /// Headers by which proxies tell that they forward a request.
 const FORWARDING: [&str; 7] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-server", "x-real-ip", "via"];
+
+/// The paths for which the operators' port keeps places.
+const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// The answer of `/healthz`.
 pub(crate) const ALIVE: &str = "alive\n";
@@ -41,7 +48,8 @@ pub(crate) const ALIVE: &str = "alive\n";
 /// The routes of both ports.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     // Each path has a row of the permission table, and there is no other.
-    let routes = Path::ALL.into_iter().fold(Router::new(), |router, path| router.route(path.route(), handler(path)));
+    let priced = |path| handler(path).layer(middleware::from_fn_with_state(path, charge));
+    let routes = Path::ALL.into_iter().fold(Router::new(), |router, path| router.route(path.route(), priced(path)));
     routes.fallback(api::nowhere).layer(middleware::from_fn_with_state(Arc::clone(&shared), guard)).with_state(shared)
 }
 
@@ -67,6 +75,10 @@ fn handler(path: Path) -> MethodRouter<Arc<Shared>> {
 async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let permit = request.extensions().get::<Arc<ConnectionPermit>>();
     let permit = Arc::clone(permit.expect("every request carries its connection's permit"));
+    if permit.is_for_probes && !PROBES.contains(&request.uri().path()) {
+        let words = "the operators' port is full, and its last places are for /healthz, /readyz and /metrics";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, words);
+    }
     if permit.port == Port::Operators && shared.has_no_operators() {
         let headers = request.headers();
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -105,6 +117,16 @@ async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Ne
     next.run(request).await
 }
 
+/// Charges what a path costs where no op says it.
+async fn charge(State(path): State<Path>, request: Request, next: Next) -> Response {
+    let permit = request.extensions().get::<Arc<ConnectionPermit>>();
+    let permit = permit.expect("every request carries its connection's permit");
+    match permit.charge(path.price()) {
+        Ok(()) => next.run(request).await,
+        Err(over) => refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection()),
+    }
+}
+
 async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let ready = match *shared.phase.borrow() {
         Phase::Open => shared.backend.ready(),
@@ -138,6 +160,7 @@ async fn counters(shared: &Arc<Shared>, permit: &ConnectionPermit, parts: &Parts
         Err(why) => return refuse_caller(why),
     };
     permit.serves(caller.access.ends_with(), || caller.access.end(shared));
+    permit.note_role(caller.access.is_staff());
     let opening = match permit.port {
         Port::Clients => Path::Metrics.at_clients_port(),
         Port::Operators => Path::Metrics.at_operators_port(),
@@ -154,8 +177,11 @@ async fn counters(shared: &Arc<Shared>, permit: &ConnectionPermit, parts: &Parts
     shared.metrics.write(&mut text);
     shared.denials.write(&mut text);
     shared.budgets.write(&mut text);
+    shared.roster.write(&mut text);
+    shared.unsent.write(&mut text);
     let text = shared.backend.metrics_text() + &text.finish();
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+    let own = AnswerBytes::own(text.len());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], Extension(own), text).into_response()
 }
 
 /// Turns the connection into a WebSocket, or answers why not.
@@ -192,11 +218,15 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
     tracing::debug!(client = %permit.address(), "a connection becomes a WebSocket");
     if caller.access.is_staff() {
         permit.exempt();
-    } else if permit.count().is_err() || permit.is_over() {
+    } else if permit.port == Port::Clients {
+        // A proxy may have told the client with this request.
+        permit.place.set_network(Some(ClientNetwork::of(permit.address())));
+    }
+    if !caller.access.is_staff() && (permit.count().is_err() || permit.is_over()) {
         return refuse(StatusCode::TOO_MANY_REQUESTS, shared.budgets.too_many_connections().rejection());
     }
     // A client whose connection was closed for too many requests cannot go on over the next one.
-    if let Err(over) = shared.budgets.request(&caller.owners(&permit), 1, tokio::time::Instant::now()) {
+    if let Err(over) = shared.budgets.request(&caller.owners(&permit), weight::REQUEST, tokio::time::Instant::now()) {
         return refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection());
     }
     shared.runtimes.selling.clone().spawn(async move {

@@ -16,14 +16,18 @@ use hyper_util::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::Instant,
 };
 
 use crate::{
     WebConfig,
     access_end::ACCESS_END_TIMEOUT,
+    budgets::OverBudget,
     isolation,
+    network::ClientNetwork,
     shared::{ConnectionPermit, Port, Shared, closed, draining, within},
     stream::Stream,
+    unsent::{self, AnswerBytes},
 };
 
 /// The longest HTTP head, in bytes.
@@ -59,7 +63,16 @@ pub(crate) type Router = TowerToHyperService<axum::Router>;
 
 /// Speaks HTTP until the connection ends or becomes a WebSocket.
 pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<ConnectionPermit>, shared: Arc<Shared>) {
-    let begun = within(shared.config.limits.header_timeout, begin(stream, &permit, &shared)).await;
+    let limits = &shared.config.limits;
+    let header_timeout = match permit.port {
+        Port::Clients => limits.header_timeout,
+        // As long as nothing was asked, the caller has no role.
+        Port::Operators => limits.header_timeout.min(limits.no_role_timeout),
+    };
+    let begun = tokio::select! {
+        begun = within(header_timeout, begin(stream, &permit, &shared)) => begun,
+        () = permit.place.ended() => return,
+    };
     let stream = match begun {
         Some(Ok(stream)) => stream,
         Some(Err(error)) => return tracing::debug!(%error, "a connection ended before it spoke HTTP"),
@@ -69,7 +82,9 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<Connect
     let service = hyper::service::service_fn(move |request| answer(request, &router, (&asker, peer), &asked));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(shared.config.limits.header_timeout)
+        .header_read_timeout(limits.header_timeout)
+        // A probe has one request.
+        .keep_alive(!permit.is_for_probes)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
@@ -86,6 +101,13 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<Connect
             }
         }
         why = access_ended.as_mut() => Err(why.words()),
+        () = permit.idle_without_role() => Err("no role, and nothing is asked"),
+        () = permit.place.ended() => {
+            tracing::debug!("an HTTP connection is cut");
+            permit.cut();
+            // A write that waits notices it now.
+            return drop(connection.now_or_never());
+        }
     };
     let ended = match ended {
         Ok(ended) => ended,
@@ -115,7 +137,14 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
         Port::Clients => &shared.config.web,
         Port::Operators => return Ok(Stream::plain(stream, stall, permit.cut_flag())),
     };
-    permit.set_address(web.proxies.client_of(&mut stream, permit.address()).await?);
+    let peer = permit.address();
+    permit.set_address(web.proxies.client_of(&mut stream, peer).await?);
+    if permit.address() != peer {
+        permit.place.set_network(Some(ClientNetwork::of(permit.address())));
+        if !shared.is_uncounted(permit.address()) {
+            shared.budgets.new_connection(permit.address(), Instant::now()).map_err(over)?;
+        }
+    }
     // A proxy that tells the client with each request has connections of its own.
     if !(web.proxies.tell_with_requests() && web.proxies.trusts(permit.address()))
         && let Err(over) = permit.count()
@@ -126,7 +155,7 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
         {
             dismiss(stream, too_many().as_bytes()).await;
         }
-        return Err(io::Error::other(over.rejection().to_string()));
+        return Err(self::over(over));
     }
     let Some(certificate) = &web.certificate else { return Ok(Stream::plain(stream, stall, permit.cut_flag())) };
     let mut first = [0];
@@ -135,7 +164,14 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
         dismiss(stream, speak_tls().as_bytes()).await;
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a client does not speak TLS"));
     }
-    Stream::tls(stream, stall, permit.cut_flag(), certificate.acceptor()).await
+    if !shared.is_uncounted(permit.address()) {
+        shared.budgets.handshake(permit.address(), Instant::now()).map_err(over)?;
+    }
+    shared.handshakes.spend(Stream::tls(stream, stall, permit.cut_flag(), certificate.acceptor())).await
+}
+
+fn over(over: OverBudget) -> io::Error {
+    io::Error::other(over.rejection().to_string())
 }
 
 /// Sends an answer and closes the connection.
@@ -162,10 +198,13 @@ fn answer(
     }
     let is_upgrade = request.headers().contains_key(header::UPGRADE);
     let hsts = hsts(permit.port, web);
+    permit.place.spoke();
+    let under_way = permit.begin_request();
     let answered = ambiguity.is_none().then(|| {
         request.extensions_mut().insert(Arc::clone(permit));
         router.call(request)
     });
+    let permit = Arc::clone(permit);
     async move {
         let mut response = match (answered, ambiguity) {
             (Some(answered), _) => answered.await?,
@@ -178,7 +217,11 @@ fn answer(
         }
         headers.extend(hsts);
         isolation::seal(headers);
-        Ok(response)
+        drop(under_way);
+        Ok(match response.extensions_mut().remove::<AnswerBytes>() {
+            Some(bytes) => response.map(|body| unsent::counted(body, &bytes, &permit.unsent)),
+            None => response,
+        })
     }
 }
 

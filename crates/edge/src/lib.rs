@@ -25,7 +25,9 @@ mod tls;
 
 mod etag;
 mod failures;
+mod handshakes;
 mod http;
+mod inner_read;
 mod key_questions;
 mod key_ring;
 mod planted;
@@ -42,7 +44,9 @@ mod holders;
 mod members;
 mod network;
 mod origins;
+mod roster;
 pub mod token;
+mod unsent;
 mod venues;
 
 mod answer_queue;

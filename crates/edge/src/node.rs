@@ -44,8 +44,8 @@ impl Backend for NodeHandle {
         NodeHandle::check_size(self, command)
     }
 
-    fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
-        NodeHandle::sheds(self, command, request)
+    fn sheds(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
+        NodeHandle::sheds(self, command, request, patience_ms)
     }
 
     fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {

@@ -27,13 +27,18 @@ use crate::{
     budgets::Budgets,
     config::ADMIN_TOKEN_CHARS_MIN,
     denials::Denials,
+    handshakes::HandshakeTime,
     holders::Holders,
     http::{self, ALIVE},
     http_connection::{self, DISMISS_TIMEOUT},
     key_ring::KeyRingState,
     metrics::Metrics,
+    network::ClientNetwork,
+    planted,
     rates::Readings,
-    shared::{ConnectionPermit, Phase, Port, Shared, draining, within},
+    roster::{Roster, Silence},
+    shared::{ConnectionPermit, Phase, Port, Shared, Slot, draining, within},
+    unsent::UnsentAnswers,
 };
 
 /// Connections that the kernel keeps until they are accepted. A rush of ten thousand comes in waves.
@@ -46,6 +51,9 @@ const NOT_SENT_BYTES_MAX: u32 = 16 * 1024;
 /// The answer to connections beyond the limit.
 const NO_ROOM: &str =
     "this node has as many connections as it may have (limits.connections): try another node, or again later\n";
+
+/// How long a newcomer waits for the place of a connection that ends for it.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the port accepts nothing when no file descriptor is left for clients.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -126,6 +134,9 @@ impl Edge {
         let (phase, phases) = watch::channel(Phase::Open);
         let http_requests = Arc::new(Semaphore::new(config.limits.http_requests_max));
         let closing_notices = Semaphore::new(config.limits.turned_away_max);
+        let handshakes = HandshakeTime::new(config.limits.handshake_percent);
+        let unsent = Arc::new(UnsentAnswers::new(config.limits.unsent_bytes_max));
+        let roster = Arc::new(Roster::new(config.limits.connections_max));
         let shared = Arc::new(Shared {
             backend,
             config,
@@ -142,6 +153,9 @@ impl Edge {
             auth_failures: AuthFailures::default(),
             budgets,
             holders,
+            roster,
+            unsent,
+            handshakes,
             operators_port_explained: Once::new(),
             venues_of_sessions: Mutex::default(),
         });
@@ -206,31 +220,84 @@ impl Notice {
 
 struct OpenPort {
     accepting: tokio::task::JoinHandle<()>,
-    slots: Arc<Semaphore>,
-    connections_max: usize,
+    slots: Slots,
+}
+
+/// The slots of a port for all connections, and further ones for probes.
+#[derive(Clone)]
+struct Slots {
+    all: Arc<Semaphore>,
+    probes: Arc<Semaphore>,
+    /// How many there are of both.
+    counts: [usize; 2],
+}
+
+impl Slots {
+    fn new(connections: usize, probes: usize) -> Slots {
+        let [all, kept] = [connections, probes].map(|count| Arc::new(Semaphore::new(count)));
+        Slots { all, probes: kept, counts: [connections, probes] }
+    }
+
+    /// A free slot, and whether it is one for probes.
+    fn take(&self) -> Option<(OwnedSemaphorePermit, bool)> {
+        if let Ok(permit) = Arc::clone(&self.all).try_acquire_owned() {
+            return Some((permit, false));
+        }
+        let permit = Arc::clone(&self.probes).try_acquire_owned().ok()?;
+        Some((permit, !planted::is("a probe's place taken")))
+    }
+
+    /// Waits for a slot.
+    async fn wait(&self) -> Option<(OwnedSemaphorePermit, bool)> {
+        let waited = async {
+            tokio::select! {
+                biased;
+                permit = Arc::clone(&self.all).acquire_owned() => (permit, false),
+                permit = Arc::clone(&self.probes).acquire_owned() => (permit, true),
+            }
+        };
+        let (permit, is_for_probes) = within(ROOM_TIMEOUT, waited).await?;
+        Some((permit.ok()?, is_for_probes))
+    }
+
+    /// Waits until all are free.
+    async fn all_free(&self) {
+        for (slots, count) in [&self.all, &self.probes].into_iter().zip(self.counts) {
+            let count = u32::try_from(count).expect("checked by the semaphore");
+            let _ = slots.acquire_many(count).await;
+        }
+    }
+
+    fn in_use(&self) -> usize {
+        let free = self.all.available_permits() + self.probes.available_permits();
+        self.counts.iter().sum::<usize>() - free
+    }
 }
 
 impl OpenPort {
     fn begin(bound: BoundPort, shared: &Arc<Shared>) -> OpenPort {
         let (connections_max, _) = bound.limits(&shared.config.limits);
-        let slots = Arc::new(Semaphore::new(connections_max));
-        let accepting = accept(bound, Arc::clone(shared), Arc::clone(&slots));
-        OpenPort { accepting: shared.runtimes.selling.spawn(accepting), slots, connections_max }
+        let probes = match bound.port {
+            Port::Clients => 0,
+            Port::Operators => shared.config.limits.probe_places,
+        };
+        let slots = Slots::new(connections_max, probes);
+        let accepting = accept(bound, Arc::clone(shared), slots.clone());
+        OpenPort { accepting: shared.runtimes.selling.spawn(accepting), slots }
     }
 }
 
 /// Waits until every connection has ended, but not longer than this. Returns how many have not.
 async fn close(opened: &[OpenPort], time: Duration) -> usize {
     let all_ended = async {
-        for OpenPort { slots, connections_max, .. } in opened {
-            let all = u32::try_from(*connections_max).expect("checked by the semaphore");
-            let _ = slots.acquire_many(all).await;
+        for open in opened {
+            open.slots.all_free().await;
         }
     };
     if within(time, all_ended).await.is_some() {
         return 0;
     }
-    opened.iter().map(|open| open.connections_max - open.slots.available_permits()).sum()
+    opened.iter().map(|open| open.slots.in_use()).sum()
 }
 
 /// Reads the counters once a second.
@@ -263,12 +330,17 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn accept(bound: BoundPort, shared: Arc<Shared>, slots: Arc<Semaphore>) {
-    let (_, descriptors_end) = bound.limits(&shared.config.limits);
+async fn accept(bound: BoundPort, shared: Arc<Shared>, slots: Slots) {
+    let (connections_max, descriptors_end) = bound.limits(&shared.config.limits);
     let BoundPort { port, listener, .. } = bound;
     let router = TowerToHyperService::new(http::router(Arc::clone(&shared)));
     let mut ends = std::pin::pin!(draining(shared.phase.clone()));
+    let roster = match port {
+        Port::Clients => Arc::clone(&shared.roster),
+        Port::Operators => Arc::new(Roster::new(connections_max)),
+    };
     let rejecting = Arc::new(Semaphore::new(shared.config.limits.turned_away_max));
+    let entering = Arc::new(Semaphore::new(shared.config.limits.turned_away_max));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -292,22 +364,80 @@ async fn accept(bound: BoundPort, shared: Arc<Shared>, slots: Arc<Semaphore>) {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         }
-        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-            shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            // If too many are being answered, the rest is closed without an answer. A TLS handshake would cost too much.
-            if !shared.speaks_tls(port)
-                && let Ok(room) = Arc::clone(&rejecting).try_acquire_owned()
-            {
-                tokio::spawn(reject(stream, room));
-            }
-            continue;
-        };
-        let permit = Arc::new(ConnectionPermit::new(port, peer.ip(), Arc::clone(&shared), slot));
-        if let Err(error) = set_up(&stream) {
-            tracing::debug!(%peer, %error, "a connection ended before it began");
+        let address = peer.ip().to_canonical();
+        if port == Port::Clients
+            && !shared.is_uncounted(address)
+            && shared.budgets.new_connection(address, Instant::now()).is_err()
+        {
+            // An answer would cost more than the connection.
             continue;
         }
-        tokio::spawn(http_connection::serve(stream, router.clone(), permit, Arc::clone(&shared)));
+        let newcomer = Newcomer { stream, peer, port, roster: Arc::clone(&roster), router: router.clone() };
+        if let Some(slot) = slots.take() {
+            newcomer.enter(slot, &shared);
+            continue;
+        }
+        // Somebody else's place is taken, if that is fair. It is free in a moment.
+        if let Ok(room) = Arc::clone(&entering).try_acquire_owned()
+            && roster.make_room(newcomer.network(&shared), silence(port), Instant::now())
+        {
+            let (slots, shared, rejecting) = (slots.clone(), Arc::clone(&shared), Arc::clone(&rejecting));
+            tokio::spawn(async move {
+                let _room = room;
+                match slots.wait().await {
+                    Some(slot) => newcomer.enter(slot, &shared),
+                    None => newcomer.turn_away(&shared, &rejecting),
+                }
+            });
+            continue;
+        }
+        newcomer.turn_away(&shared, &rejecting);
+    }
+}
+
+/// Which silent connections of a port go for a newcomer. Probes of the operators' port say at once what they want.
+fn silence(port: Port) -> Silence {
+    match port {
+        Port::Clients => Silence::Long,
+        Port::Operators => Silence::Any,
+    }
+}
+
+/// A connection that was just accepted.
+struct Newcomer {
+    stream: TcpStream,
+    peer: SocketAddr,
+    port: Port,
+    roster: Arc<Roster>,
+    router: http_connection::Router,
+}
+
+impl Newcomer {
+    /// The network that the connection counts for. `None` as long as only a proxy knows it.
+    fn network(&self, shared: &Shared) -> Option<ClientNetwork> {
+        let address = self.peer.ip().to_canonical();
+        let is_proxy = self.port == Port::Clients && shared.config.web.proxies.trusts(address);
+        (!is_proxy).then(|| ClientNetwork::of(address))
+    }
+
+    fn enter(self, (permit, is_for_probes): (OwnedSemaphorePermit, bool), shared: &Arc<Shared>) {
+        let place = self.roster.enter(self.network(shared), Instant::now());
+        let slot = Slot { permit, place, is_for_probes };
+        let permit = Arc::new(ConnectionPermit::new(self.port, self.peer.ip(), Arc::clone(shared), slot));
+        if let Err(error) = set_up(&self.stream) {
+            return tracing::debug!(peer = %self.peer, %error, "a connection ended before it began");
+        }
+        tokio::spawn(http_connection::serve(self.stream, self.router, permit, Arc::clone(shared)));
+    }
+
+    fn turn_away(self, shared: &Shared, rejecting: &Arc<Semaphore>) {
+        shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        // If too many are being answered, the rest is closed without an answer. A TLS handshake would cost too much.
+        if !shared.speaks_tls(self.port)
+            && let Ok(room) = Arc::clone(rejecting).try_acquire_owned()
+        {
+            tokio::spawn(reject(self.stream, room));
+        }
     }
 }
 

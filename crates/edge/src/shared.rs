@@ -5,15 +5,18 @@ use std::{
     net::IpAddr,
     sync::{
         Arc, Once,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use boxoffice_core::id::Id;
 use boxoffice_env::secret::Secret;
-use boxoffice_wire::{customer, status::NodeStatus};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use boxoffice_wire::{customer, path::Price, status::NodeStatus, weight};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
+    time::Instant,
+};
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
@@ -22,12 +25,16 @@ use crate::{
     auth_failures::AuthFailures,
     budgets::{Budgets, OverBudget},
     denials::Denials,
+    handshakes::HandshakeTime,
     holders::Holders,
     key_questions::KeyQuestions,
     key_ring::KeyRingState,
     metrics::Metrics,
+    network::ClientNetwork,
     planted,
     rates::Readings,
+    roster::{Place, Roster},
+    unsent::{UnsentAnswers, UnsentShare},
 };
 
 /// A draining node spreads its clients' reconnects to this many a second.
@@ -35,6 +42,10 @@ const RECONNECTS_PER_SECOND: u64 = 1_000;
 
 /// The longest time that a client is asked to wait before it reconnects, in milliseconds.
 const RECONNECT_MS_MAX: u64 = 5_000;
+
+/// Requests refused for a budget that one connection may send over HTTP. Refusing them takes time as well, and new connections
+/// have a budget of their own.
+const OVER_RATE_MAX: u32 = 100;
 
 /// State that all connections share.
 pub(crate) struct Shared {
@@ -55,6 +66,10 @@ pub(crate) struct Shared {
     pub(crate) auth_failures: AuthFailures,
     pub(crate) budgets: Budgets,
     pub(crate) holders: Holders,
+    /// The connections of the clients' port.
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) unsent: Arc<UnsentAnswers>,
+    pub(crate) handshakes: HandshakeTime,
     /// Whether the log has said what the operators' port refuses.
     pub(crate) operators_port_explained: Once,
     /// The venues of sessions that keys limited to venues have asked about. `venues` bounds their number.
@@ -138,6 +153,12 @@ impl Shared {
         self.key_ring.silent_for() > self.config.limits.directory_silence_max
     }
 
+    /// Whether what comes from this address is not counted where only the address is known: it is a proxy's, behind which are many
+    /// clients, or one of this machine.
+    pub(crate) fn is_uncounted(&self, address: IpAddr) -> bool {
+        address.is_loopback() || self.config.web.proxies.trusts(address)
+    }
+
     /// Whether a port speaks TLS.
     pub(crate) fn speaks_tls(&self, port: Port) -> bool {
         port == Port::Clients && self.config.web.certificate.is_some()
@@ -171,13 +192,52 @@ pub(crate) struct ConnectionPermit {
     access_changed: Notify,
     /// Nothing more is written.
     is_cut: Arc<AtomicBool>,
+    /// Which of the connections end when the port is full.
+    pub(crate) place: Arc<Place>,
+    /// The answers that its client has not read.
+    pub(crate) unsent: Arc<UnsentShare>,
+    /// The connection has a place of the operators' port that is kept for probes.
+    pub(crate) is_for_probes: bool,
+    /// At the operators' port: what the connection does over HTTP.
+    use_of_operators: Mutex<OperatorsUse>,
+    /// Requests over HTTP that were refused for a budget.
+    over_rate: AtomicU32,
     _slot: OwnedSemaphorePermit,
 }
 
+/// What a connection does at the operators' port over HTTP.
+#[derive(Debug)]
+struct OperatorsUse {
+    requests_under_way: u32,
+    idle_since: Instant,
+    /// Whether its last caller had a role.
+    has_role: bool,
+}
+
+/// A slot of a port, and the place in its roster.
+pub(crate) struct Slot {
+    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) place: Place,
+    pub(crate) is_for_probes: bool,
+}
+
+/// A request under way at the operators' port.
+pub(crate) struct OperatorsRequest(Arc<ConnectionPermit>);
+
+impl Drop for OperatorsRequest {
+    fn drop(&mut self) {
+        let mut used = self.0.use_of_operators.lock();
+        used.requests_under_way -= 1;
+        used.idle_since = Instant::now();
+    }
+}
+
 impl ConnectionPermit {
-    pub(crate) fn new(port: Port, peer: IpAddr, shared: Arc<Shared>, slot: OwnedSemaphorePermit) -> ConnectionPermit {
+    pub(crate) fn new(port: Port, peer: IpAddr, shared: Arc<Shared>, slot: Slot) -> ConnectionPermit {
+        let Slot { permit, place, is_for_probes } = slot;
         shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
         let address = Mutex::new(peer.to_canonical());
+        let unsent = shared.unsent.share(place.end_handle());
         ConnectionPermit {
             port,
             address,
@@ -190,7 +250,16 @@ impl ConnectionPermit {
             access_end: Mutex::default(),
             access_changed: Notify::new(),
             is_cut: Arc::default(),
-            _slot: slot,
+            place: Arc::new(place),
+            unsent,
+            is_for_probes,
+            over_rate: AtomicU32::new(0),
+            use_of_operators: Mutex::new(OperatorsUse {
+                requests_under_way: 0,
+                idle_since: Instant::now(),
+                has_role: false,
+            }),
+            _slot: permit,
         }
     }
 
@@ -204,7 +273,7 @@ impl ConnectionPermit {
         let mut counted = self.counted.lock();
         if counted.is_none() && self.port == Port::Clients {
             let address = self.address();
-            let is_within = self.shared.budgets.connect(address, tokio::time::Instant::now())?;
+            let is_within = self.shared.budgets.connect(address, Instant::now())?;
             self.is_over.store(!is_within, Ordering::Relaxed);
             *counted = Some(address);
         }
@@ -221,9 +290,27 @@ impl ConnectionPermit {
         self.is_exempt.load(Ordering::Relaxed)
     }
 
+    /// Charges a request of this price to the client's network at the clients' port, where no caller is known.
+    ///
+    /// # Errors
+    /// The network has asked too much. Its connection should be closed.
+    pub(crate) fn charge(&self, price: Price) -> Result<(), OverBudget> {
+        let address = self.address();
+        if self.port == Port::Operators || self.is_exempt() || self.shared.is_uncounted(address) {
+            return Ok(());
+        }
+        let (budgets, now) = (&self.shared.budgets, Instant::now());
+        match price {
+            Price::OfOp | Price::OfUpgrade | Price::Refused => Ok(()),
+            Price::Probe => budgets.probe(address, now),
+            Price::Requests(count) => budgets.request_of(address, count * weight::REQUEST, now),
+        }
+    }
+
     /// Takes the connection out of the network's budget, because it is not a stranger's.
     pub(crate) fn exempt(&self) {
         self.is_exempt.store(true, Ordering::Relaxed);
+        self.place.set_network(None);
         self.discount();
     }
 
@@ -233,6 +320,7 @@ impl ConnectionPermit {
     /// The network has too many connections.
     pub(crate) fn count_again(&self) -> Result<(), OverBudget> {
         self.is_exempt.store(false, Ordering::Relaxed);
+        self.place.set_network(Some(ClientNetwork::of(self.address())));
         self.count()?;
         if self.is_over() { Err(self.shared.budgets.too_many_connections()) } else { Ok(()) }
     }
@@ -274,6 +362,49 @@ impl ConnectionPermit {
     /// Set when nothing more may be written.
     pub(crate) fn cut_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_cut)
+    }
+
+    /// Counts a request over HTTP that was refused for a budget. Returns whether the connection should be closed, because its
+    /// client does not wait.
+    pub(crate) fn is_far_over_rate(&self) -> bool {
+        self.over_rate.fetch_add(1, Ordering::Relaxed) >= OVER_RATE_MAX
+    }
+
+    /// The caller of a request at the operators' port was looked at.
+    pub(crate) fn note_role(&self, has_role: bool) {
+        if self.port == Port::Operators {
+            self.use_of_operators.lock().has_role = has_role;
+        }
+    }
+
+    /// Counts a request as under way until the result is dropped.
+    pub(crate) fn begin_request(self: &Arc<Self>) -> Option<OperatorsRequest> {
+        if self.port != Port::Operators {
+            return None;
+        }
+        self.use_of_operators.lock().requests_under_way += 1;
+        Some(OperatorsRequest(Arc::clone(self)))
+    }
+
+    /// Waits until the connection has been idle at the operators' port for too long without a role. For ever at the clients'
+    /// port.
+    pub(crate) async fn idle_without_role(&self) {
+        if self.port != Port::Operators {
+            return std::future::pending().await;
+        }
+        let timeout = self.shared.config.limits.no_role_timeout;
+        loop {
+            let until = {
+                let used = self.use_of_operators.lock();
+                let is_idle = used.requests_under_way == 0 && !used.has_role;
+                let since = if is_idle { used.idle_since } else { Instant::now() };
+                since + timeout
+            };
+            if until <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
     }
 
     /// Sets the client's address of the connection, or of its next request, that a proxy has reported.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use boxoffice_core::{command::Command, id::Request as RequestKey};
-use boxoffice_node::api::{self, ReplySink, ReplyTo};
+use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
 use boxoffice_wire::{
     Fail, FailKind, Op, Rejection,
     call::{Item, Shape},
@@ -19,11 +19,12 @@ use boxoffice_wire::{
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    answer_queue::AnswerQueue,
+    answer_queue::{AnswerQueue, Waiting},
     batch::Batch,
     budgets::{Charge, Owners},
     caller::{self, Caller},
     failures::fail_of,
+    roster::Place,
     shared::{ConnectionPermit, Phase, Shared},
     venues,
 };
@@ -34,7 +35,10 @@ pub(crate) struct Submission {
     caller: Caller,
     owners: Owners,
     sink: Arc<Sink>,
+    place: Arc<Place>,
     deadline: Instant,
+    /// How much longer the buyer will be there than the client waits, in milliseconds.
+    spare_ms: u64,
 }
 
 /// Receives the answers. A command is counted until it is answered, even if the client has given up.
@@ -75,9 +79,17 @@ impl Submission {
             return Err(FailKind::Busy);
         }
         let under_way = Arc::clone(&permit.under_way);
-        let sink = Sink { answers: AnswerQueue::default(), under_way, shared: Arc::clone(shared) };
+        let sink =
+            Sink { answers: AnswerQueue::new(Arc::clone(&permit.unsent)), under_way, shared: Arc::clone(shared) };
         let owners = caller.owners(permit);
-        Ok(Submission { shared: Arc::clone(shared), caller, owners, sink: Arc::new(sink), deadline })
+        let (shared, place) = (Arc::clone(shared), Arc::clone(&permit.place));
+        Ok(Submission { shared, caller, owners, sink: Arc::new(sink), place, deadline, spare_ms: 0 })
+    }
+
+    /// The same for a buyer who will be there for this much longer than the client waits, in milliseconds.
+    #[must_use]
+    pub(crate) fn with_spare(self, spare_ms: u64) -> Submission {
+        Submission { spare_ms, ..self }
     }
 
     /// Submits the command of an op and waits for its verdict. `None` stands for the gateway, which uses no op.
@@ -94,10 +106,13 @@ impl Submission {
         };
         // The gateway is not limited to venues.
         let rule = op.map_or(VenueRule::Refused, |op| op.permission().venues);
-        self.submit(0, rule, command, key);
+        self.submit(0, rule, pending.charge.as_ref(), command, key);
         match self.answers().await.pop() {
             Some((_, result)) => self.verdict(result, &pending),
-            None => Verdict::Fail(Fail::new(FailKind::Unknown)),
+            None => {
+                self.unknown(&pending);
+                Verdict::Fail(Fail::new(FailKind::Unknown))
+            }
         }
     }
 
@@ -110,8 +125,9 @@ impl Submission {
                 let tag = index as u64;
                 match self.charge(Some(item.op), &item.command, item.shape) {
                     Ok(pending) => {
+                        let rule = item.op.permission().venues;
+                        self.submit(tag, rule, pending.charge.as_ref(), item.command, item.key);
                         under_way.insert(tag, pending);
-                        self.submit(tag, item.op.permission().venues, item.command, item.key);
                     }
                     Err(verdict) => batch.ended(index, verdict),
                 }
@@ -122,7 +138,8 @@ impl Submission {
             let answers = self.answers().await;
             if answers.is_empty() {
                 batch.give_up();
-                for (tag, _) in std::mem::take(&mut under_way) {
+                for (tag, pending) in std::mem::take(&mut under_way) {
+                    self.unknown(&pending);
                     batch.ended(tag as usize, Verdict::Fail(Fail::new(FailKind::Unknown)));
                 }
                 continue;
@@ -144,13 +161,21 @@ impl Submission {
     }
 
     /// Submits a command under this rule for callers that are limited to venues. Its answer comes with this tag.
-    pub(crate) fn submit(&self, tag: u64, rule: VenueRule, command: Command, key: Option<RequestKey>) {
+    pub(crate) fn submit(
+        &self,
+        tag: u64,
+        rule: VenueRule,
+        charge: Option<&Charge>,
+        command: Command,
+        key: Option<RequestKey>,
+    ) {
         self.sink.under_way.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        let reply = ReplyTo::new(sink, tag).with_timeout(left.as_millis() as u64);
-        venues::submit(&self.shared, &self.caller.access, rule, command, key, reply);
+        let left_ms = self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let patience_ms = left_ms.saturating_add(self.spare_ms);
+        let reply = ReplyTo::new(sink, tag).with_timeout(left_ms).with_patience(patience_ms);
+        venues::submit(&self.shared, &self.caller.access, rule, (&self.owners, charge), command, key, reply);
     }
 
     /// Waits for the next answers. Empty if the deadline passes or the port closes before.
@@ -175,15 +200,29 @@ impl Submission {
             () = answered => {}
             () = over => {}
         }
-        taken.into()
+        taken.into_iter().map(|Waiting { tag, result, .. }| (tag, result)).collect()
+    }
+
+    /// No answer came in time.
+    fn unknown(&self, pending: &PendingCommand) {
+        if let Some(charge) = &pending.charge {
+            let now = self.shared.backend.now();
+            let _ = self.shared.budgets.end(charge, &Err(Failure::Unknown), Instant::now(), now);
+        }
     }
 
     fn verdict(&self, result: api::Result, pending: &PendingCommand) -> Verdict {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(refusal);
         }
-        if let Some(charge) = pending.charge {
-            self.shared.budgets.end(charge, &result, Instant::now(), self.shared.backend.now());
+        if let Some(charge) = &pending.charge {
+            let now = self.shared.backend.now();
+            if let Some((cart, until)) = self.shared.budgets.end(charge, &result, Instant::now(), now) {
+                self.place.set_cart(cart, until);
+            }
+            if let Some(over) = charge.over() {
+                return Verdict::Rejected(over.rejection());
+            }
         }
         match self.caller.redact(&self.shared, pending.reads_order, result) {
             Ok(outcome) => Verdict::decided(outcome, pending.shape),

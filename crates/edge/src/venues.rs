@@ -1,4 +1,5 @@
-//! Keys and tokens that are limited to venues. Their changes and confidential reads are checked before the node gets them.
+//! Checks that read something before a command is submitted: the venues of keys and tokens that are limited to some, and the
+//! quantity of a line, where a budget depends on it.
 //!
 //! A session never changes its venue, so the result is remembered. A cart may change between the check and the checkout, so
 //! a checkout names the version of the lines that were checked.
@@ -6,48 +7,57 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{Answer, Answered, LineView},
+    answer::{Answer, LineView},
     command::{CartCommand, Command, SessionCommand},
     id::{CartId, Entity, Id, Request},
     refusal::Refusal,
 };
-use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
+use boxoffice_node::api::{Failure, ReplyTo};
 use boxoffice_wire::{encode::Verdict, permission::VenueRule};
 use smol_str::SmolStr;
-use tokio::sync::oneshot;
-use tracing_mutex::parkinglot::Mutex;
+use tokio::time::Instant;
 
-use crate::{access::Access, denials::Denial, failures::fail_of, shared::Shared};
+use crate::{
+    access::Access,
+    budgets::{Charge, Owners},
+    denials::Denial,
+    failures::fail_of,
+    inner_read::{self, NotRead},
+    shared::Shared,
+};
 
 /// Sessions whose venues are remembered.
 const REMEMBERED_MAX: usize = 16_384;
 
-/// Why a check failed.
-enum NotAllowed {
-    Refused(Refusal),
-    Failed(Failure),
-}
-
-/// Submits a caller's command to the node, if the rule of its op finds it to be about the caller's venues only.
+/// Submits a caller's command to the node, if the rule of its op finds it to be about the caller's venues only, and if it is
+/// within the budgets, as far as that is seen only after a look at its cart.
 pub(crate) fn submit(
     shared: &Arc<Shared>,
     access: &Access,
     rule: VenueRule,
+    (owners, charge): (&Owners, Option<&Charge>),
     mut command: Command,
     request: Option<Request>,
     reply: ReplyTo,
 ) {
     let reply = reply.by(access.name.clone());
-    if !access.is_limited() {
+    let looked = charge.filter(|charge| charge.needs_look()).map(|charge| (owners.clone(), charge.clone()));
+    if !access.is_limited() && looked.is_none() {
         return shared.backend.submit(command, request, reply);
     }
-    let (shared, venues) = (Arc::clone(shared), Arc::clone(&access.venues));
+    let (shared, venues, is_limited) = (Arc::clone(shared), Arc::clone(&access.venues), access.is_limited());
     tokio::spawn(async move {
         let check = VenueCheck { shared: &shared, venues: &venues, timeout_ms: reply.timeout_ms() };
-        match check.command(rule, &mut command).await {
+        let checked = if is_limited { check.command(rule, &mut command).await } else { Ok(()) };
+        let checked = match (checked, &looked) {
+            (Ok(()), Some((owners, charge))) => check.quantity(owners, charge, &command).await,
+            (checked, _) => checked,
+        };
+        match checked {
             Ok(()) => shared.backend.submit(command, request, reply),
-            Err(NotAllowed::Failed(failure)) => reply.answer(Err(failure)),
-            Err(NotAllowed::Refused(refusal)) => {
+            Err(NotRead::Failed(failure)) => reply.answer(Err(failure)),
+            Err(NotRead::Refused(refusal)) if !is_limited => reply.answer(Ok(Err(refusal))),
+            Err(NotRead::Refused(refusal)) => {
                 shared.denials.note(Denial::Venue, reply.asker().map(SmolStr::as_str), &refusal.to_string());
                 reply.answer(Ok(Err(refusal)));
             }
@@ -73,8 +83,8 @@ pub(crate) async fn may_read(
         VenueRule::OfLinesAsked | VenueRule::OfCartLines | VenueRule::Refused => Err(forbidden()),
     };
     allowed.map_err(|error| match error {
-        NotAllowed::Refused(refusal) => Verdict::No(refusal),
-        NotAllowed::Failed(failure) => Verdict::Fail(fail_of(failure)),
+        NotRead::Refused(refusal) => Verdict::No(refusal),
+        NotRead::Failed(failure) => Verdict::Fail(fail_of(failure)),
     })
 }
 
@@ -85,7 +95,7 @@ struct VenueCheck<'a> {
 }
 
 impl VenueCheck<'_> {
-    async fn command(&self, rule: VenueRule, command: &mut Command) -> Result<(), NotAllowed> {
+    async fn command(&self, rule: VenueRule, command: &mut Command) -> Result<(), NotRead> {
         match rule {
             VenueRule::Unlimited => Ok(()),
             VenueRule::OfEntity => self.entity(&command.entity()).await,
@@ -111,7 +121,20 @@ impl VenueCheck<'_> {
         }
     }
 
-    async fn entity(&self, entity: &Entity) -> Result<(), NotAllowed> {
+    /// Looks at a cart before a changed quantity of it is refused for a budget.
+    async fn quantity(&self, owners: &Owners, charge: &Charge, command: &Command) -> Result<(), NotRead> {
+        let Command::Cart(cart, _) = command else { return Ok(()) };
+        match self.ask(Command::Cart(*cart, CartCommand::Get)).await? {
+            Answer::Cart(view) => {
+                let is_within = self.shared.budgets.begin_looked(owners, charge, &view, Instant::now());
+                // Its caller is told by the charge.
+                if is_within { Ok(()) } else { Err(NotRead::Failed(Failure::Busy(0))) }
+            }
+            other => unreachable!("a cart was asked for and said {other:?}"),
+        }
+    }
+
+    async fn entity(&self, entity: &Entity) -> Result<(), NotRead> {
         match entity {
             Entity::Venue(venue) => self.venue(venue),
             Entity::Session(session) => self.session(session).await,
@@ -123,7 +146,7 @@ impl VenueCheck<'_> {
     }
 
     /// Checks all lines of a cart or of its order. Returns the version of the lines.
-    async fn lines_of(&self, cart: CartId) -> Result<u64, NotAllowed> {
+    async fn lines_of(&self, cart: CartId) -> Result<u64, NotRead> {
         match self.ask(Command::Cart(cart, CartCommand::Get)).await? {
             Answer::Cart(view) => {
                 for LineView { entity, .. } in &view.lines {
@@ -136,14 +159,14 @@ impl VenueCheck<'_> {
     }
 
     /// Checks a line. Products and resources belong to no venue.
-    async fn line(&self, entity: &Entity) -> Result<(), NotAllowed> {
+    async fn line(&self, entity: &Entity) -> Result<(), NotRead> {
         match entity {
             Entity::Session(session) => self.session(session).await,
             _ => Err(forbidden()),
         }
     }
 
-    async fn session(&self, session: &Id) -> Result<(), NotAllowed> {
+    async fn session(&self, session: &Id) -> Result<(), NotRead> {
         let known = self.shared.venues_of_sessions.lock().get(session).cloned();
         if let Some(venue) = known {
             return self.venue(&venue);
@@ -162,36 +185,15 @@ impl VenueCheck<'_> {
         }
     }
 
-    fn venue(&self, venue: &Id) -> Result<(), NotAllowed> {
+    fn venue(&self, venue: &Id) -> Result<(), NotRead> {
         if self.venues.contains(venue) { Ok(()) } else { Err(forbidden()) }
     }
 
-    async fn ask(&self, command: Command) -> Result<Answer, NotAllowed> {
-        let (told, tell) = oneshot::channel();
-        let reply = ReplyTo::new(Arc::new(Once(Mutex::new(Some(told)))), 0).with_timeout(self.timeout_ms);
-        self.shared.backend.submit(command, None, reply);
-        match tell.await {
-            Ok(Ok(Ok(Answered { answer, .. }))) => Ok(answer),
-            Ok(Ok(Err(refusal))) => Err(NotAllowed::Refused(refusal)),
-            // Only the read is unknown. The command was not submitted.
-            Ok(Err(Failure::Unknown)) | Err(_) => Err(NotAllowed::Failed(Failure::NotReady)),
-            Ok(Err(failure)) => Err(NotAllowed::Failed(failure)),
-        }
+    async fn ask(&self, command: Command) -> Result<Answer, NotRead> {
+        inner_read::read(&self.shared.backend, command, self.timeout_ms).await
     }
 }
 
-fn forbidden() -> NotAllowed {
-    NotAllowed::Refused(Refusal::Forbidden(SmolStr::new_static("this key is for other venues")))
-}
-
-/// Takes one answer.
-struct Once(Mutex<Option<oneshot::Sender<api::Result>>>);
-
-impl ReplySink for Once {
-    fn answer(&self, _: u64, result: api::Result) {
-        if let Some(told) = self.0.lock().take() {
-            // The reader may have gone.
-            let _ = told.send(result);
-        }
-    }
+fn forbidden() -> NotRead {
+    NotRead::Refused(Refusal::Forbidden(SmolStr::new_static("this key is for other venues")))
 }

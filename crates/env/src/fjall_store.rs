@@ -5,6 +5,8 @@
 //! Reads go on. Before the next write the store is closed and reopened, as soon as there is room. That drops unsynced
 //! batches.
 //!
+//! Tables are merged by a thread of ours, because a damaged block must not end the store (`merges.rs`).
+//!
 //! Before fjall opens its journals, their ends are cut off behind the first batch that a power cut has taken, and what is left is
 //! rewritten with the same bytes. After a failed sync the system keeps their pages as if they were written, so fjall would
 //! otherwise trust data that is not on the disk.
@@ -12,6 +14,7 @@
 #![allow(clippy::disallowed_methods, reason = "this is a door to the system's files")]
 
 mod journals;
+mod merges;
 #[cfg(test)]
 mod power_cuts;
 
@@ -20,6 +23,8 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
@@ -27,10 +32,11 @@ use lsm_tree::{AbstractTree, SeqNo, SequenceNumberCounter};
 use tracing_mutex::parkinglot::{RwLock, RwLockReadGuard};
 
 use journals::{JournalError, Numbers};
+use merges::{DamagedTables, Merges};
 
 use super::disk::{Disk, OpenMode};
 use super::os_disk::{OsDisk, is_out_of_descriptors, with_descriptor};
-use super::store::{KeyValue, Store, StoreError, StoreSettings, Stores, is_no_space};
+use super::store::{DamagedTable, KeyValue, Store, StoreError, StoreSettings, Stores, is_no_space};
 
 /// The journal's size before memtables are written to files. It is fjall's minimum.
 const JOURNAL_BYTES: u64 = 64 << 20;
@@ -43,6 +49,11 @@ const LOCK: &str = "lock";
 /// How often fjall may fail without naming a cause between two syncs. Its thread may have met a full disk, so the store is
 /// reopened. More failures than this are permanent.
 const POISONED_MAX: u32 = 3;
+/// With this many tables over one another a write waits for merges, at most this often and for this long each time. fjall would let
+/// it wait without an end from 30 on.
+const TABLES_MAX: usize = 22;
+const MERGE_WAITS: u32 = 100;
+const MERGE_WAIT: Duration = Duration::from_millis(50);
 const TREE: &str = "all";
 /// The key of the last batch's [`Numbers`]. Every batch writes it, and no caller sees it.
 const NUMBER_KEY: &[u8] = b"\0number";
@@ -58,14 +69,7 @@ pub struct FjallStores;
 
 impl Stores for FjallStores {
     fn open(&self, dir: &Path, settings: &StoreSettings, needed: u64) -> Result<Arc<dyn Store>, StoreError> {
-        let open = Open::new(dir, settings, needed)?;
-        Ok(Arc::new(FjallStore {
-            dir: dir.to_owned(),
-            settings: *settings,
-            open: RwLock::new(Some(open)),
-            synced: AtomicU64::new(needed),
-            poisoned: AtomicU32::new(0),
-        }))
+        Ok(Arc::new(FjallStore::new(dir, settings, needed)?))
     }
 
     fn exists(&self, dir: &Path) -> bool {
@@ -83,6 +87,7 @@ struct FjallStore {
     synced: AtomicU64,
     /// Failures without a named cause since the last sync.
     poisoned: AtomicU32,
+    damaged: Arc<DamagedTables>,
 }
 
 struct Open {
@@ -90,6 +95,8 @@ struct Open {
     is_failed: bool,
     /// The number of the last batch.
     last: AtomicU64,
+    // Dropped before what it merges.
+    _merges: Merges,
     tree: Keyspace,
     // Dropped last.
     database: Database,
@@ -97,7 +104,12 @@ struct Open {
 
 impl Open {
     /// `needed` is the batch that snapshots need.
-    fn new(dir: &Path, settings: &StoreSettings, needed: u64) -> Result<Open, StoreError> {
+    fn new(
+        dir: &Path,
+        settings: &StoreSettings,
+        needed: u64,
+        damaged: &Arc<DamagedTables>,
+    ) -> Result<Open, StoreError> {
         remove_unfinished(&OsDisk, dir).map_err(|error| StoreError::broken(dir, error))?;
         if FjallStores.exists(dir) {
             prepare_journals(&OsDisk, dir, needed, || in_tables(dir)).map_err(|error| match error {
@@ -119,14 +131,21 @@ impl Open {
                 .open()
         };
         let database = when_descriptors_allow(dir, database).map_err(|error| store_error(dir, &error))?;
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(settings.memtable_bytes);
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(settings.memtable_bytes)
+                .compaction_strategy(merges::never())
+        };
         let tree = when_descriptors_allow(dir, || database.keyspace(TREE, options))
             .map_err(|error| store_error(dir, &error))?;
         // fjall syncs what is in its trees' directories, and not their names.
         OsDisk.sync_dir(&dir.join(TREES)).map_err(|error| StoreError::broken(dir, error))?;
+        when_descriptors_allow(dir, || Ok(merges::begin(&tree)?)).map_err(|error| store_error(dir, &error))?;
         let numbers = when_descriptors_allow(dir, || tree.get(NUMBER_KEY)).map_err(|error| store_error(dir, &error))?;
         let numbers = numbers.and_then(|numbers| Numbers::decode(&numbers)).unwrap_or_default();
-        Ok(Open { is_failed: false, last: AtomicU64::new(numbers.batch), tree, database })
+        let merges = with_descriptor(dir, || Merges::start(dir, settings, (&database, &tree), damaged))
+            .map_err(|error| StoreError::broken(dir, error))?;
+        Ok(Open { is_failed: false, last: AtomicU64::new(numbers.batch), _merges: merges, tree, database })
     }
 }
 
@@ -222,6 +241,18 @@ fn when_descriptors_allow<T>(dir: &Path, mut ask: impl FnMut() -> Result<T, fjal
 }
 
 impl FjallStore {
+    fn new(dir: &Path, settings: &StoreSettings, needed: u64) -> Result<FjallStore, StoreError> {
+        let damaged = Arc::default();
+        Ok(FjallStore {
+            dir: dir.to_owned(),
+            settings: *settings,
+            open: RwLock::new(Some(Open::new(dir, settings, needed, &damaged)?)),
+            synced: AtomicU64::new(needed),
+            poisoned: AtomicU32::new(0),
+            damaged,
+        })
+    }
+
     fn reading<T>(&self, read: impl Fn(&Open) -> Result<T, fjall::Error>) -> Result<T, StoreError> {
         let open: RwLockReadGuard<'_, _> = match self.open.read() {
             open if open.is_some() => open,
@@ -244,8 +275,19 @@ impl FjallStore {
         // fjall must not have the same directory open twice.
         *open = None;
         // What is synced must be there, because memory has it no more. The rest will be written again.
-        *open = Some(Open::new(&self.dir, &self.settings, self.synced.load(Ordering::Relaxed))?);
+        *open = Some(Open::new(&self.dir, &self.settings, self.synced.load(Ordering::Relaxed), &self.damaged)?);
         Ok(())
+    }
+
+    /// Waits for merges, so that fjall never does.
+    fn wait_for_merges(&self) -> Result<(), StoreError> {
+        for _ in 0..MERGE_WAITS {
+            if self.reading(|open| Ok(open.tree.tree.l0_run_count()))? < TABLES_MAX {
+                return Ok(());
+            }
+            thread::sleep(MERGE_WAIT);
+        }
+        Err(StoreError::full(&self.dir, "its tables wait to be merged"))
     }
 
     /// Marks the store as failed after a write or sync.
@@ -292,6 +334,7 @@ impl Store for FjallStore {
         }
         self.check_room(batch.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum())?;
         self.reopen()?;
+        self.wait_for_merges()?;
         let written = self.reading(|open| {
             let all = OwnedWriteBatch::with_capacity(open.database.clone(), 1 + batch.len() + gone.len());
             let mut all = all.durability(Some(PersistMode::Buffer));
@@ -348,6 +391,10 @@ impl Store for FjallStore {
         })
     }
 
+    fn damaged(&self, known: usize) -> Vec<DamagedTable> {
+        self.damaged.after(known)
+    }
+
     fn disk_bytes(&self) -> u64 {
         self.reading(|open| open.database.disk_space()).unwrap_or_default()
     }
@@ -399,13 +446,7 @@ mod tests {
     fn a_failed_store_serves_reads_until_there_is_room_to_reopen_it() {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings::default();
-        let mut store = FjallStore {
-            dir: dir.path().to_owned(),
-            settings,
-            open: RwLock::new(Some(Open::new(dir.path(), &settings, 0).unwrap())),
-            synced: AtomicU64::new(0),
-            poisoned: AtomicU32::new(0),
-        };
+        let mut store = FjallStore::new(dir.path(), &settings, 0).unwrap();
         let pair = |value: &'static str| [(Bytes::from_static(b"key"), Bytes::from_static(value.as_bytes()))];
         let found = |store: &FjallStore| store.get(b"key").unwrap().unwrap();
         store.write(&pair("one")).unwrap();
@@ -444,13 +485,7 @@ mod tests {
     #[test]
     fn a_store_that_has_lost_a_synced_batch_is_not_reopened() {
         let (dir, settings) = (tempfile::tempdir().unwrap(), StoreSettings::default());
-        let store = FjallStore {
-            dir: dir.path().to_owned(),
-            settings,
-            open: RwLock::new(Some(Open::new(dir.path(), &settings, 0).unwrap())),
-            synced: AtomicU64::new(0),
-            poisoned: AtomicU32::new(0),
-        };
+        let store = FjallStore::new(dir.path(), &settings, 0).unwrap();
         store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(b"one"))]).unwrap();
         store.sync().unwrap();
         store.fail_open(&fjall::Error::Poisoned);

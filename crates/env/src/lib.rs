@@ -42,6 +42,8 @@ pub mod os_disk;
 pub mod rng;
 pub mod secret;
 #[cfg(any(test, feature = "memory"))]
+pub mod stalling_disk;
+#[cfg(any(test, feature = "memory"))]
 pub mod stalling_stores;
 pub mod store;
 
@@ -60,8 +62,10 @@ pub use net::{
 pub use os_disk::OsDisk;
 pub use rng::{OsRng, Rng};
 #[cfg(any(test, feature = "memory"))]
+pub use stalling_disk::StallingDisk;
+#[cfg(any(test, feature = "memory"))]
 pub use stalling_stores::StallingStores;
-pub use store::{KeyValue, Store, StoreError, StoreSettings, Stores};
+pub use store::{DamagedTable, KeyValue, Store, StoreError, StoreSettings, Stores};
 
 /// One node's world. Cloning it shares it.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::store::{KeyValue, Store, StoreError, StoreSettings, Stores};
+use super::store::{DamagedTable, KeyValue, Store, StoreError, StoreSettings, Stores};
 
 /// Stores over other ones. Clones share the stall.
 #[derive(Clone)]
@@ -16,8 +16,9 @@ pub struct StallingStores {
     gate: Arc<Gate>,
 }
 
+/// Whether reads go on.
 #[derive(Default)]
-struct Gate {
+pub(super) struct Gate {
     state: Mutex<GateState>,
     changed: Condvar,
 }
@@ -36,27 +37,31 @@ impl StallingStores {
 
     /// Every read from now on waits, and its thread with it.
     pub fn stall(&self) {
-        self.gate.set(true);
+        self.gate.shut(true);
     }
 
     /// Reads go on.
     pub fn go_on(&self) {
-        self.gate.set(false);
+        self.gate.shut(false);
     }
 
     /// Reads that wait.
     pub fn waiting(&self) -> usize {
-        self.gate.state.lock().unwrap_or_else(PoisonError::into_inner).waiting
+        self.gate.waiting()
     }
 }
 
 impl Gate {
-    fn set(&self, is_shut: bool) {
+    pub(super) fn waiting(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).waiting
+    }
+
+    pub(super) fn shut(&self, is_shut: bool) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_shut = is_shut;
         self.changed.notify_all();
     }
 
-    fn pass(&self) {
+    pub(super) fn pass(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;
         while state.is_shut {
@@ -102,6 +107,10 @@ impl Store for StallingStore {
     fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         self.gate.pass();
         self.inner.scan(prefix, after, limit)
+    }
+
+    fn damaged(&self, known: usize) -> Vec<DamagedTable> {
+        self.inner.damaged(known)
     }
 
     fn disk_bytes(&self) -> u64 {

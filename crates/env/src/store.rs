@@ -56,8 +56,27 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Broken`].
     fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
+    /// The files of the store that were found damaged while it merged them, without the first `known` of them. What they have
+    /// cannot be read in part, and everything else can. Never waits.
+    fn damaged(&self, known: usize) -> Vec<DamagedTable> {
+        let _ = known;
+        Vec::new()
+    }
+
     /// Approximate bytes on disk.
     fn disk_bytes(&self) -> u64;
+}
+
+/// A file of sorted pairs, a part of which cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedTable {
+    /// Its name, below the directory of the store.
+    pub file: String,
+    /// Only keys behind this one are damaged. `None`: from the first one on.
+    pub after: Option<Bytes>,
+    /// Only keys before this one are damaged. `None`: to the last one.
+    pub before: Option<Bytes>,
+    pub why: String,
 }
 
 /// Opens stores.

@@ -60,7 +60,7 @@ pub(crate) fn request_msgpack(input: &[u8]) {
 fn request(encoding: Encoding, input: &[u8]) {
     let bound = if input.windows(HALL.len()).any(|part| part == HALL) { HALLS } else { FRAME };
     let Ok(request) = bounded(input, bound, || Request::read(encoding, input)) else { return };
-    assert!(request.deadline_ms <= DEADLINE_MS_MAX);
+    assert!(request.deadline_ms <= DEADLINE_MS_MAX && request.patience_ms >= request.deadline_ms);
     match &request.call {
         Call::Command(_) => assert_eq!(request.key.is_some(), request.op.changes(), "a key is for what changes"),
         Call::Batch(items) => {

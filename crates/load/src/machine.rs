@@ -143,6 +143,18 @@ pub fn process_memory(pid: u32) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1_024)
 }
 
+/// The processors that a process may run on. `None` if the process does not exist.
+pub fn processors_of(pid: u32) -> Option<Vec<usize>> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let mut processors = Vec::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        processors.extend(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?);
+    }
+    Some(processors)
+}
+
 /// The process on this machine that listens on an address (`host:port`). `None` if there is none, or if this user may
 /// not see it.
 pub fn listening_pid(address: &str) -> Option<u32> {
@@ -216,6 +228,8 @@ mod tests {
         assert_eq!(listening_pid(&address), Some(std::process::id()));
         assert_eq!(listening_pid("192.0.2.1:80"), None);
         assert!(process_memory(std::process::id()).is_some_and(|bytes| bytes > 100_000));
+        let processors = processors_of(std::process::id()).expect("it runs somewhere");
+        assert!(!processors.is_empty() && processors.is_sorted(), "{processors:?}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::{
 
 pub use hoarders::{Came, HoardMinute, Hoarders};
 pub use outages::{Added, Distribution, Kill, Outages};
-pub use overload::{Overload, OverloadPhase, Readiness};
+pub use overload::{Mark, Overload, OverloadPhase, Readiness, Unfit};
 pub use watchers::Watchers;
 
 /// The version of the JSON. A file of another version cannot be a baseline.

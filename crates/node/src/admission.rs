@@ -11,19 +11,27 @@
 //!
 //! A short burst is never shed. 10 000 buyers who want one seat within a second only wait. Only first commands of clients are
 //! shed ([`Class`]), never a repeat of an admitted one, and no message between entities.
+//!
+//! A flow that was admitted is admitted to its end: the checkout of a cart that holds something is not shed. For that the node
+//! refuses to begin what could not end in time. While it sheds, it measures how long purchases have needed lately
+//! ([`Purchases`]), and refuses a first hold whose buyer will be there for less.
 
 mod class;
 mod control;
 mod fresh;
+mod purchases;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use boxoffice_core::{command::CartCommand, id::CartId};
 use tracing_mutex::parkinglot::Mutex;
 
 pub use self::class::Class;
+pub(crate) use self::{class::patience_of, purchases::PurchaseStep};
 use self::{
     control::{Control, RETRY_MIN_MS, Seen},
     fresh::Fresh,
+    purchases::Purchases,
 };
 use crate::metrics_text::MetricsText;
 
@@ -60,6 +68,8 @@ impl Default for OverloadSettings {
 pub(crate) struct Pass {
     came_ms: u64,
     buys: bool,
+    /// Its part in a purchase that is measured.
+    pub(crate) purchase: Option<PurchaseStep>,
 }
 
 impl Pass {
@@ -75,17 +85,17 @@ pub(crate) struct Admission {
     is_shedding: AtomicBool,
     /// New carts are begun while fewer commands than this are under way. The other classes have shares of it.
     limit: AtomicUsize,
-    /// Checkouts are admitted while fewer of them than this are under way.
-    checkouts: AtomicUsize,
     /// Since when the node sheds, in milliseconds. 0 while it does not. Commands that came before queue longer, which says
     /// nothing about the limit.
     shedding_since_ms: AtomicU64,
     retry_after_ms: AtomicU32,
+    /// How long a purchase has needed lately, in milliseconds. 0 if that is not known.
+    needed_ms: AtomicU64,
     under_way: AtomicUsize,
     /// Those of them that buy.
     buying: AtomicUsize,
     fresh: Fresh,
-    fresh_buying: Fresh,
+    purchases: Mutex<Purchases>,
     /// Since when a batch of commits waits for the selling thread, in milliseconds. 0 if none does.
     batch_since_ms: AtomicU64,
     /// How long the last one has waited, and until when.
@@ -115,13 +125,13 @@ impl Admission {
             settings,
             is_shedding: AtomicBool::new(false),
             limit: AtomicUsize::new(usize::MAX),
-            checkouts: AtomicUsize::new(usize::MAX),
             shedding_since_ms: AtomicU64::new(0),
             retry_after_ms: AtomicU32::new(RETRY_MIN_MS),
+            needed_ms: AtomicU64::new(0),
             under_way: AtomicUsize::new(0),
             buying: AtomicUsize::new(0),
             fresh: Fresh::default(),
-            fresh_buying: Fresh::default(),
+            purchases: Mutex::default(),
             batch_since_ms: AtomicU64::new(0),
             batch_wait_ms: AtomicU64::new(0),
             batch_at_ms: AtomicU64::new(0),
@@ -133,21 +143,34 @@ impl Admission {
         }
     }
 
-    /// Admits a command, which buys or does not. `class` is asked for only if it may have to be shed.
+    /// Admits a command, which buys or does not. `class` is asked for only if it may have to be shed. Its buyer will still be there
+    /// for `patience_ms`.
     ///
     /// # Errors
     /// After how many milliseconds the client should try again.
-    pub(crate) fn admit(&self, buys: bool, class: impl FnOnce() -> Option<Class>, now_ms: u64) -> Result<Pass, u32> {
-        if let Some(retry_after_ms) = self.sheds(class, now_ms) {
+    pub(crate) fn admit(
+        &self,
+        buys: bool,
+        class: impl FnOnce() -> Option<Class>,
+        patience_ms: u64,
+        now_ms: u64,
+    ) -> Result<Pass, u32> {
+        if let Some(retry_after_ms) = self.sheds(class, patience_ms, now_ms) {
             return Err(retry_after_ms);
         }
         self.under_way.fetch_add(1, Ordering::Relaxed);
         self.fresh.add(now_ms);
         if buys {
             self.buying.fetch_add(1, Ordering::Relaxed);
-            self.fresh_buying.add(now_ms);
         }
-        Ok(Pass { came_ms: now_ms, buys })
+        Ok(Pass { came_ms: now_ms, buys, purchase: None })
+    }
+
+    /// Notes that a cart's command was admitted. Returns its part in the cart's purchase, if that is measured.
+    pub(crate) fn purchase_of(&self, cart: CartId, command: &CartCommand, now_ms: u64) -> Option<PurchaseStep> {
+        let step = PurchaseStep::of(cart, command)?;
+        self.purchases.lock().begin(step, now_ms);
+        Some(step)
     }
 
     /// A batch of commits waits for the selling thread.
@@ -181,7 +204,7 @@ impl Admission {
 
     /// Whether a command that comes now is shed, and then after how many milliseconds its client should try again. A command
     /// that is shed is counted.
-    pub(crate) fn sheds(&self, class: impl FnOnce() -> Option<Class>, now_ms: u64) -> Option<u32> {
+    pub(crate) fn sheds(&self, class: impl FnOnce() -> Option<Class>, patience_ms: u64, now_ms: u64) -> Option<u32> {
         self.look(now_ms);
         let under_way = self.under_way.load(Ordering::Relaxed);
         let is_full = under_way >= self.settings.under_way_max;
@@ -189,24 +212,25 @@ impl Admission {
             return None;
         }
         let class = class()?;
-        // Checkouts are few if newcomers are kept out, so only other checkouts keep them out.
-        let (fresh, limit, is_full) = match class {
-            Class::Checkout => {
-                let is_full = self.buying.load(Ordering::Relaxed) >= self.settings.under_way_max;
-                (&self.fresh_buying, self.checkouts.load(Ordering::Relaxed), is_full)
-            }
+        let is_shed = match class {
+            // Its purchase was admitted, so only the node's memory bounds it.
+            Class::Checkout => self.buying.load(Ordering::Relaxed) >= self.settings.under_way_max,
             Class::Read | Class::Begin | Class::Hold => {
-                let half = self.limit.load(Ordering::Relaxed) / 2;
-                (&self.fresh, half.saturating_mul(class.halves()), is_full)
+                let limit = (self.limit.load(Ordering::Relaxed) / 2).saturating_mul(class.halves());
+                is_full || self.fresh.count(now_ms) >= limit || (class == Class::Begin && self.is_vain(patience_ms))
             }
         };
-        let limit = limit.min(self.settings.under_way_max);
-        if !is_full && fresh.count(now_ms) < limit {
+        if !is_shed {
             return None;
         }
         self.shed[class as usize].fetch_add(1, Ordering::Relaxed);
         self.window.shed.fetch_add(1, Ordering::Relaxed);
         Some(self.retry_after_ms.load(Ordering::Relaxed))
+    }
+
+    /// Whether the buyer of a purchase that begins now would be gone before its end.
+    fn is_vain(&self, patience_ms: u64) -> bool {
+        self.is_shedding() && patience_ms < self.needed_ms.load(Ordering::Relaxed)
     }
 
     /// A command is about to be decided.
@@ -216,13 +240,15 @@ impl Admission {
         self.look(now_ms);
     }
 
-    /// A command is answered, or given up.
-    pub(crate) fn over(&self, pass: Pass, now_ms: u64) {
+    /// A command is answered, or given up. `is_granted` says whether the answer was `ok`.
+    pub(crate) fn over(&self, pass: Pass, is_granted: bool, now_ms: u64) {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         self.fresh.remove(pass.came_ms);
         if pass.buys {
             self.buying.fetch_sub(1, Ordering::Relaxed);
-            self.fresh_buying.remove(pass.came_ms);
+        }
+        if let Some(step) = pass.purchase {
+            self.purchases.lock().end(step, is_granted, now_ms);
         }
         let stayed_ms = now_ms.saturating_sub(pass.came_ms);
         if stayed_ms <= STAY_MAX_MS && pass.came_ms >= self.shedding_since_ms.load(Ordering::Relaxed) {
@@ -281,8 +307,8 @@ impl Admission {
         let seen = self.window.take(self.fresh.count(now_ms));
         let terms = control.turn(&seen, now_ms);
         self.limit.store(terms.limit, Ordering::Relaxed);
-        self.checkouts.store(terms.checkouts, Ordering::Relaxed);
         self.retry_after_ms.store(terms.retry_after_ms, Ordering::Relaxed);
+        self.needed_ms.store(self.purchases.lock().needed_ms(now_ms), Ordering::Relaxed);
         tracing::debug!(?seen, ?terms, "admission");
         let was_shedding = self.is_shedding.swap(terms.is_shedding, Ordering::Relaxed);
         if terms.is_shedding && !was_shedding {
@@ -315,5 +341,7 @@ impl Window {
     }
 }
 
+#[cfg(test)]
+mod obeying_tests;
 #[cfg(test)]
 mod tests;

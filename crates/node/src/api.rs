@@ -56,19 +56,28 @@ pub struct ReplyTo {
     sink: Option<Arc<dyn ReplySink>>,
     tag: u64,
     timeout_ms: u64,
+    patience_ms: u64,
     by: Option<SmolStr>,
 }
 
 impl ReplyTo {
     /// The answer to the request that the owner of `sink` numbered `tag`.
     pub fn new(sink: Arc<dyn ReplySink>, tag: u64) -> ReplyTo {
-        ReplyTo { sink: Some(sink), tag, timeout_ms: TIMEOUT_MS, by: None }
+        ReplyTo { sink: Some(sink), tag, timeout_ms: TIMEOUT_MS, patience_ms: 0, by: None }
     }
 
     /// Sets how long the caller waits, in milliseconds, instead of [`TIMEOUT_MS`]. A lost leader is replaced within it.
     #[must_use]
     pub fn with_timeout(mut self, timeout_ms: u64) -> ReplyTo {
         self.timeout_ms = timeout_ms;
+        self
+    }
+
+    /// Sets how long the buyer will still be there, in milliseconds, if that is longer than the caller waits. An overloaded node
+    /// refuses to begin a purchase that the buyer would not see finished.
+    #[must_use]
+    pub fn with_patience(mut self, patience_ms: u64) -> ReplyTo {
+        self.patience_ms = patience_ms;
         self
     }
 
@@ -92,6 +101,11 @@ impl ReplyTo {
     /// How long the caller waits, in milliseconds.
     pub fn timeout_ms(&self) -> u64 {
         self.timeout_ms
+    }
+
+    /// How long the buyer will still be there, in milliseconds: at least as long as the caller waits.
+    pub fn patience_ms(&self) -> u64 {
+        self.patience_ms.max(self.timeout_ms)
     }
 
     /// Gives the answer.

@@ -46,7 +46,7 @@ impl Callers {
             self.requests.lock().insert(request);
         }
         let until_ms = pass.came_ms().saturating_add(reply.timeout_ms());
-        Caller { reply: Some(reply), callers: Arc::clone(self), pass, request, until_ms }
+        Caller { reply: Some(reply), callers: Arc::clone(self), pass, request, until_ms, is_granted: false }
     }
 
     /// Whether this request ([`key_of`]) is under way.
@@ -69,6 +69,8 @@ pub(crate) struct Caller {
     request: Option<u64>,
     /// Until when it waits, in milliseconds of the monotonic clock.
     until_ms: u64,
+    /// It was answered with `ok`.
+    is_granted: bool,
 }
 
 impl Caller {
@@ -95,6 +97,7 @@ impl Caller {
 
     /// Gives the answer.
     pub(crate) fn answer(mut self, result: api::Result) {
+        self.is_granted = matches!(result, Ok(Ok(_)));
         if let Some(reply) = self.reply.take() {
             reply.answer(result);
         }
@@ -108,7 +111,7 @@ impl Drop for Caller {
         if let Some(request) = self.request {
             self.callers.requests.lock().remove(&request);
         }
-        self.callers.admission.over(self.pass, self.callers.clock.monotonic_ms());
+        self.callers.admission.over(self.pass, self.is_granted, self.callers.clock.monotonic_ms());
     }
 }
 

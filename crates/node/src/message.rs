@@ -33,6 +33,8 @@ pub(crate) enum Message<'a> {
         term: u64,
         /// How long the client still waits, in milliseconds.
         left_ms: u64,
+        /// How long the buyer will still be there, in milliseconds.
+        patience_ms: u64,
         /// An earlier attempt may have been admitted, so this one must not be shed.
         is_repeat: bool,
         /// The request, if it changes something.

@@ -282,8 +282,9 @@ impl NodeHandle {
 
     /// Whether a command that comes now is shed because of overload, and then after how many milliseconds its client should try
     /// again. Such a command is counted, and must not be submitted. Asking costs less than submitting.
-    pub fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
-        self.shared.sheds(command, request)
+    /// The buyer will still be there for `patience_ms`.
+    pub fn sheds(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
+        self.shared.sheds(command, request, patience_ms)
     }
 
     /// The same for a command of which only the head was read. `command` returns its kind, if that must be known. With `None` the

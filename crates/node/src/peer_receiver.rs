@@ -98,7 +98,7 @@ fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
 /// Passes a message on.
 pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
     match message {
-        Message::Call { tag, term, left_ms, is_repeat, request, by, command } => {
+        Message::Call { tag, term, left_ms, patience_ms, is_repeat, request, by, command } => {
             let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
             let lead = shared.lead_of(&command.entity());
             let term = request.map(|_| term);
@@ -112,7 +112,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
                 }
                 None => return answers.give(tag, Err(NoAnswer::NotLeader(lead.leader_info()))),
             }
-            let reply = ReplyTo::new(answers, tag).with_timeout(left_ms).by(by);
+            let reply = ReplyTo::new(answers, tag).with_timeout(left_ms).with_patience(patience_ms).by(by);
             shared.take_here(command.into_owned(), request, CallContext { term, is_repeat }, reply);
         }
         Message::Answer { tag, result } => shared.call_answered(tag, result.map(Cow::into_owned)),

@@ -274,11 +274,14 @@ impl ShardLead {
             return None;
         }
         let state = self.state.replica.lock().kept.get(entity);
+        let is_empty = |state: &State| matches!(state, State::Cart(cart) if !cart.has_lines());
         match (state, class) {
             (Some(state), _) if state.knows_request(request) => None,
             (Some(_), Class::Begin) if matches!(entity, Entity::Cart(_)) => Some(Class::Hold),
             // A cart that is not in memory has bought what it wanted, or has nothing to buy.
             (None, Class::Checkout) => None,
+            // An empty cart has nothing that must come to its end.
+            (Some(state), Class::Checkout) if is_empty(&state) => Some(Class::Hold),
             (Some(_) | None, class) => Some(class),
         }
     }

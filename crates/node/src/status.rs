@@ -142,6 +142,9 @@ impl NodeHandle {
         let waiting = self.shared.shards.iter().filter(|lead| lead.state.waits.load(Ordering::Relaxed)).count();
         let help = "Shards that wait here for a record of the store.";
         text.gauge("boxoffice_shards_waiting", help, waiting as u64);
+        let bytes = self.shared.shards.iter().map(|lead| lead.state.waiting_bytes.load(Ordering::Relaxed)).sum::<u64>();
+        let help = "Bytes of entries that wait in memory behind those that need a record of the store.";
+        text.gauge("boxoffice_shards_waiting_bytes", help, bytes);
     }
 
     /// Writes the time of each shard that has a replica here.

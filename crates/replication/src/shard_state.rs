@@ -40,6 +40,8 @@ pub struct ShardState {
     pub followers: Mutex<Vec<FollowerStatus>>,
     /// The replica has waited for a record of the store for a while. It votes, but applies nothing.
     pub waits: AtomicBool,
+    /// Bytes of the entries that wait in memory behind the one that needs the record, as of a moment ago.
+    pub waiting_bytes: AtomicU64,
     /// Another replica should lead, because this one waits or a part of its history is damaged.
     pub avoids: AtomicBool,
 }
@@ -62,6 +64,7 @@ impl ShardState {
             committed: AtomicU64::new(0),
             followers: Mutex::default(),
             waits: AtomicBool::new(false),
+            waiting_bytes: AtomicU64::new(0),
             avoids: AtomicBool::new(false),
         }
     }

@@ -393,13 +393,13 @@ impl Machine {
 fn hand_in(handle: &NodeHandle, command: Command, request: Option<Request>, reply: ReplyTo) {
     let first = match (&command, request) {
         (Command::Cart(cart, CartCommand::Open { .. } | CartCommand::Hold { .. }), Some(request)) => {
-            Some(FirstCommand::OpenCart { cart: *cart, rid: request.id })
+            Some(FirstCommand::OpenCart { cart: *cart, rid: request.id, patience_ms: reply.patience_ms() })
         }
         (Command::Cart(_, CartCommand::Get | CartCommand::Order), _)
         | (Command::Session(_, SessionCommand::Get | SessionCommand::Map), _) => Some(FirstCommand::Read),
         _ => None,
     };
-    let shed = handle.sheds_first(&|| first).or_else(|| handle.sheds(&command, request));
+    let shed = handle.sheds_first(&|| first).or_else(|| handle.sheds(&command, request, reply.patience_ms()));
     match shed {
         Some(retry_after_ms) => reply.answer(Err(Failure::Busy(retry_after_ms))),
         None => handle.submit(command, request, reply),

@@ -47,6 +47,10 @@ const LAST_CARTS_MS: u64 = 600_000;
 const HEALED_MS: u64 = 30_000;
 /// A process with a failed disk ends within this time after healing, in milliseconds.
 const FAILING_MS: u64 = 1_000;
+/// How long a change of the slowed disk takes on average. A sync has two.
+const SLOW_CHANGE: Duration = Duration::from_millis(300);
+/// The node with that disk leads nothing after this time, in milliseconds. It notices after 2.5 s and hands over within a second.
+const SLOW_LEADS_MS: u64 = 10_000;
 /// More nodes are slow and find no more bugs.
 const NODES_MAX: u64 = 5;
 /// Machines that may become members later.
@@ -402,6 +406,37 @@ impl Run {
         let wrong = leftovers::overdue(client, &self.fixture, &self.cart_traces, grace_ms, &mut self.rng).await;
         wrong.into_iter().for_each(|wrong| self.violation(wrong));
         sleep(Duration::from_millis(HEALED_MS)).await;
+        self.slow_a_leader().await;
+    }
+
+    /// Slows the disk of the node that leads most while nothing else is wrong. It must lead nothing soon. During the trouble nobody
+    /// can say that another node could have led, so this is no check there.
+    async fn slow_a_leader(&self) {
+        let members = self.client.members();
+        // A node with a wrong clock leads nothing.
+        let has_jumps = self.stats.lock().faults.contains_key(&Fault::ClockJump);
+        if members.len() < 3 || has_jumps || self.client.wall_clocks.were_set() {
+            return;
+        }
+        let leads = |machine: &Arc<Machine>| {
+            let shards = machine.handle().map_or(Vec::new(), |handle| handle.status().shards);
+            shards.iter().filter(|shard| shard.role == "leader").count()
+        };
+        let Some(slow) = members.iter().max_by_key(|machine| (leads(machine), machine.number)) else { return };
+        self.trace.note(&format!("node {} leads {}, and its disk gets slow", slow.number, leads(slow)));
+        slow.disk().set_pace(SLOW_CHANGE);
+        let until_ms = self.trace.now_ms() + SLOW_LEADS_MS;
+        while leads(slow) > 0 && self.trace.now_ms() < until_ms {
+            sleep(Duration::from_millis(250)).await;
+        }
+        let left = leads(slow);
+        if left > 0 {
+            self.violation(format!(
+                "node {} leads {left} shards with a slow disk, and others have quick ones",
+                slow.number
+            ));
+        }
+        slow.disk().set_pace(Duration::ZERO);
     }
 
     /// Waits for tasks to end, or aborts them if the cluster does not serve.

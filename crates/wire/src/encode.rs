@@ -1,8 +1,11 @@
 //! Frames of the server: answers, feeds, notices. They are written from the core's types directly into the caller's buffer.
 
+use std::sync::Arc;
+
 use boxoffice_core::{
     answer::{Answer, Answered, At, BookingView, MapView, Outcome, SessionEntry, TitleView},
     cursor::by_time,
+    layout::Layout,
     refusal::Refusal,
     seat::SeatState,
 };
@@ -10,6 +13,7 @@ use bytes::BytesMut;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use smol_str::SmolStr;
 
+pub use crate::repr::layout_cache::{SharedPart, sharing};
 use crate::{
     Encoding, Fail, Rejection,
     access::KeyList,
@@ -20,7 +24,7 @@ use crate::{
     hello::Hello,
     refusal::RefusalBody,
     reply::{Available, FreeSlots, Slot, Watching},
-    repr::{Done, ListOf, ToWire, WireRepr, order::write_order},
+    repr::{Done, ListOf, ToWire, WireRepr, layout_cache, order::write_order},
 };
 
 /// How a request ended.
@@ -238,10 +242,7 @@ impl Serialize for AnswerBody<'_> {
                 let cursor = |last: &SessionEntry| by_time(last.starts_at, last.id.as_str());
                 page("sessions", sessions, cursor, self.1, serializer)
             }
-            Answer::Map(map) => match self.1 {
-                Shape::ThreeStates => three_states(map, serializer),
-                Shape::Plain | Shape::Page { .. } => ToWire(map).serialize(serializer),
-            },
+            Answer::Map(map) => MapBody(map, self.1 == Shape::ThreeStates).serialize(serializer),
             Answer::Cart(cart) => ToWire(cart).serialize(serializer),
             Answer::Held(held) => ToWire(held).serialize(serializer),
             Answer::Order { order, settling, payment, refunds } => {
@@ -305,6 +306,43 @@ fn list<T: WireRepr, S: Serializer>(name: &'static str, entries: &[T], serialize
     let mut map = serializer.serialize_struct("List", 1)?;
     map.serialize_field(name, &ListOf(|| entries.iter().map(ToWire)))?;
     map.end()
+}
+
+/// A seat map, in three numbers if need be.
+struct MapBody<'a>(&'a MapView, bool);
+
+impl Serialize for MapBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        layout_cache::map(self.0, self.1, &PlainMap(self.0, self.1), serializer)
+    }
+}
+
+/// The same, encoded here.
+struct PlainMap<'a>(&'a MapView, bool);
+
+impl Serialize for PlainMap<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.1 { three_states(self.0, serializer) } else { ToWire(self.0).serialize(serializer) }
+    }
+}
+
+/// A layout that is encoded once for all answers.
+struct SharedLayout<'a>(&'a Arc<Layout>);
+
+impl Serialize for SharedLayout<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        layout_cache::serialize(self.0, serializer)
+    }
+}
+
+/// Answers with a layout alone, without an id.
+pub(crate) fn layout(encoding: Encoding, out: &mut BytesMut, layout: &Arc<Layout>) {
+    write_ok(encoding, out, None, &SharedLayout(layout));
+}
+
+/// Answers with a map alone, without an id.
+pub(crate) fn map(encoding: Encoding, out: &mut BytesMut, map: &MapView) {
+    write_ok(encoding, out, None, &MapBody(map, false));
 }
 
 /// A seat map in the three numbers of cinemas.

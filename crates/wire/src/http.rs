@@ -1,5 +1,8 @@
 //! Requests and answers over HTTP. Bodies have no envelope, and answers have no id.
 
+use std::sync::Arc;
+
+use boxoffice_core::{answer::MapView, layout::Layout};
 use bytes::BytesMut;
 use smol_str::format_smolstr;
 
@@ -24,6 +27,16 @@ pub fn batch(encoding: Encoding, out: &mut BytesMut, verdicts: &[Verdict]) {
 /// Answers with a body that is not an entity's answer, such as a status, or with a part of one.
 pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, body: &T) {
     encode::write_ok(encoding, out, None, &ToWire(body));
+}
+
+/// Answers with a layout.
+pub fn layout(encoding: Encoding, out: &mut BytesMut, layout: &Arc<Layout>) {
+    encode::layout(encoding, out, layout);
+}
+
+/// Answers with a map.
+pub fn map(encoding: Encoding, out: &mut BytesMut, map: &MapView) {
+    encode::map(encoding, out, map);
 }
 
 /// The request with this JSON body. An empty body is a map without fields.

@@ -42,8 +42,10 @@ pub mod rejection;
 pub mod body;
 pub mod call;
 mod convert;
+pub mod needed;
 pub mod request;
 pub mod version;
+pub mod weight;
 
 pub mod access;
 pub mod city;

@@ -36,6 +36,8 @@ pub struct Request {
     pub op: Op,
     /// How long the client waits, in milliseconds. The default if it does not say.
     pub deadline_ms: u64,
+    /// How long the buyer will still be there, in milliseconds: at least as long as the client waits.
+    pub patience_ms: u64,
     /// The request id and a hash of the command that is equal in both encodings. Only for commands that change something.
     pub key: Option<RequestKey>,
     /// The shape of an ok answer.
@@ -80,8 +82,14 @@ impl Request {
             | Call::AuditNode
             | Call::History { .. } => None,
         };
-        let deadline_ms = deadline_ms.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
-        Ok(Request { id, op, deadline_ms, key, shape, call })
+        let deadline_ms = deadline(deadline_ms);
+        Ok(Request { id, op, deadline_ms, patience_ms: deadline_ms, key, shape, call })
+    }
+
+    /// The same request of a buyer who will still be there for this long, in milliseconds.
+    #[must_use]
+    pub fn with_patience(self, patience_ms: Option<u64>) -> Request {
+        Request { patience_ms: patience_ms.unwrap_or(0).max(self.deadline_ms), ..self }
     }
 }
 
@@ -105,6 +113,8 @@ pub enum FirstCommand {
         cart: CartId,
         /// The request id.
         rid: RequestHash,
+        /// How long the buyer will still be there, in milliseconds.
+        patience_ms: u64,
     },
 }
 
@@ -135,7 +145,9 @@ impl<'a> Head<'a> {
     pub fn request(&self) -> Result<Request, Rejection> {
         let Head { id, op, encoding, envelope } = self;
         envelope.unknown.refuse_of(*op)?;
-        Request::from_parts(*encoding, *id, *op, envelope.rid.as_deref(), envelope.deadline_ms, envelope.body)
+        let (rid, patience_ms) = (envelope.rid.as_deref(), envelope.patience_ms);
+        Request::from_parts(*encoding, *id, *op, rid, envelope.deadline_ms, envelope.body)
+            .map(|request| request.with_patience(patience_ms))
     }
 
     /// The command, if the head shows that it is one that may be refused under overload.
@@ -145,8 +157,7 @@ impl<'a> Head<'a> {
             Op::SessionGet | Op::SessionMap | Op::VenueGet | Op::VenueSearch | Op::HallGet => Some(FirstCommand::Read),
             Op::TitleGet | Op::TitleSearch | Op::ProductGet | Op::ResourceGet => Some(FirstCommand::Read),
             Op::ResourceIsAvailable | Op::ResourceBookings | Op::ResourceFreeSlots => Some(FirstCommand::Read),
-            Op::CartOpen | Op::CartHoldSeats | Op::CartHoldBest | Op::CartHoldPlaces => self.open_cart(),
-            Op::CartHoldStock | Op::CartHoldSlot | Op::CartHoldAll => self.open_cart(),
+            op if op.begins_cart() => self.open_cart(),
             _ => None,
         }
     }
@@ -155,8 +166,14 @@ impl<'a> Head<'a> {
         let rid = request_id(self.op, self.envelope.rid.as_deref()).ok()??;
         let token = raw::field(self.encoding, self.envelope.body?, "token").ok()??;
         let token = cart_token(&raw::text(self.encoding, token)?)?;
-        Some(FirstCommand::OpenCart { cart: token.cart(), rid })
+        let patience_ms = self.envelope.patience_ms.unwrap_or(0).max(deadline(self.envelope.deadline_ms));
+        Some(FirstCommand::OpenCart { cart: token.cart(), rid, patience_ms })
     }
+}
+
+/// How long the client waits, in milliseconds, within the limits.
+fn deadline(deadline_ms: Option<u64>) -> u64 {
+    deadline_ms.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX)
 }
 
 fn too_long(most: usize) -> Rejection {

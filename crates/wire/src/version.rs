@@ -10,7 +10,11 @@ use crate::{
 };
 
 /// The minor version of this program. A node without one in its hello has 0.
-pub const PROTOCOL_MINOR: u32 = 3;
+pub const PROTOCOL_MINOR: u32 = 4;
+
+/// The first minor version whose envelope has `patience_ms`. The field may be left out of every request, so a client sends it only
+/// to a node of this version, and refuses nothing otherwise.
+pub const PATIENCE_MINOR: u32 = 4;
 
 /// A field of a request that is newer than 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

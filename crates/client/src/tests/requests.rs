@@ -338,3 +338,43 @@ async fn refused_retries_do_not_prolong_a_doubt() {
         assert_eq!(error.refusal().map(|no| no.code), is_final.then_some(302), "{error:?}");
     }
 }
+
+#[tokio::test]
+async fn only_a_node_that_knows_patience_is_told_it_and_only_with_what_begins_a_purchase() {
+    for encoding in Encoding::ALL {
+        let server = Server::new(encoding).await;
+        let session = id("hamlet");
+        for first_version in [false, true] {
+            let config = ClientConfig { patience: Some(Duration::from_secs(300)), ..server.config() };
+            let (client, mut peer) = match first_version {
+                true => server.connected_as_first_version(config).await,
+                false => server.connected(config).await,
+            };
+            client.wait_for_hello().await.expect("a hello");
+            let cart = Cart::new(&client);
+            let serve = async {
+                let hold = peer.request().await;
+                let patient = !first_version && (290_000..=300_000).contains(&hold.patience_ms);
+                assert!(patient || (first_version && hold.patience_ms == hold.deadline_ms), "{}", hold.patience_ms);
+                peer.ok(&hold, held(cart.id())).await;
+                let get = peer.request().await;
+                assert_eq!(get.patience_ms, get.deadline_ms, "a read begins nothing");
+                peer.no(&get, Refusal::CartEmpty).await;
+            };
+            let buy = async {
+                cart.hold_seats(&session, SEATS).await.expect("granted");
+                cart.get().await.expect_err("refused");
+            };
+            tokio::join!(buy, serve);
+            // Less patience than the deadline says nothing.
+            let cart = cart.with_patience(Duration::from_millis(5));
+            let serve = async {
+                let hold = peer.request().await;
+                assert_eq!(hold.patience_ms, hold.deadline_ms);
+                peer.ok(&hold, held(cart.id())).await;
+            };
+            let (reply, ()) = tokio::join!(cart.hold_seats(&session, SEATS), serve);
+            reply.expect("granted");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     command::{Payment, Shipping},
     event::CartEvent,
-    fairness::Holder,
+    holder::Holder,
     id::{Id, Request},
     money::Money,
     payment::{OnDecline, VoidRecord, VoidStatus},

@@ -9,7 +9,7 @@ use crate::{
     answer::{CartState, LineView, Order},
     command::{Expect, Payment, Shipping},
     event::{CartEvent, Reserved},
-    fairness::Holder,
+    holder::Holder,
     id::{Entity, HoldId, Id, Request, RequestHash},
     payment::{GatewayCall, PaymentKey},
     planted,

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::want::WantedLine;
 use crate::{
-    fairness::Holder,
+    holder::Holder,
     id::{CartId, CartToken, Id},
     money::Money,
     payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},

@@ -10,7 +10,7 @@ use crate::{
     answer::{At, Order, TakenAway},
     ask::Ask,
     command::{Payment, Shipping},
-    fairness::Holder,
+    holder::Holder,
     id::{Entity, HoldId, Id, Request},
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, VoidStatus},

@@ -19,7 +19,7 @@ use crate::{
     cart::{Cart, Recalled, committed_after},
     command::{CartCommand, Command, Expect, Payment, Shipping},
     event::{CartEvent, Remembered},
-    fairness::Holder,
+    holder::Holder,
     id::{CartId, Entity, HoldId, Id, Request},
     payment::Settlement,
     planted,
@@ -36,10 +36,10 @@ pub(super) struct CartHost<R> {
     adding: Vec<Adding<R>>,
     /// Changes that wait for them.
     queued: VecDeque<Queued<R>>,
-    /// A checkout that waits for them.
-    checkout: Option<WaitingCheckout<R>>,
+    /// A checkout that waits for them. Boxed, as few carts have one at a time.
+    checkout: Option<Box<WaitingCheckout<R>>>,
     /// A checkout that takes more than one step.
-    paying: Option<PendingCheckout<R>>,
+    paying: Option<Box<PendingCheckout<R>>>,
     /// Clients that wait for the sales of the order.
     settling: Option<Settling<R>>,
     mail: Mail,
@@ -299,7 +299,7 @@ impl<R> CartHost<R> {
             Ok(_) if self.checkout.is_some() => Refusal::CartNotActive(CartState::CheckingOut.as_str().into()),
             Ok(None) if self.adding.is_empty() => stage.entity.not_found(),
             Ok(_) => {
-                self.checkout = Some(checkout);
+                self.checkout = Some(Box::new(checkout));
                 return;
             }
         };
@@ -314,7 +314,7 @@ impl<R> CartHost<R> {
         }
         let checkout = self.checkout.take().expect("it is ready");
         let WaitingCheckout { request, payment, customer, shipping, expect, holder, waiting, waits_until: _, until: _ } =
-            checkout;
+            *checkout;
         let moment = (stage.at, stage.now);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),

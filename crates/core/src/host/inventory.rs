@@ -334,7 +334,7 @@ fn answer_ask<R>(
             // cart that knows the hold extends it when it is asked.
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
             let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
-            let holder = holder.map(|holder| (holder, &rules.fairness));
+            let holder = holder.map(|holder| (holder, &rules.fairness, life_ms));
             let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms), at, holder };
             answer_hold(entity, rules, (at, now), &ask, turn)
         }

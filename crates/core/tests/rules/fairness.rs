@@ -11,7 +11,8 @@ use expect_test::expect;
 use boxoffice_core::{
     ask::{Ask, Opening, Reply},
     command::{BestWish, Limits, NewSession, Want},
-    fairness::{Fairness, Holder},
+    fairness::Fairness,
+    holder::Holder,
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, HoldId, Id, RequestHash},
     layout::{Labels, Layout, Row, Run},
@@ -206,7 +207,7 @@ fn opening() -> Opening {
 }
 
 /// What hoarders do.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hoard {
     /// As much as they may, the best seats first.
     Greedy,
@@ -329,6 +330,7 @@ fn is_fair_to_all() -> Result<(), String> {
     let levels = [7, 8, 9, 10, 11, 12, 15, 18, 20].map(Hoard::Level);
     for hoard in [Hoard::Greedy, Hoard::Scattered, Hoard::Again].into_iter().chain(levels) {
         let evening = Evening::of(10, hoard);
+        println!("{hoard:?}: {}", evening.told());
         if !evening.is_fair() {
             return Err(evening.told());
         }

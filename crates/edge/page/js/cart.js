@@ -6,6 +6,8 @@ import { read, write } from './store.js';
 
 /** How long a command on a cart is repeated before the page says that the outcome is unknown. */
 const COMMAND_WITHIN_MS = 20_000;
+/** How long a buyer who has just chosen stays at the page. An overloaded node begins no purchase that would take longer. */
+const BUYER_STAYS_MS = 300_000;
 /** How long to wait for the feed to show a change. After that the page reads the cart. */
 const SHOWN_WITHIN_MS = 1_500;
 /** An answer that took longer is too imprecise to compare clocks. */
@@ -214,13 +216,13 @@ export class Cart {
     const fresh = this.current === null;
     let ok;
     try {
-      ok = await this.command(op, body);
+      ok = await this.command(op, body, undefined, BUYER_STAYS_MS);
     } catch (error) {
       // The cart of this device is over (expired, or paid in another page), so another one begins.
       if ((error.name2 !== 'cart_expired' && error.name2 !== 'cart_not_active') || this.isPaying()) throw error;
       this.forget();
       this.begin(body);
-      ok = await this.command(op, body);
+      ok = await this.command(op, body, undefined, BUYER_STAYS_MS);
     }
     const answered = Date.now();
     this.id = ok.cart;
@@ -245,8 +247,8 @@ export class Cart {
     return cart;
   }
 
-  command(op, body, rid = newRid()) {
-    return this.link.request(op, { token: this.token, ...body }, { rid, deadline: COMMAND_WITHIN_MS });
+  command(op, body, rid = newRid(), patience = undefined) {
+    return this.link.request(op, { token: this.token, ...body }, { rid, deadline: COMMAND_WITHIN_MS, patience });
   }
 
   /** Waits until the feed shows the version of an answer. */

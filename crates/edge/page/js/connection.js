@@ -29,6 +29,9 @@ const OUTCOMES = new Set(['payment_declined', 'amount_mismatch', 'payment_pendin
 /** Failures after which the same request is made again. */
 const AGAIN = new Set(['busy', 'not_ready', 'draining', 'unknown', 'in_progress']);
 
+/** The first minor version of the protocol whose requests may say how long the buyer will be there. */
+const PATIENCE_MINOR = 4;
+
 /** Close codes for credentials that are invalid or have expired. */
 const UNAUTHENTICATED = 4001;
 const TOKEN_EXPIRED = 4101;
@@ -98,6 +101,8 @@ export class Connection {
     this.node = this.at.node;
     this.text = '';
     this.limits = {};
+    /** The minor version of the node's protocol. */
+    this.minor = 0;
     this.clockOffset = 0;
     this.socket = null;
     this.lastId = 0;
@@ -185,9 +190,12 @@ export class Connection {
 
   // Requests
 
-  /** Sends a request. Resolves with `ok`, rejects with a RequestError. */
-  request(op, body = {}, { rid, deadline = DEADLINE_MS } = {}) {
-    return new Promise((resolve, reject) => this.ask({ op, body, rid, until: Date.now() + deadline, resolve, reject }));
+  /**
+   * Sends a request. Resolves with `ok`, rejects with a RequestError. `patience` is how long the buyer will be there, in
+   * milliseconds, if that is longer than the deadline.
+   */
+  request(op, body = {}, { rid, deadline = DEADLINE_MS, patience } = {}) {
+    return new Promise((resolve, reject) => this.ask({ op, body, rid, patience, until: Date.now() + deadline, resolve, reject }));
   }
 
   /** Begins a request. One with `once` is not sent again on another connection. */
@@ -207,6 +215,7 @@ export class Connection {
     const deadline = Math.max(1, Math.min(60_000, Math.round(request.until - Date.now())));
     const frame = { id: request.id, op: request.op, deadline_ms: deadline, body: request.body };
     if (request.rid) frame.rid = request.rid;
+    if (request.patience && this.minor >= PATIENCE_MINOR) frame.patience_ms = request.patience;
     request.sent = true;
     request.waits = true;
     this.socket.send(JSON.stringify(frame));
@@ -353,6 +362,7 @@ export class Connection {
     this.connections += 1;
     this.clockOffset = Date.parse(hello.time) - Date.now();
     this.limits = hello.limits || {};
+    this.minor = hello.minor || 0;
     // Behind a public address this may be any node.
     this.node = hello.node || this.at.node;
     this.silentSince = null;

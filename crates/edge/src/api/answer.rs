@@ -1,6 +1,7 @@
 //! Answers of the HTTP API.
 
 use axum::{
+    Extension,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -8,9 +9,8 @@ use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{
     Encoding, Fail, FailKind, Rejection, cluster::ShardMap, encode::Verdict, http, schema::status, status::NodeStatus,
 };
-use bytes::BytesMut;
 
-use crate::{fan_out::QueryResult, metrics::Ended};
+use crate::{fan_out::QueryResult, metrics::Ended, unsent};
 
 /// An answer.
 pub(super) struct ApiAnswer {
@@ -80,18 +80,17 @@ impl ApiAnswer {
     }
 
     pub(super) fn response(self) -> Response {
-        let mut out = BytesMut::new();
-        match &*self.body {
-            Body::Verdict(verdict) => http::verdict(Encoding::Json, &mut out, verdict),
-            Body::Batch(verdicts) => http::batch(Encoding::Json, &mut out, verdicts),
-            Body::Status(status) => http::ok(Encoding::Json, &mut out, status),
-            Body::Shards(shards) => http::ok(Encoding::Json, &mut out, shards),
-            Body::QueryResult(QueryResult::Audit(audit)) => http::ok(Encoding::Json, &mut out, &**audit),
-            Body::QueryResult(QueryResult::City(page)) => http::ok(Encoding::Json, &mut out, page),
-            Body::QueryResult(QueryResult::History(page)) => http::ok(Encoding::Json, &mut out, page),
-        }
+        let (body, own) = unsent::body(|out| match &*self.body {
+            Body::Verdict(verdict) => http::verdict(Encoding::Json, out, verdict),
+            Body::Batch(verdicts) => http::batch(Encoding::Json, out, verdicts),
+            Body::Status(status) => http::ok(Encoding::Json, out, status),
+            Body::Shards(shards) => http::ok(Encoding::Json, out, shards),
+            Body::QueryResult(QueryResult::Audit(audit)) => http::ok(Encoding::Json, out, &**audit),
+            Body::QueryResult(QueryResult::City(page)) => http::ok(Encoding::Json, out, page),
+            Body::QueryResult(QueryResult::History(page)) => http::ok(Encoding::Json, out, page),
+        });
         let status = StatusCode::from_u16(self.status).expect("the table's statuses are those of HTTP");
-        let mut response = (status, out.freeze()).into_response();
+        let mut response = (status, Extension(own), body).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // Carts are private, and everything else may change in a moment.

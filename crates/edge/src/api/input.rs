@@ -8,9 +8,10 @@ use axum::{
     http::{HeaderMap, Uri, header, request::Parts},
 };
 use boxoffice_wire::{
-    FailKind, Op, Rejection, Request, http,
+    Call, FailKind, Op, Rejection, Request, http,
     limits::FRAME_BYTES_MAX,
     schema::{self, CART_TOKEN_HEADER, HttpMethods},
+    weight,
 };
 use bytes::BytesMut;
 use futures_util::StreamExt;
@@ -20,7 +21,7 @@ use super::answer::ApiAnswer;
 use crate::{
     access::{Denied, Row},
     admission::{NotAdmitted, text},
-    budgets::weight_of,
+    budgets::{OverBudget, Owners},
     caller::{Admitted, Caller},
     shared::{ConnectionPermit, Phase, Shared, within},
 };
@@ -30,6 +31,9 @@ const REQUEST_ID: &str = "idempotency-key";
 
 /// The header that says how long the client waits, in milliseconds.
 const DEADLINE: &str = "boxoffice-deadline-ms";
+
+/// The header that says how long the buyer will still be there, in milliseconds.
+const PATIENCE: &str = "boxoffice-patience-ms";
 
 /// Bytes reserved before a body is read. A larger content length is not trusted.
 const RESERVED_BYTES: usize = 4 * 1024;
@@ -76,17 +80,48 @@ pub(super) async fn caller(
 ) -> Result<Caller, ApiAnswer> {
     let caller = match Admitted::of(shared, permit, parts).await {
         Ok(caller) => caller,
+        // Nobody looked at the credentials, because the network has shown too many.
+        Err(NotAdmitted::Rejected(why @ Rejection::RateLimited { .. })) => {
+            return Err(ApiAnswer::rejected(why).closing());
+        }
         Err(NotAdmitted::Rejected(why)) => return Err(ApiAnswer::rejected(why)),
         Err(NotAdmitted::Failed(kind)) => return Err(ApiAnswer::failed(kind)),
     };
     permit.serves(caller.access.ends_with(), || caller.access.end(shared));
+    permit.note_role(caller.access.is_staff());
     // Denied requests count as well.
-    let charged = shared.budgets.request(&caller.owners(permit), weight_of(op), Instant::now());
-    charged.map_err(|over| ApiAnswer::rejected(over.rejection()))?;
+    let charged = shared.budgets.request(&caller.owners(permit), op.weight(), Instant::now());
+    charged.map_err(|over| over_rate(permit, over))?;
     match caller.access.may(shared, Row::Op(op)) {
         Ok(()) => Ok(caller),
         Err(denied) => Err(self::denied(shared, &caller, denied)),
     }
+}
+
+/// Charges what a request costs by its size.
+///
+/// # Errors
+/// The answer to a caller beyond its budget.
+pub(super) fn charge_size(
+    shared: &Shared,
+    permit: &ConnectionPermit,
+    owners: &Owners,
+    call: &Call,
+    bytes: usize,
+) -> Result<(), ApiAnswer> {
+    let budgets = &shared.budgets;
+    let ended = if let Call::Command(command) = call { budgets.ended_lines(command) } else { 0 };
+    let units = weight::of_call(call, bytes).saturating_add(weight::of_ended_lines(ended));
+    if units == 0 || owners.is_empty() {
+        return Ok(());
+    }
+    budgets.request(owners, units, Instant::now()).map_err(|over| over_rate(permit, over))
+}
+
+/// The answer to a caller beyond its budget. Its connection is closed if it does not wait.
+fn over_rate(permit: &ConnectionPermit, over: OverBudget) -> ApiAnswer {
+    let refused = ApiAnswer::rejected(over.rejection());
+    if permit.is_far_over_rate() { refused.closing() } else { refused }
 }
 
 /// The answer to a request that the caller has no right to.
@@ -101,16 +136,24 @@ pub(super) fn denied(shared: &Shared, caller: &Caller, denied: Denied) -> ApiAns
 }
 
 /// The request of a `POST`, with the op's body.
-pub(super) async fn from_body(shared: &Shared, op: Op, headers: &HeaderMap, body: Body) -> Result<Request, ApiAnswer> {
+/// Returns its length as well.
+pub(super) async fn from_body(
+    shared: &Shared,
+    op: Op,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Request, usize), ApiAnswer> {
     let body = whole(shared, headers, body, http::body_bytes_max(op)).await?;
     if !body.is_empty() && !is_json(headers) {
         // A browser asks before it sends this type for a page of another origin. It sends other types without asking.
         return Err(bad_request("a body is of the type application/json"));
     }
-    match cart_token(op, headers, &body)? {
+    let length = body.len();
+    let request = match cart_token(op, headers, &body)? {
         Some(body) => request(op, headers, &body),
         None => request(op, headers, &body),
-    }
+    };
+    Ok((request?, length))
 }
 
 /// The request of a `GET`, with the op's body in the query string.
@@ -134,16 +177,23 @@ fn cart_token(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Option<Vec<u8>
 
 /// How long the client waits, in milliseconds, if a header says so.
 pub(super) fn deadline_ms(headers: &HeaderMap) -> Result<Option<u64>, ApiAnswer> {
-    let Some(value) = text(headers, DEADLINE).map_err(ApiAnswer::rejected)? else { return Ok(None) };
+    milliseconds(headers, DEADLINE, "Boxoffice-Deadline-Ms is a whole number of milliseconds")
+}
+
+/// The number of milliseconds in a header, if it is there. `rule` says what it is otherwise.
+fn milliseconds(headers: &HeaderMap, name: &'static str, rule: &str) -> Result<Option<u64>, ApiAnswer> {
+    let Some(value) = text(headers, name).map_err(ApiAnswer::rejected)? else { return Ok(None) };
     let is_whole = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
     // A number that is too large means a long time all the same.
     let parsed = is_whole.then(|| value.parse().unwrap_or(u64::MAX));
-    parsed.map(Some).ok_or_else(|| bad_request("Boxoffice-Deadline-Ms is a whole number of milliseconds"))
+    parsed.map(Some).ok_or_else(|| bad_request(rule))
 }
 
 fn request(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Request, ApiAnswer> {
     let rid = text(headers, REQUEST_ID).map_err(ApiAnswer::rejected)?;
-    http::request(op, rid, deadline_ms(headers)?, body).map_err(ApiAnswer::rejected)
+    let patience_ms = milliseconds(headers, PATIENCE, "Boxoffice-Patience-Ms is a whole number of milliseconds")?;
+    let request = http::request(op, rid, deadline_ms(headers)?, body).map_err(ApiAnswer::rejected)?;
+    Ok(request.with_patience(patience_ms))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -20,7 +20,7 @@ use axum::{
     http::{Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use boxoffice_wire::schema;
+use boxoffice_wire::{path::Price, schema};
 
 use self::answer::ApiAnswer;
 pub(crate) use self::{
@@ -47,7 +47,11 @@ pub(crate) async fn document(State(shared): State<Arc<Shared>>, request: Request
 }
 
 /// Answers for a path that the node does not have. Those below `/v1/` are unknown ops.
-pub(crate) async fn nowhere(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+pub(crate) async fn nowhere(State(shared): State<Arc<Shared>>, mut request: Request) -> Response {
+    // A path that is not there costs as much as one that is.
+    if let Err(over) = input::permit(&mut request).charge(Price::Requests(1)) {
+        return ApiAnswer::rejected(over.rejection()).closing().response();
+    }
     let Some(name) = request.uri().path().strip_prefix("/v1/") else {
         return StatusCode::NOT_FOUND.into_response();
     };

@@ -12,7 +12,7 @@ use crate::{origins, shared::Shared};
 
 /// Headers that pages may send.
 const HEADERS_TAKEN: &str = "authorization, boxoffice-cart-token, boxoffice-customer, boxoffice-customer-token, boxoffice-deadline-ms, \
-                             content-type, idempotency-key, if-none-match";
+                             boxoffice-patience-ms, content-type, idempotency-key, if-none-match";
 
 /// Headers that pages may read besides the usual ones.
 const HEADERS_SHOWN: &str = "etag, retry-after";

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
+    Extension,
     extract::{Path, Request as HttpRequest, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
@@ -23,15 +24,16 @@ use boxoffice_wire::{
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
     path::{Opening, Path as RoutePath},
 };
-use bytes::BytesMut;
 use tokio::time::Instant;
 
-use super::{answer::ApiAnswer, input, origin::Origin};
+use super::{answer::ApiAnswer, input, ops::owe_answer, origin::Origin};
 use crate::{
     access::{Access, Row},
+    budgets::Owners,
     etag::is_known,
     shared::{ConnectionPermit, Port, Shared},
     submission::Submission,
+    unsent,
 };
 
 /// The media types of MessagePack: the usual one and the registered one.
@@ -95,8 +97,8 @@ async fn answer(
         let Some(id) = id else {
             return ApiAnswer::rejected(Rejection::bad_request("this is no session's id")).response();
         };
-        let verdict = match read(&shared, &permit, id, &parts, &resource).await {
-            Ok(verdict) => verdict,
+        let (verdict, owners) = match read(&shared, &permit, id, &parts, &resource).await {
+            Ok(read) => read,
             Err(answer) => return answer.response(),
         };
         let shown = match verdict {
@@ -107,7 +109,9 @@ async fn answer(
         };
         let ended = shown.as_ref().map_or_else(ApiAnswer::ended, |_| crate::metrics::Ended::Ok);
         shared.metrics.ended(resource.op, ended, at.elapsed());
-        shown.unwrap_or_else(ApiAnswer::response)
+        let response = shown.unwrap_or_else(ApiAnswer::response);
+        owe_answer(&shared, &owners, &response);
+        response
     };
     origin.answer(method, shown).await
 }
@@ -121,21 +125,22 @@ fn cache_of(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMap, res
     resource.cache[usize::from(!is_for_all)]
 }
 
-/// The session's verdict.
+/// The session's verdict, and whom it is charged to.
 async fn read(
     shared: &Arc<Shared>,
     permit: &ConnectionPermit,
     id: Id,
     parts: &Parts,
     resource: &Resource,
-) -> Result<Verdict, ApiAnswer> {
+) -> Result<(Verdict, Owners), ApiAnswer> {
     let deadline_ms = input::deadline_ms(&parts.headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
     let caller = input::caller(shared, permit, parts, resource.op).await?;
+    let owners = caller.owners(permit);
     let _slot = input::enter(shared)?;
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
     let submission = Submission::begin(shared, permit, caller, deadline).map_err(ApiAnswer::failed)?;
     let command = Command::Session(id, resource.command.clone());
-    Ok(submission.command(Some(resource.op), command, None, Shape::Plain).await)
+    Ok((submission.command(Some(resource.op), command, None, Shape::Plain).await, owners))
 }
 
 /// The answer with its tag, or 304 if the client has it.
@@ -154,13 +159,12 @@ fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     let mut response = if is_known(headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let mut out = BytesMut::new();
-        match answer {
-            Answer::Session(session) => http::ok(encoding, &mut out, &session.layout),
-            Answer::Map(map) => http::ok(encoding, &mut out, map),
+        let (body, own) = unsent::body(|out| match answer {
+            Answer::Session(session) => http::layout(encoding, out, &session.layout),
+            Answer::Map(map) => http::map(encoding, out, map),
             other => unreachable!("a session was asked for its layout or its map and said {other:?}"),
-        }
-        ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], out.freeze()).into_response()
+        });
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], Extension(own), body).into_response()
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));

@@ -18,6 +18,7 @@ use boxoffice_wire::{
     Rejection,
     call::Shape,
     limits::{DEADLINE_MS, FRAME_BYTES_MAX},
+    path::Price,
     webhook::{SIGNATURE_HEADER, WebhookRefusal, verify},
 };
 use tokio::time::Instant;
@@ -45,7 +46,10 @@ pub(crate) async fn webhook(State(shared): State<Arc<Shared>>, mut request: Http
         let paid = CartCommand::Paid { key: event.key, step: event.step, outcome: event.outcome };
         Ok(ApiAnswer::verdict(submission.command(None, Command::Cart(event.key.cart, paid), None, Shape::Plain).await))
     };
-    let answer: ApiAnswer = answer.await.unwrap_or_else(|refused| refused);
+    let answer: ApiAnswer = answer.await.unwrap_or_else(|refused| match permit.charge(Price::Requests(1)) {
+        Ok(()) => refused,
+        Err(over) => ApiAnswer::rejected(over.rejection()).closing(),
+    });
     shared.metrics.webhooks[answer.ended() as usize].fetch_add(1, Ordering::Relaxed);
     answer.response()
 }

@@ -30,6 +30,8 @@ pub(super) struct QueuedChange {
     pub(super) rule: VenueRule,
     pub(super) command: Command,
     pub(super) key: Option<RequestKey>,
+    /// How much longer the buyer will be there than the client waits, in milliseconds.
+    pub(super) spare_ms: u64,
 }
 
 impl CartQueues {

@@ -4,10 +4,17 @@ use std::{
     borrow::Cow,
     cell::RefCell,
     io::{self, Write},
+    sync::Arc,
     time::Duration,
 };
 
-use boxoffice_wire::{Encoding, limits, limits::close, reply::ServerFrame};
+use boxoffice_wire::{
+    Encoding,
+    encode::{self, SharedPart},
+    limits,
+    limits::close,
+    reply::ServerFrame,
+};
 use bytes::{Bytes, BytesMut};
 use tokio_tungstenite::tungstenite::{
     Error, Message, WebSocket,
@@ -22,7 +29,7 @@ use tokio_tungstenite::tungstenite::{
 };
 
 use super::socket::Socket;
-use crate::{access_end::Ended, config::Limits, shared::within};
+use crate::{access_end::Ended, config::Limits, shared::within, unsent::UnsentShare};
 
 /// The library's read buffer, in bytes. Idle connections keep it. It is filled from the socket's own buffer, so it need not
 /// be large.
@@ -46,6 +53,8 @@ pub(super) enum End {
     Gone,
     /// The peer does not read.
     Stalled,
+    /// The node needs its place or its memory at once.
+    Cut,
     /// The node closes the connection, with this code and reason.
     Close(u16, Cow<'static, str>),
     /// The caller's credentials are no longer valid.
@@ -69,11 +78,15 @@ pub(super) struct Frames {
     longest: usize,
     /// Whether the socket takes no more for the moment.
     blocked: bool,
+    /// The answers that are not sent yet.
+    unsent: Arc<UnsentShare>,
+    /// Bytes of the frame that was written last: its own, and those that other connections share.
+    last_written: (usize, usize),
 }
 
 impl Frames {
     /// Frames of at most [`limits::FRAME_BYTES_MAX`].
-    pub(super) fn new(socket: Socket, encoding: Encoding) -> Frames {
+    pub(super) fn new(socket: Socket, encoding: Encoding, unsent: Arc<UnsentShare>) -> Frames {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             // The socket has the only write buffer. The library hands its control frames on to it at once.
@@ -81,7 +94,7 @@ impl Frames {
             .max_message_size(Some(limits::FRAME_BYTES_MAX))
             .max_frame_size(Some(limits::FRAME_BYTES_MAX));
         let socket = WebSocket::from_raw_socket(socket, Role::Server, Some(config));
-        Frames { socket, encoding, longest: limits::FRAME_BYTES_MAX, blocked: false }
+        Frames { socket, encoding, longest: limits::FRAME_BYTES_MAX, blocked: false, unsent, last_written: (0, 0) }
     }
 
     /// Sets the length of the longest frame that is read.
@@ -162,13 +175,20 @@ impl Frames {
     pub(super) fn write(&mut self, write: impl FnOnce(Encoding, &mut BytesMut)) -> Result<(), End> {
         FRAME.with_borrow_mut(|frame| {
             frame.clear();
-            write(self.encoding, frame);
-            let written = self.write_encoded(frame);
+            let encoding = self.encoding;
+            let shared = encode::sharing(frame, |frame| write(encoding, frame));
+            self.last_written = (frame.len(), shared.iter().map(|part| part.bytes.len()).sum());
+            let written = if shared.is_empty() { self.write_encoded(frame) } else { self.write_parts(frame, shared) };
             if frame.capacity() > KEPT_BYTES {
                 *frame = BytesMut::new();
             }
             written
         })
+    }
+
+    /// Bytes of the frame that was written last: its own, and those that other connections share.
+    pub(super) fn last_written(&self) -> (usize, usize) {
+        self.last_written
     }
 
     /// Writes an encoded frame into the buffer.
@@ -177,6 +197,23 @@ impl Frames {
         let socket = self.socket.get_mut();
         header.format(frame.len() as u64, socket).map_err(|_| End::Gone)?;
         socket.write_all(frame).map_err(|_| End::Gone)?;
+        self.flush_if_large()
+    }
+
+    /// Writes an encoded frame with parts that other connections share.
+    fn write_parts(&mut self, frame: &[u8], shared: Vec<SharedPart>) -> Result<(), End> {
+        let header = self.header();
+        let length = frame.len() + shared.iter().map(|part| part.bytes.len()).sum::<usize>();
+        let socket = self.socket.get_mut();
+        header.format(length as u64, socket).map_err(|_| End::Gone)?;
+        let mut written = 0;
+        for SharedPart { at, bytes } in shared {
+            socket.write_all(&frame[written..at]).map_err(|_| End::Gone)?;
+            let shared = self.unsent.use_shared(&bytes);
+            socket.out().push_shared(bytes, shared);
+            written = at;
+        }
+        socket.write_all(&frame[written..]).map_err(|_| End::Gone)?;
         self.flush_if_large()
     }
 
@@ -211,6 +248,11 @@ impl Frames {
         self.socket.get_ref().unsent_answers() < UNSENT_BYTES_MAX
     }
 
+    /// Bytes of answers that wait to be written and that no other connection shares.
+    pub(super) fn own_unsent_answers(&self) -> usize {
+        self.socket.get_ref().own_unsent_answers()
+    }
+
     /// All bytes that were written or wait for it.
     pub(super) fn bytes_given(&self) -> u64 {
         self.socket.get_ref().bytes_given()
@@ -240,6 +282,11 @@ impl Frames {
             Encoding::MsgPack => Data::Binary,
         };
         FrameHeader { opcode: OpCode::Data(opcode), ..FrameHeader::default() }
+    }
+
+    /// Drops the connection with all that was written to it.
+    pub(super) fn cut(self) {
+        self.socket.get_ref().cut();
     }
 
     /// Closes the connection. Gives the peer a little time to read the close frame, and `write_timeout` to take what was

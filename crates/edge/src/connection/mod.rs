@@ -73,6 +73,10 @@ async fn finish(connection: Box<Connection>, end: End, shared: &Shared) {
     let limits = &shared.config.limits;
     match end {
         End::Gone => {}
+        End::Cut => {
+            tracing::debug!("a connection is cut");
+            connection.into_frames().cut();
+        }
         End::Stalled => {
             shared.metrics.slow_readers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let frames = connection.into_frames();

@@ -1,9 +1,11 @@
 //! What waits to be written to a connection. Answers go before all frames of feeds that have not begun, so an answer is always
 //! the next frame that the socket gets.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, collections::VecDeque};
 
-use crate::planted;
+use bytes::Bytes;
+
+use crate::{planted, unsent::SharedUse};
 
 /// Buffers that a thread keeps for the next connection, and how large they may be. One is in use at a time, unless peers do
 /// not read.
@@ -21,6 +23,8 @@ thread_local! {
 /// Frames that wait to be written, in a buffer of the thread that is given back when it is empty.
 #[derive(Default)]
 pub(super) struct Outgoing {
+    /// What goes before `bytes`, because it is before a part that other connections share, or is one.
+    first: First,
     bytes: Vec<u8>,
     /// How much of `bytes` was written already.
     written: usize,
@@ -30,7 +34,61 @@ pub(super) struct Outgoing {
     begun: usize,
 }
 
+/// Bytes that go before all others.
+#[derive(Default)]
+struct First {
+    /// Those that other connections share are counted as long as they wait.
+    parts: VecDeque<(Bytes, Option<SharedUse>)>,
+    /// How much of the first part was written already.
+    written: usize,
+    /// The rest of a frame of a feed that has begun, in the first part.
+    begun: usize,
+    /// All bytes that wait, and how many of them are shared.
+    waiting: usize,
+    shared: usize,
+}
+
+impl First {
+    fn push(&mut self, bytes: Bytes, shared: Option<SharedUse>) {
+        self.waiting += bytes.len();
+        self.shared += if shared.is_some() { bytes.len() } else { 0 };
+        self.parts.push_back((bytes, shared));
+    }
+
+    fn waiting(&self) -> Option<&[u8]> {
+        self.parts.front().map(|(bytes, _)| &bytes[self.written..])
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        let (part, shared) = self.parts.front().expect("it was waiting");
+        self.begun = self.begun.saturating_sub(bytes);
+        self.waiting -= bytes;
+        self.shared -= if shared.is_some() { bytes } else { 0 };
+        self.written += bytes;
+        if self.written == part.len() {
+            self.parts.pop_front();
+            self.written = 0;
+        }
+    }
+}
+
 impl Outgoing {
+    /// Adds a part of a frame that is not of a feed and that other connections share. It is not copied.
+    pub(super) fn push_shared(&mut self, part: Bytes, shared: SharedUse) {
+        self.pass_begun();
+        let before = &self.bytes[self.written..self.feeds];
+        if !before.is_empty() {
+            self.first.begun += self.begun.saturating_sub(self.written);
+            let before = Bytes::copy_from_slice(before);
+            self.first.push(before, None);
+        }
+        self.bytes.drain(..self.feeds);
+        (self.written, self.feeds, self.begun) = (0, 0, 0);
+        if !part.is_empty() {
+            self.first.push(part, Some(shared));
+        }
+    }
+
     /// Adds a part of a frame that is not of a feed, or all of it. The rest must follow before anything is written.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.prepare();
@@ -71,19 +129,33 @@ impl Outgoing {
         }
     }
 
-    /// Bytes that wait.
+    /// Bytes that are next. Empty if none wait.
     pub(super) fn waiting(&self) -> &[u8] {
-        &self.bytes[self.written..]
+        self.first.waiting().unwrap_or_else(|| &self.bytes[self.written..])
+    }
+
+    /// How many bytes wait.
+    pub(super) fn len(&self) -> usize {
+        self.first.waiting + self.bytes.len() - self.written
     }
 
     /// How many bytes wait that are not of feeds.
     pub(super) fn answers(&self) -> usize {
-        self.feeds.saturating_sub(self.written.max(self.begun))
+        self.first.waiting - self.first.begun + self.feeds.saturating_sub(self.written.max(self.begun))
     }
 
-    /// So many of the waiting bytes were written.
+    /// How many of these no other connection shares.
+    pub(super) fn own_answers(&self) -> usize {
+        self.answers() - self.first.shared
+    }
+
+    /// So many of the bytes that are next were written.
     pub(super) fn advance(&mut self, bytes: usize) {
-        self.written += bytes;
+        if self.first.parts.is_empty() {
+            self.written += bytes;
+        } else {
+            self.first.advance(bytes);
+        }
     }
 
     /// Everything was written.
@@ -136,11 +208,14 @@ fn measure(frame: &[u8]) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
+    use std::{collections::VecDeque, sync::Arc};
 
     use rand::{Rng as _, SeedableRng, rngs::SmallRng};
 
+    use bytes::Bytes;
+
     use super::Outgoing;
+    use crate::unsent::UnsentAnswers;
 
     /// A frame whose payload is its number and then as many bytes as wanted.
     fn frame(number: u32, bytes: usize) -> Vec<u8> {
@@ -199,11 +274,22 @@ mod tests {
         for seed in 0..200 {
             let mut rng = SmallRng::seed_from_u64(seed);
             let (mut outgoing, mut model) = (Outgoing::default(), Model::default());
+            let share = Arc::new(UnsentAnswers::new(0)).share(Arc::default());
             for number in 0..300_u32 {
                 let bytes =
                     [0, 5, 121, 122, 300, 5_000, 70_000][rng.random_range(0..if number % 50 == 0 { 7 } else { 5 })];
                 let next = frame(number, bytes);
-                match rng.random_range(0..10) {
+                match rng.random_range(0..11) {
+                    10 => {
+                        let (head, payload) = next.split_at(next.len() - bytes);
+                        let (shared, rest) = payload.split_at(bytes / 2);
+                        outgoing.push(head);
+                        let shared = Bytes::copy_from_slice(shared);
+                        let counted = share.use_shared(&shared);
+                        outgoing.push_shared(shared, counted);
+                        outgoing.push(rest);
+                        model.answers.push_back(next);
+                    }
                     0..=2 => {
                         // The head and the payload of an answer come one after the other.
                         let (head, payload) = next.split_at(next.len() - 4 - bytes);
@@ -222,15 +308,27 @@ mod tests {
                     }
                     _ => {
                         let most = rng.random_range(0..2_000);
-                        let wrote = outgoing.waiting()[..most.min(outgoing.waiting().len())].to_vec();
-                        outgoing.advance(wrote.len());
+                        let mut wrote = Vec::new();
+                        while wrote.len() < most && !outgoing.waiting().is_empty() {
+                            let some = outgoing.waiting();
+                            let some = some[..some.len().min(most - wrote.len())].to_vec();
+                            outgoing.advance(some.len());
+                            wrote.extend(some);
+                        }
                         assert_eq!(wrote, model.write(wrote.len()), "seed {seed}, step {number}");
                         if outgoing.waiting().is_empty() {
                             outgoing.finish();
                         }
                     }
                 }
-                assert!(outgoing.waiting() == model.all(), "seed {seed}, step {number}");
+                let first =
+                    outgoing.first.parts.iter().flat_map(|(bytes, _)| bytes.iter()).skip(outgoing.first.written);
+                let waiting: Vec<u8> = first.chain(&outgoing.bytes[outgoing.written..]).copied().collect();
+                assert!(waiting == model.all(), "seed {seed}, step {number}");
+                assert_eq!(outgoing.len(), waiting.len(), "seed {seed}, step {number}");
+                let shared = outgoing.first.parts.iter().filter(|(_, shared)| shared.is_some());
+                let shared: usize = shared.map(|(bytes, _)| bytes.len()).sum();
+                assert!(outgoing.own_answers() + shared >= outgoing.answers(), "seed {seed}, step {number}");
                 let answers: usize = model.answers.iter().map(Vec::len).sum();
                 let begun = if model.begun_is_feed { 0 } else { model.begun.len() };
                 assert_eq!(outgoing.answers(), answers + begun, "seed {seed}, step {number}");

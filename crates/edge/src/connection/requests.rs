@@ -18,6 +18,7 @@ use boxoffice_wire::{
     envelope::Rejected,
     limits::close,
     permission::VenueRule,
+    weight,
 };
 use bytes::BytesMut;
 use futures_util::FutureExt as _;
@@ -34,7 +35,7 @@ use crate::{
     access::{Denied, Row},
     admission::NotAdmitted,
     batch::Batch,
-    budgets::weight_of,
+    budgets::{Charge, OverBudget},
     caller::{self, Caller},
     failures::fail_of,
     fan_out::{self, FanOutQuery, QueryResult},
@@ -75,9 +76,34 @@ impl Connection {
             return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
         }
         match head.request() {
-            Ok(request) => self.perform(request, now),
+            Ok(request) => {
+                if let Err(over) = self.charge_size(&request.call, frame.len(), now) {
+                    self.refuse(id, op, &over.rejection(), now)?;
+                    return self.count_over_rate(now);
+                }
+                self.perform(request, now)
+            }
             Err(why) => self.malformed(id, &why),
         }
+    }
+
+    /// Charges what a request costs by its size.
+    fn charge_size(&self, call: &Call, bytes: usize, now: Instant) -> Result<(), OverBudget> {
+        if self.owners.is_empty() {
+            return Ok(());
+        }
+        let budgets = &self.shared.budgets;
+        let ended = if let Call::Command(command) = call { budgets.ended_lines(command) } else { 0 };
+        match weight::of_call(call, bytes).saturating_add(weight::of_ended_lines(ended)) {
+            0 => Ok(()),
+            units => budgets.request(&self.owners, units, now),
+        }
+    }
+
+    /// Charges what the answer costs that was just written.
+    fn owe_answer(&self, now: Instant) {
+        let (own, shared) = self.frames.last_written();
+        self.shared.budgets.owe(&self.owners, weight::of_answer(own, shared), now);
     }
 
     /// Refuses a frame that is not even the head of a request. It counts like any other.
@@ -92,7 +118,7 @@ impl Connection {
             }
             return Ok(());
         };
-        match self.shared.budgets.request(&self.owners, 1, now) {
+        match self.shared.budgets.request(&self.owners, weight::REQUEST, now) {
             Ok(()) => self.malformed(id, &why),
             Err(over) => {
                 self.malformed(id, &over.rejection())?;
@@ -116,7 +142,7 @@ impl Connection {
             return Err(End::Access(ended));
         }
         // Denied requests count as well.
-        if let Err(over) = self.shared.budgets.request(&self.owners, weight_of(op), now) {
+        if let Err(over) = self.shared.budgets.request(&self.owners, op.weight(), now) {
             self.refuse(id, op, &over.rejection(), now)?;
             self.count_over_rate(now)?;
             return Ok(false);
@@ -139,7 +165,7 @@ impl Connection {
 
     /// Carries out a request, or begins to. The caller's right to the op was checked before.
     pub(super) fn perform(&mut self, request: Request, now: Instant) -> Result<(), End> {
-        let Request { id, op, deadline_ms, key, shape, mut call } = request;
+        let Request { id, op, deadline_ms, patience_ms, key, shape, mut call } = request;
         if let Err(denied) = self.caller.admit((&self.shared, self.permit.address()), op, &mut call) {
             return self.deny(id, op, denied, now);
         }
@@ -149,7 +175,7 @@ impl Connection {
                 if self.is_full() {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
-                if let Some(retry_after_ms) = self.shared.backend.sheds(&command, key) {
+                if let Some(retry_after_ms) = self.shared.backend.sheds(&command, key, patience_ms) {
                     return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
                 }
                 if let Err(why) = self.shared.backend.check_size(&command) {
@@ -165,7 +191,8 @@ impl Connection {
                 let elsewhere = self.shared.backend.leader_elsewhere(&entity).is_some().then_some(entity);
                 let pending =
                     PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere, at: now, deadline };
-                self.submit(pending, op.permission().venues, command, key);
+                let spare_ms = patience_ms - deadline_ms;
+                self.submit(pending, spare_ms, op.permission().venues, command, key);
                 Ok(())
             }
             Call::SearchCity(search) => self.start_query(id, op, FanOutQuery::City(search), now, deadline),
@@ -174,7 +201,7 @@ impl Connection {
                 self.start_query(id, op, FanOutQuery::History { entity, seat, limit, before, venues }, now, deadline)
             }
             Call::Watch { .. } | Call::WatchCounts { .. } if self.watcher.is_none() => {
-                self.migrating_watch = Some(Request { id, op, deadline_ms, key, shape, call });
+                self.migrating_watch = Some(Request { id, op, deadline_ms, patience_ms, key, shape, call });
                 Ok(())
             }
             Call::Watch { kind: _, entity, since } => self.watch(id, entity, since, now),
@@ -270,10 +297,11 @@ impl Connection {
                     Rejection::Unauthenticated(words) => {
                         Err(End::Close(close::UNAUTHENTICATED, words.to_string().into()))
                     }
+                    // Nobody looked at the credentials, because the network has shown too many.
+                    Rejection::RateLimited { .. } => self.count_over_rate(now),
                     Rejection::Refusal(_)
                     | Rejection::UnknownOp(_)
                     | Rejection::TooLarge(_)
-                    | Rejection::RateLimited { .. }
                     | Rejection::UnsupportedVersion(_) => Ok(()),
                 }
             }
@@ -286,8 +314,20 @@ impl Connection {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(refusal);
         }
-        if let Some(charge) = pending.charge {
-            self.shared.budgets.end(charge, &result, now, self.shared.backend.now());
+        if let Some(charge) = &pending.charge
+            && let Some((cart, until)) = self.shared.budgets.end(charge, &result, now, self.shared.backend.now())
+        {
+            self.permit.place.set_cart(cart, until);
+        }
+        if let Some(over) = pending.charge.as_ref().and_then(Charge::over) {
+            let why = over.rejection();
+            return match pending.waiter {
+                Waiter::Client(id) => {
+                    self.ended(pending.op, Ended::No, pending.at, now);
+                    self.frames.write(|encoding, out| encode::rejection(encoding, out, Some(id), &why))
+                }
+                Waiter::Batch { batch, item } => self.item_ended(batch, item, Verdict::Rejected(why), now),
+            };
         }
         let result = self.caller.redact(&self.shared, pending.reads_order, result);
         match pending.waiter {
@@ -299,7 +339,9 @@ impl Connection {
                     let leader = pending.elsewhere.and_then(|entity| self.shared.backend.leader_elsewhere(&entity));
                     self.frames.write(|encoding, out| {
                         encode::outcome(encoding, out, id, &outcome, pending.shape, leader);
-                    })
+                    })?;
+                    self.owe_answer(now);
+                    Ok(())
                 }
                 Err(failure) => self.failed(id, pending.op, &fail_of(failure), pending.at, now),
             },
@@ -315,6 +357,9 @@ impl Connection {
 
     /// The deadline of a command has passed. Its answer will be dropped.
     pub(super) fn on_timeout(&mut self, pending: PendingCommand, now: Instant) -> Result<(), End> {
+        if let Some(charge) = &pending.charge {
+            let _ = self.shared.budgets.end(charge, &Err(Failure::Unknown), now, self.shared.backend.now());
+        }
         match pending.waiter {
             Waiter::Client(id) => self.fail(id, pending.op, FailKind::Unknown, pending.at, now),
             Waiter::Batch { batch, item } => {
@@ -330,7 +375,8 @@ impl Connection {
             return self.fail(id, op, FailKind::Busy, now, now);
         }
         self.audits_under_way += usize::from(op == Op::AdminAudit);
-        let running = fan_out::run(Arc::clone(&self.shared), Arc::clone(&self.permit), query, deadline);
+        let running =
+            fan_out::run(Arc::clone(&self.shared), Arc::clone(&self.permit), self.owners.clone(), query, deadline);
         self.queries.push(Box::pin(async move { FinishedQuery { id, op, at: now, outcome: running.await } }));
         Ok(())
     }
@@ -354,14 +400,23 @@ impl Connection {
             Ok(QueryResult::City(page)) => encode::ok(encoding, out, id, page),
             Ok(QueryResult::History(page)) => encode::ok(encoding, out, id, page),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),
-        })
+        })?;
+        self.owe_answer(now);
+        Ok(())
     }
 
-    fn submit(&mut self, pending: PendingCommand, rule: VenueRule, command: Command, key: Option<RequestKey>) {
+    fn submit(
+        &mut self,
+        pending: PendingCommand,
+        spare_ms: u64,
+        rule: VenueRule,
+        command: Command,
+        key: Option<RequestKey>,
+    ) {
         let left = pending.deadline.saturating_duration_since(pending.at);
         let cart = pending.cart;
         let tag = self.under_way.submit(pending);
-        let queued = QueuedChange { tag, rule, command, key };
+        let queued = QueuedChange { tag, rule, command, key, spare_ms };
         let queued = match cart {
             Some(cart) => self.cart_queues.start_or_queue(cart, queued),
             None => Some(queued),
@@ -370,9 +425,13 @@ impl Connection {
     }
 
     fn submit_now(&self, queued: QueuedChange, left: Duration) {
-        let QueuedChange { tag, rule, command, key } = queued;
-        let reply = ReplyTo::new(Arc::clone(&self.sink), tag).with_timeout(left.as_millis() as u64);
-        venues::submit(&self.shared, &self.caller.access, rule, command, key, reply);
+        let QueuedChange { tag, rule, command, key, spare_ms } = queued;
+        let left_ms = left.as_millis() as u64;
+        let reply = ReplyTo::new(Arc::clone(&self.sink), tag)
+            .with_timeout(left_ms)
+            .with_patience(left_ms.saturating_add(spare_ms));
+        let charged = (&self.owners, self.under_way.charge_of(tag));
+        venues::submit(&self.shared, &self.caller.access, rule, charged, command, key, reply);
     }
 
     /// A command has ended. Submits the next command of its cart.
@@ -431,12 +490,13 @@ impl Connection {
             let (op, shape) = (Op::Batch, item.shape);
             let pending =
                 PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere: None, at, deadline };
-            self.submit(pending, item.op.permission().venues, item.command, item.key);
+            self.submit(pending, 0, item.op.permission().venues, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {
             self.batches[place] = None;
             self.ended(Op::Batch, Ended::Ok, at, now);
             self.frames.write(|encoding, out| encode::batch(encoding, out, id, &verdicts))?;
+            self.owe_answer(now);
         }
         Ok(())
     }

@@ -120,9 +120,14 @@ impl Socket {
         self.out.answers()
     }
 
+    /// Those of them that no other connection shares.
+    pub(super) fn own_unsent_answers(&self) -> usize {
+        self.out.own_answers()
+    }
+
     /// All bytes that were written or wait for it.
     pub(super) fn bytes_given(&self) -> u64 {
-        self.bytes_out + self.out.waiting().len() as u64
+        self.bytes_out + self.out.len() as u64
     }
 
     /// Reads and drops bytes until the peer has closed.

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, pin::Pin, sync::Arc};
 
 use boxoffice_feeds::Watcher;
-use boxoffice_node::api::{self, ReplySink};
+use boxoffice_node::api::ReplySink;
 use boxoffice_wire::{Op, Request, limits};
 use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
@@ -15,13 +15,14 @@ use super::{
 use crate::{
     access_end::AccessEnd,
     admission::NotAdmitted,
-    answer_queue::AnswerQueue,
+    answer_queue::{AnswerQueue, Waiting},
     batch::Batch,
     budgets::Owners,
     caller::Caller,
     fan_out::QueryOutcome,
     metrics::Metrics,
     shared::{ConnectionPermit, GaugeGuard, Phase, Shared},
+    unsent::UnsentPart,
 };
 
 /// A query that has ended.
@@ -56,7 +57,7 @@ pub(super) struct Connection {
     /// `answers`, as the node takes it.
     pub(super) sink: Arc<dyn ReplySink>,
     /// Answers that were taken from `answers` and not passed on yet.
-    pub(super) taken: VecDeque<(u64, api::Result)>,
+    pub(super) taken: VecDeque<Waiting>,
     pub(super) under_way: UnderWay,
     pub(super) cart_queues: CartQueues,
     pub(super) batches: Vec<Option<Batch>>,
@@ -77,10 +78,14 @@ pub(super) struct Connection {
     pub(super) known_phase: Phase,
     /// Bytes read and written that are counted already.
     pub(super) counted: (u64, u64),
+    /// Whether its place in the roster is one with feeds.
+    pub(super) has_feeds: bool,
     pub(super) watchers: GaugeGuard,
     pub(super) submitted: GaugeGuard,
     /// Memory of the incomplete message.
     pub(super) room: GaugeGuard,
+    /// Memory of frames that are not sent yet.
+    pub(super) unsent: UnsentPart,
     _socket: GaugeGuard,
     pub(super) permit: Arc<ConnectionPermit>,
 }
@@ -88,9 +93,9 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(accepted: AcceptedSocket, shared: Arc<Shared>) -> Connection {
         let AcceptedSocket { stream, session, read, encoding, caller, permit } = accepted;
-        let answers = Arc::new(AnswerQueue::default());
+        let answers = Arc::new(AnswerQueue::new(Arc::clone(&permit.unsent)));
         Connection {
-            frames: Frames::new(Socket::new(stream, session, read), encoding),
+            frames: Frames::new(Socket::new(stream, session, read), encoding, Arc::clone(&permit.unsent)),
             timers: Timers::new(Instant::now(), &shared.config.limits),
             owners: caller.owners(&permit),
             access_end: caller.access.end(&shared),
@@ -112,9 +117,11 @@ impl Connection {
             over_rate: None,
             known_phase: Phase::Open,
             counted: (0, 0),
+            has_feeds: false,
             watchers: GaugeGuard::new(&shared, |metrics: &Metrics| &metrics.watchers, 0),
             submitted: GaugeGuard::new(&shared, |metrics: &Metrics| &metrics.under_way, 0),
             room: GaugeGuard::new(&shared, |metrics: &Metrics| &metrics.frame_bytes, 0),
+            unsent: permit.unsent.part(),
             _socket: GaugeGuard::new(&shared, |metrics: &Metrics| &metrics.sockets, 1),
             permit,
             shared,

@@ -20,9 +20,10 @@ use super::{
 use crate::{
     access_end::ended,
     admission::NotAdmitted,
+    answer_queue::Waiting,
     caller::Caller,
     planted,
-    shared::{Phase, phase_after},
+    shared::{Phase, Port, phase_after},
 };
 
 /// Frames that one wake-up takes in, so that answers, timers and other connections do not starve.
@@ -84,6 +85,8 @@ impl Connection {
         let mut next_phase = pin!(phase_after(shared.phase.clone(), self.known_phase));
         let answers = Arc::clone(&self.answers);
         let mut answered = pin!(answers.ready());
+        let place = Arc::clone(&self.permit.place);
+        let mut place_ended = pin!(place.ended());
         let (mut unread, mut unsent) = (true, false);
         // Whether feeds have woken this task last, and nothing else was looked at.
         let mut feeds_had_turn = false;
@@ -107,6 +110,7 @@ impl Connection {
                 Some(finished) = self.queries.next(), if has_room && !self.queries.is_empty() => {
                     self.on_query_finished(finished)?;
                 }
+                () = place_ended.as_mut() => return Err(End::Cut),
                 end = ended(&mut self.access_end), if is_looked_at => return Err(End::Access(end)),
                 (id, admitted, at) = admitted(&mut self.hello) => {
                     self.hello = None;
@@ -164,7 +168,7 @@ impl Connection {
             self.answers.take(&mut self.taken);
         }
         while self.frames.has_room()
-            && let Some((tag, result)) = self.taken.pop_front()
+            && let Some(Waiting { tag, result, .. }) = self.taken.pop_front()
         {
             if let Some(pending) = self.under_way.answered(tag) {
                 let cart = pending.cart;
@@ -246,6 +250,12 @@ impl Connection {
         }
         if self.timers.must_close() && self.is_idle() {
             return Err(draining());
+        }
+        let has_role = self.permit.port == Port::Clients || self.caller.access.is_staff() || !self.is_idle();
+        let limits = &self.shared.config.limits;
+        if self.timers.is_idle_without_role(has_role, now, limits) {
+            let words = "a connection of the operators' port needs a key or token";
+            return Err(End::Close(close::UNAUTHENTICATED, words.into()));
         }
         Ok(())
     }
@@ -353,8 +363,14 @@ impl Connection {
             metrics.bytes_out.fetch_add(bytes_out - self.counted.1, Ordering::Relaxed);
         }
         self.counted = (bytes_in, bytes_out);
-        self.watchers.set(self.watcher.as_ref().map_or(0, Watcher::len));
+        let feeds = self.watcher.as_ref().map_or(0, Watcher::len);
+        if self.has_feeds != (feeds > 0) {
+            self.has_feeds = feeds > 0;
+            self.permit.place.set_feeds(self.has_feeds);
+        }
+        self.watchers.set(feeds);
         self.submitted.set(self.under_way.submitted());
+        self.unsent.set(self.frames.own_unsent_answers());
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Timers {
     close_at: Option<Instant>,
     /// That time has come. The connection closes when nothing is under way.
     must_close: bool,
+    /// When a connection without a role that has nothing under way must end.
+    no_role: Option<Instant>,
 }
 
 impl Timers {
@@ -47,7 +49,18 @@ impl Timers {
             stall: None,
             close_at: None,
             must_close: false,
+            no_role: None,
         }
+    }
+
+    /// Whether a connection of the operators' port has had neither a role nor anything under way for too long.
+    pub(super) fn is_idle_without_role(&mut self, has_role: bool, now: Instant, limits: &Limits) -> bool {
+        self.no_role = match self.no_role {
+            _ if has_role => None,
+            Some(until) => Some(until),
+            None => Some(now + limits.no_role_timeout),
+        };
+        self.no_role.is_some_and(|until| until <= now)
     }
 
     pub(super) fn on_frame(&mut self) {
@@ -135,7 +148,7 @@ impl Timers {
         // Once the connection should close, it waits for answers and not for the clock.
         let close_at = self.close_at.filter(|_| !self.must_close);
         let stall = self.stall.map(|(_, until)| until);
-        arrivals.into_iter().chain([close_at, stall]).flatten().fold(self.next_ping, Instant::min)
+        arrivals.into_iter().chain([close_at, stall, self.no_role]).flatten().fold(self.next_ping, Instant::min)
     }
 }
 

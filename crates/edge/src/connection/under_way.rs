@@ -100,6 +100,12 @@ impl UnderWay {
         pending.map(|pending| pending.deadline)
     }
 
+    /// The charge of a command. `None` if it has none, or its deadline has passed.
+    pub(super) fn charge_of(&self, tag: u64) -> Option<&Charge> {
+        let slot = &self.slots[tag as u32 as usize];
+        slot.pending.as_ref().filter(|_| u64::from(slot.used) == tag >> 32)?.charge.as_ref()
+    }
+
     /// A command ended before it was submitted, so there will be no answer.
     pub(super) fn never_submitted(&mut self) {
         self.submitted -= 1;

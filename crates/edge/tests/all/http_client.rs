@@ -47,6 +47,20 @@ impl HttpClient {
         HttpClient { stream: TcpStream::connect(address).await.expect("a connection"), read: Vec::new() }
     }
 
+    pub fn over(stream: TcpStream) -> HttpClient {
+        HttpClient { stream, read: Vec::new() }
+    }
+
+    /// Sends a request without a body, whose answer is not waited for.
+    pub async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
+        for (name, value) in headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        head.push_str("\r\n");
+        self.write(head.as_bytes()).await;
+    }
+
     /// Posts a body.
     pub async fn post(&mut self, path: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
         let mut all = vec![("content-type", "application/json")];

@@ -6,9 +6,11 @@ mod common;
 mod slow_client;
 
 mod connections;
+mod counted;
 mod customers;
 mod envelope;
 mod fan_out;
+mod full_port;
 mod guesses;
 mod http;
 mod isolation;
@@ -19,5 +21,6 @@ mod requests;
 mod roles;
 mod slow_watchers;
 mod theatre;
+mod unread;
 mod watching;
 mod web;

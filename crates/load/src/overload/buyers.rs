@@ -1,9 +1,9 @@
-//! The buyers, all on one thread. A buyer costs little more than its frames, so one processor offers many times what
-//! another one can sell.
+//! The buyers of one generator, all on one thread. A buyer costs little more than its frames, so one processor offers many times
+//! what another one can sell.
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
-use boxoffice_client::OrderView;
+use boxoffice_client::{OrderView, Turn};
 use boxoffice_core::answer::Held;
 use boxoffice_wire::{
     Encoding, FailKind,
@@ -33,6 +33,31 @@ const IMPATIENT_US: u64 = 10_000;
 /// The most purchases that begin between two reads of answers.
 const BEGINS_A_POLL_MAX: u64 = 2_048;
 
+/// A purchase of an obeying client that waits for its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WaitingPurchase {
+    /// Its buyer came at this time, and no request was sent. It has no seats in mind yet.
+    New { came_us: u64, phase: usize },
+    /// Its hold was refused as `busy`.
+    Again(PurchaseId),
+}
+
+/// The part of a run's seats and purchase numbers that belongs to one generator: every `of`-th one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GeneratorPart {
+    pub(super) index: u32,
+    pub(super) of: u32,
+}
+
+/// What became of the purchases of a phase.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PhaseEnds {
+    /// Those that got their seats.
+    pub(super) granted: u64,
+    /// Those of them that did not buy them, as far as their clients know.
+    pub(super) not_bought: u64,
+}
+
 /// The load model: when a buyer begins a purchase.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LoadModel {
@@ -58,6 +83,7 @@ pub(super) struct Buyers {
     blocks: Vec<u32>,
     /// Times and generations of checkouts to repeat, in no order.
     repeats: VecDeque<(u64, PurchaseId, u32)>,
+    part: GeneratorPart,
     next_number: u32,
     next_connection: usize,
     stats: PhaseStats,
@@ -67,15 +93,27 @@ pub(super) struct Buyers {
     began_us: u64,
     /// Purchases begun since the phase began.
     begun: u64,
+    /// The purchases that have seats in mind.
     under_way: u32,
+    /// New purchases that wait for their turn.
+    waiting: u32,
     expired_us: u64,
-    left_holding: u64,
+    /// By phase.
+    ends: Vec<PhaseEnds>,
+    is_sold_out: bool,
+    /// A purchase also watches its cart, as the page does.
+    watches: bool,
     frame: BytesMut,
 }
 
 impl Buyers {
-    /// Opens all connections, spread over the nodes.
-    pub(super) fn connect(addresses: &[String], connections: u32, context: Arc<RunContext>) -> io::Result<Buyers> {
+    /// Opens all connections, spread over the nodes, after this many phases.
+    pub(super) fn connect(
+        addresses: &[String],
+        connections: u32,
+        (part, phases): (GeneratorPart, usize),
+        context: Arc<RunContext>,
+    ) -> io::Result<Buyers> {
         let poll = Poll::new()?;
         let mut all = Vec::new();
         for address in addresses.iter().cycle().take(connections as usize) {
@@ -96,28 +134,65 @@ impl Buyers {
             purchases: Vec::new(),
             free: Vec::new(),
             generations: Vec::new(),
-            blocks: (0..of_group * house.groups).rev().collect(),
+            blocks: (part.index..of_group * house.groups).step_by(part.of as usize).rev().collect(),
             repeats: VecDeque::new(),
-            next_number: 0,
+            part,
+            next_number: part.index,
             next_connection: 0,
             stats: PhaseStats::default(),
             flows: Vec::new(),
-            rng: SmallRng::seed_from_u64(context.run_seed.seed),
+            rng: SmallRng::seed_from_u64(context.run_seed.seed.wrapping_add(part.index.into())),
             load_model: LoadModel::Closed(0),
             began_us: 0,
             begun: 0,
             under_way: 0,
+            waiting: 0,
             expired_us: 0,
-            left_holding: 0,
+            ends: vec![PhaseEnds::default(); phases],
+            is_sold_out: false,
+            watches: context.scenario.overload.as_ref().is_some_and(|spec| spec.watches),
             frame: BytesMut::new(),
             context,
         })
     }
 
-    /// Begins a phase.
-    pub(super) fn begin(&mut self, load_model: LoadModel) {
+    /// Begins a phase. Returns its number.
+    pub(super) fn begin(&mut self, load_model: LoadModel) -> usize {
         self.began_us = self.now_us();
-        (self.load_model, self.begun, self.stats) = (load_model, 0, PhaseStats::since(self.began_us));
+        (self.load_model, self.begun) = (load_model, 0);
+        self.measure();
+        self.ends.push(PhaseEnds::default());
+        self.ends.len() - 1
+    }
+
+    /// Forgets the statistics of the phase so far. Its load goes on.
+    pub(super) fn measure(&mut self) {
+        self.stats = PhaseStats::default();
+    }
+
+    /// What has become of the purchases of this phase so far. `None` if it had no such phase.
+    pub(super) fn ends_of(&self, phase: usize) -> Option<PhaseEnds> {
+        self.ends.get(phase).copied()
+    }
+
+    /// Purchases of all phases that got their seats and did not buy them, as far as their clients know.
+    pub(super) fn left_holding(&self) -> u64 {
+        self.ends.iter().map(|ends| ends.not_bought).sum()
+    }
+
+    /// How many phases have begun.
+    pub(super) fn phases(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Its part of the seats and numbers.
+    pub(super) fn part(&self) -> GeneratorPart {
+        self.part
+    }
+
+    /// Whether all seats were tried.
+    pub(super) fn is_sold_out(&self) -> bool {
+        self.is_sold_out
     }
 
     /// Microseconds since the run's start.
@@ -133,19 +208,26 @@ impl Buyers {
     /// Drops all purchases that wait for the concurrency limit of their connection. They hold nothing.
     pub(super) fn drop_waiting(&mut self) {
         for connection in 0..self.connections.len() {
-            while let Some(id) = self.connections[connection].waiting.pop_front() {
-                self.cancel(id);
+            for waiting in self.connections[connection].waiting.take_all() {
+                self.drop_purchase(waiting);
             }
         }
     }
 
-    /// Begins no more purchases, and waits until all have ended. Returns how many got their seats and did not buy them.
-    pub(super) fn drain(&mut self) -> u64 {
+    fn drop_purchase(&mut self, waiting: WaitingPurchase) {
+        match waiting {
+            WaitingPurchase::New { .. } => self.waiting -= 1,
+            WaitingPurchase::Again(id) => self.cancel(id),
+        }
+    }
+
+    /// Begins no more purchases, and waits until all have ended.
+    pub(super) fn drain(&mut self) {
         self.begin(LoadModel::Closed(0));
+        self.drop_waiting();
         while self.under_way > 0 {
             self.run(Duration::from_millis(100));
         }
-        self.left_holding
     }
 
     /// The purchases that may have got something, as flows.
@@ -179,7 +261,7 @@ impl Buyers {
     fn start_due(&mut self) {
         let now_us = self.now_us();
         let due = match self.load_model {
-            LoadModel::Closed(clients) => u64::from(clients.saturating_sub(self.under_way)),
+            LoadModel::Closed(clients) => u64::from(clients.saturating_sub(self.under_way + self.waiting)),
             LoadModel::Open { per_s, .. } => {
                 let due = ((now_us - self.began_us) as f64 * per_s / 1e6) as u64;
                 due.saturating_sub(self.begun)
@@ -190,27 +272,42 @@ impl Buyers {
             self.stats.counts.offered += 1;
             let connection = self.next_connection;
             self.next_connection = (connection + 1) % self.connections.len();
-            let obeys = !matches!(self.load_model, LoadModel::Open { obeys: false, .. });
-            // A node that does not read gets no more requests. Its new purchases count as not sent.
-            let gets_through = obeys || self.connections[connection].has_room();
-            let Some(block) = gets_through.then(|| self.blocks.pop()).flatten() else {
-                self.stats.counts.not_sent += 1;
-                continue;
-            };
-            let id = self.add(block, connection, obeys, now_us);
-            if obeys {
-                self.connections[connection].waiting.push_back(id);
-            } else {
+            let phase = self.ends.len() - 1;
+            if !matches!(self.load_model, LoadModel::Open { obeys: false, .. }) {
+                self.waiting += 1;
+                self.wait(connection, WaitingPurchase::New { came_us: now_us, phase }, now_us);
+            } else if self.connections[connection].has_room()
+                && let Some(id) = self.add(connection, false, (now_us, phase))
+            {
                 self.send(id, now_us);
+            } else {
+                // A node that does not read gets no more requests. Its new purchases count as not sent.
+                self.stats.counts.not_sent += 1;
             }
         }
     }
 
-    fn add(&mut self, block: u32, connection: usize, obeys: bool, now_us: u64) -> PurchaseId {
-        let mut purchase = Purchase::new(&self.context, self.next_number, block, now_us);
-        self.next_number += 1;
+    /// Has a purchase of an obeying client wait for its turn. Its buyer came at `came_us`.
+    fn wait(&mut self, connection: usize, waiting: WaitingPurchase, came_us: u64) {
+        let deadline_us = came_us + self.context.scenario.connect.deadline_ms * 1_000;
+        let (came, deadline) = (self.instant(came_us), self.instant(deadline_us));
+        self.connections[connection].waiting.push(waiting, came, deadline);
+    }
+
+    fn instant(&self, us: u64) -> Instant {
+        Instant::from_std(self.context.start + Duration::from_micros(us))
+    }
+
+    /// Adds a purchase of a buyer who came at this time in this phase. `None` if there is no seat left to try.
+    fn add(&mut self, connection: usize, obeys: bool, (came_us, phase): (u64, usize)) -> Option<PurchaseId> {
+        let Some(block) = self.blocks.pop() else {
+            self.is_sold_out = true;
+            return None;
+        };
+        let mut purchase = Purchase::new(&self.context, self.next_number, block, came_us);
+        self.next_number += self.part.of;
         self.under_way += 1;
-        (purchase.connection, purchase.obeys) = (connection, obeys);
+        (purchase.connection, purchase.obeys, purchase.phase) = (connection, obeys, phase);
         let id = self.free.pop().unwrap_or_else(|| {
             self.purchases.push(None);
             self.generations.push(0);
@@ -218,25 +315,35 @@ impl Buyers {
         });
         purchase.generation = self.generations[id];
         self.purchases[id] = Some(purchase);
-        id
+        Some(id)
     }
 
     /// Begins waiting purchases as far as the concurrency limit of each connection allows.
     fn begin_waiting(&mut self) {
-        let (now, now_us) = (Instant::now(), self.now_us());
+        let now_us = self.now_us();
+        let now = self.instant(now_us);
         for connection in 0..self.connections.len() {
-            loop {
-                let connection = &mut self.connections[connection];
-                if connection.waiting.is_empty() || !connection.has_room() || !connection.limit.try_acquire(now) {
-                    break;
-                }
-                let id = connection.waiting.pop_front().expect("the queue is not empty");
-                let purchase = self.purchases[id].as_ref().expect("a waiting purchase has not ended");
-                if purchase.deadline_us <= now_us {
-                    connection.limit.release();
-                    self.cancel(id);
-                } else {
-                    self.send(id, now_us);
+            while self.connections[connection].has_room()
+                && let Some(turn) = self.connections[connection].waiting.next(now)
+            {
+                let id = match turn {
+                    Turn::GiveUp(waiting) => {
+                        self.stats.counts.given_up += 1;
+                        self.drop_purchase(waiting);
+                        continue;
+                    }
+                    Turn::Begin(WaitingPurchase::Again(id)) => Some(id),
+                    Turn::Begin(WaitingPurchase::New { came_us, phase }) => {
+                        self.waiting -= 1;
+                        self.add(connection, true, (came_us, phase))
+                    }
+                };
+                match id {
+                    Some(id) => self.send(id, now_us),
+                    None => {
+                        self.connections[connection].waiting.release();
+                        self.stats.counts.not_sent += 1;
+                    }
                 }
             }
         }
@@ -282,10 +389,10 @@ impl Buyers {
                 self.stats.counts.unknown += 1;
                 self.connections[purchase.connection].under_way -= 1;
                 if purchase.step == Step::Hold && purchase.obeys {
-                    self.connections[purchase.connection].limit.release();
+                    self.connections[purchase.connection].waiting.release();
                 }
                 self.finish(id, true);
-            } else if !purchase.is_sent && purchase.step == Step::Checkout && purchase.deadline_us <= now_us {
+            } else if !purchase.is_sent && purchase.step != Step::Hold && purchase.deadline_us <= now_us {
                 purchase.gave_up(false, now_us);
                 self.finish(id, true);
             }
@@ -312,16 +419,22 @@ impl Buyers {
         let (connection, called_us) = (&mut self.connections[purchase.connection], purchase.called_us);
         let is_paced = purchase.step == Step::Hold && purchase.obeys;
         if is_paced && !matches!(outcome, Outcome::Busy(_)) {
-            connection.limit.on_answer();
+            connection.waiting.on_answer();
         }
+        let now = Instant::from_std(self.context.start + Duration::from_micros(now_us));
         match outcome {
             Outcome::Ok(frame) => match purchase.step {
                 Step::Hold => {
                     let Some(Reply::Ok(held, at)) = read::<Held>(&frame) else {
                         panic!("the answer to a hold has no lines")
                     };
-                    self.stats.held(called_us, now_us);
-                    purchase.held(&self.context, &held, &at, now_us);
+                    self.stats.held(purchase.came_us, called_us, now_us);
+                    self.ends[purchase.phase].granted += 1;
+                    purchase.held(&self.context, &held, &at, self.watches, now_us);
+                    self.send(id, now_us);
+                }
+                Step::Watch => {
+                    purchase.step = Step::Checkout;
                     self.send(id, now_us);
                 }
                 Step::Checkout => {
@@ -329,27 +442,33 @@ impl Buyers {
                         panic!("the answer to a checkout has no order")
                     };
                     self.stats.checked_out(called_us, now_us);
+                    let took = Duration::from_micros(now_us - purchase.began_us);
+                    connection.waiting.finished_after(took, now);
                     purchase.bought(&self.context, &view, &at, now_us);
                     self.finish(id, false);
                 }
             },
             Outcome::No(code, name) => {
                 *self.stats.counts.other.entry(name.clone()).or_default() += 1;
+                let leaves_seats = purchase.step != Step::Hold;
                 purchase.refused(code, &name, now_us);
-                self.finish(id, false);
+                self.finish(id, leaves_seats);
             }
             Outcome::Busy(retry_after_ms) => {
                 self.stats.busy(called_us, now_us);
                 self.stats.counts.checkouts_refused += u64::from(purchase.step == Step::Checkout);
                 let wait_ms = f64::from(retry_after_ms) * self.rng.random_range(0.5..1.5);
                 if is_paced {
-                    connection.limit.on_busy(Duration::from_micros((wait_ms * 1e3) as u64), Instant::now());
+                    connection.waiting.on_busy(Duration::from_micros((wait_ms * 1e3) as u64), now);
                 }
                 match (purchase.step, purchase.obeys) {
-                    (Step::Hold, true) => connection.waiting.push_back(id),
+                    (Step::Hold, true) => {
+                        let (came_us, connection) = (purchase.came_us, purchase.connection);
+                        self.wait(connection, WaitingPurchase::Again(id), came_us);
+                    }
                     (Step::Hold, false) => self.cancel(id),
                     // A purchase that holds seats is not given up.
-                    (Step::Checkout, obeys) => {
+                    (Step::Watch | Step::Checkout, obeys) => {
                         let wait_us = if obeys { (wait_ms * 1e3) as u64 } else { IMPATIENT_US };
                         self.repeats.push_back((now_us + wait_us, id, purchase.generation));
                     }
@@ -358,8 +477,9 @@ impl Buyers {
             Outcome::Failed(kind) => {
                 *self.stats.counts.other.entry(kind.name().to_owned()).or_default() += 1;
                 self.stats.counts.unknown += u64::from(kind.may_have_happened());
+                let leaves_seats = purchase.step != Step::Hold || kind.may_have_happened();
                 purchase.gave_up(kind.may_have_happened(), now_us);
-                self.finish(id, kind.may_have_happened());
+                self.finish(id, leaves_seats);
             }
         }
     }
@@ -375,7 +495,7 @@ impl Buyers {
     /// behind.
     fn finish(&mut self, id: PurchaseId, leaves_holding: bool) {
         let purchase = self.purchases[id].take().expect("the purchase is under way");
-        self.left_holding += u64::from(leaves_holding);
+        self.ends[purchase.phase].not_bought += u64::from(leaves_holding);
         self.context.count_started();
         self.flows.push(purchase.flow);
         self.free_slot(id);

@@ -2,17 +2,17 @@
 //! its buyers may have under way.
 
 use std::{
-    collections::VecDeque,
     io::{self, Read, Write},
     net::TcpStream as Blocking,
     time::Duration,
 };
 
-use boxoffice_client::ConcurrencyLimit;
+use boxoffice_client::WaitingRequests;
 use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 use mio::net::TcpStream;
+use tokio::time::Instant;
 
-use super::purchase::PurchaseId;
+use super::buyers::WaitingPurchase;
 use crate::websocket::{
     FrameReader, Message, flush, read_available, upgrade_answer, upgrade_request, write_binary, write_pong,
 };
@@ -28,9 +28,8 @@ pub(super) struct BuyerConnection {
     frame_reader: FrameReader,
     out: Vec<u8>,
     pub(super) under_way: usize,
-    pub(super) limit: ConcurrencyLimit,
-    /// Purchases of obeying clients that wait for the concurrency limit.
-    pub(super) waiting: VecDeque<PurchaseId>,
+    /// Purchases of obeying clients that wait for their turn, as in the client library.
+    pub(super) waiting: WaitingRequests<WaitingPurchase>,
 }
 
 impl BuyerConnection {
@@ -53,8 +52,7 @@ impl BuyerConnection {
             frame_reader: FrameReader::default(),
             out: Vec::new(),
             under_way: 0,
-            limit: ConcurrencyLimit::new(REQUESTS_UNDER_WAY_MAX),
-            waiting: VecDeque::new(),
+            waiting: WaitingRequests::new(REQUESTS_UNDER_WAY_MAX, Instant::now()),
         })
     }
 

@@ -14,22 +14,21 @@ const CALM_US: u32 = 100_000;
 /// The statistics of one phase.
 #[derive(Default)]
 pub(super) struct PhaseStats {
-    pub(super) began_us: u64,
     /// The counts of the report. Its other figures are not known yet.
     pub(super) counts: OverloadPhase,
     /// Times of the answers to admitted holds, each with its latency. In microseconds.
     holds: Vec<(u64, u32)>,
     checkouts: Vec<(u64, u32)>,
     refusals: Vec<(u64, u32)>,
+    /// How long after its buyer came each purchase was begun, in microseconds.
+    ages: Vec<(u64, u32)>,
 }
 
 impl PhaseStats {
-    pub(super) fn since(began_us: u64) -> PhaseStats {
-        PhaseStats { began_us, ..PhaseStats::default() }
-    }
-
-    pub(super) fn held(&mut self, called_us: u64, now_us: u64) {
+    /// The hold of a purchase was granted. Its buyer came at `came_us`.
+    pub(super) fn held(&mut self, came_us: u64, called_us: u64, now_us: u64) {
         self.holds.push((now_us, short(now_us - called_us)));
+        self.ages.push((now_us, short(called_us - came_us)));
     }
 
     pub(super) fn checked_out(&mut self, called_us: u64, now_us: u64) {
@@ -42,25 +41,34 @@ impl PhaseStats {
         self.refusals.push((now_us, short(now_us - called_us)));
     }
 
-    /// The phase for the report. Latencies are those after `settle_ms`.
-    pub(super) fn phase(
-        &self,
-        name: &str,
-        took_s: f64,
-        settle_ms: u64,
-        used: (Option<f64>, Option<u64>),
-    ) -> OverloadPhase {
-        let from_us = self.began_us + settle_ms * 1_000;
-        let (cpu_s, memory) = used;
+    /// Adds what another generator has counted at the same time.
+    pub(super) fn add(&mut self, other: &PhaseStats) {
+        self.holds.extend_from_slice(&other.holds);
+        self.checkouts.extend_from_slice(&other.checkouts);
+        self.refusals.extend_from_slice(&other.refusals);
+        self.ages.extend_from_slice(&other.ages);
+        let (counts, more) = (&mut self.counts, &other.counts);
+        counts.offered += more.offered;
+        counts.bought += more.bought;
+        counts.refused += more.refused;
+        counts.checkouts_refused += more.checkouts_refused;
+        counts.unknown += more.unknown;
+        counts.not_sent += more.not_sent;
+        counts.given_up += more.given_up;
+        for (name, count) in &more.other {
+            *counts.other.entry(name.clone()).or_default() += count;
+        }
+    }
+
+    /// The phase for the report, which took `took_s`.
+    pub(super) fn phase(&self, took_s: f64) -> OverloadPhase {
         OverloadPhase {
-            name: name.to_owned(),
             seconds: took_s,
             goodput: self.counts.bought as f64 / took_s,
-            hold: percentiles(&self.holds, from_us),
-            checkout: percentiles(&self.checkouts, from_us),
-            refusal: percentiles(&self.refusals, from_us),
-            cpu_s,
-            memory,
+            hold: percentiles(&self.holds),
+            checkout: percentiles(&self.checkouts),
+            refusal: percentiles(&self.refusals),
+            age: percentiles(&self.ages),
             ..self.counts.clone()
         }
     }
@@ -72,7 +80,7 @@ impl PhaseStats {
         let restless =
             slow.chain(&self.refusals).filter(|(at_us, _)| *at_us >= from_us).map(|(at_us, _)| slice(*at_us));
         let calm_from = restless.max().map_or(0, |last| last + 1);
-        let ends = self.checkouts.last().map(|(at_us, _)| slice(*at_us))?;
+        let ends = self.checkouts.iter().map(|(at_us, _)| slice(*at_us)).max()?;
         (calm_from + CALM_SLICES <= ends).then_some(calm_from * SLICE_US / 1_000)
     }
 }
@@ -81,8 +89,8 @@ fn short(us: u64) -> u32 {
     u32::try_from(us).unwrap_or(u32::MAX)
 }
 
-fn percentiles(latencies: &[(u64, u32)], from_us: u64) -> Option<Percentiles> {
-    let mut us: Vec<u32> = latencies.iter().filter(|(at_us, _)| *at_us >= from_us).map(|(_, us)| *us).collect();
+fn percentiles(latencies: &[(u64, u32)]) -> Option<Percentiles> {
+    let mut us: Vec<u32> = latencies.iter().map(|(_, us)| *us).collect();
     us.sort_unstable();
     let ms =
         |of: usize, all: usize| us.get((us.len() * of / all).min(us.len() - 1)).map_or(0.0, |us| f64::from(*us) / 1e3);
@@ -100,14 +108,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn generators_are_counted_together() {
+        let (mut stats, mut other) = (PhaseStats::default(), PhaseStats::default());
+        stats.held(0, 1_000, 3_000);
+        other.held(0, 9_000, 10_000);
+        stats.checked_out(3_000, 5_000);
+        other.checked_out(3_000, 4_000);
+        other.busy(3_000, 4_000);
+        stats.add(&other);
+        let phase = stats.phase(2.0);
+        assert_eq!((phase.bought, phase.refused, phase.goodput), (2, 1, 1.0));
+        let age = phase.age.expect("two were begun");
+        assert_eq!((age.p50, age.p99, phase.checkout.expect("two").p99), (9.0, 9.0, 2.0));
+    }
+
+    #[test]
     fn a_phase_has_recovered_when_nothing_is_slow_or_refused_any_more() {
-        let mut stats = PhaseStats::since(0);
+        let mut stats = PhaseStats::default();
         let purchase = |stats: &mut PhaseStats, at_us: u64, took_us: u64| stats.checked_out(at_us - took_us, at_us);
         (10..30).for_each(|slice| purchase(&mut stats, slice * SLICE_US, 1_000));
         assert_eq!(stats.recovered_ms(1_000_000), Some(0));
         stats.busy(1_249_000, 1_250_000);
         assert_eq!(stats.recovered_ms(1_000_000), Some(300));
-        stats.held(1_400_000, 1_560_000);
+        stats.held(1_000_000, 1_400_000, 1_560_000);
         assert_eq!(stats.recovered_ms(1_000_000), Some(600), "a slow answer is not calm either");
         stats.busy(2_899_000, 2_900_000);
         assert_eq!(stats.recovered_ms(1_000_000), None, "it was not calm for long enough");

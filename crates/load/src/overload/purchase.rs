@@ -1,11 +1,12 @@
-//! One purchase: a hold that opens the cart, then the checkout. It is recorded like every flow.
+//! One purchase: a hold that opens the cart, then the checkout. Between them the page watches its cart. It is recorded like every
+//! flow.
 
 use boxoffice_client::{At, Entity, OrderView, recorded};
 use boxoffice_core::{
     answer::Held,
     id::{CartToken, Id},
 };
-use boxoffice_wire::{Encoding, Op, body, reply::request};
+use boxoffice_wire::{Encoding, Op, body, envelope::with_patience, reply::request};
 use boxoffice_workload::{
     arrival::FlowNumber,
     flow::Choice,
@@ -28,6 +29,7 @@ const GROUP: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Hold,
+    Watch,
     Checkout,
 }
 
@@ -38,8 +40,14 @@ pub(super) struct Purchase {
     pub(super) obeys: bool,
     /// The number of the block of seats that it wants.
     pub(super) block: u32,
+    /// When its buyer came.
+    pub(super) came_us: u64,
     /// When its client gives up.
     pub(super) deadline_us: u64,
+    /// When the hold was sent that was granted.
+    pub(super) began_us: u64,
+    /// The phase in which its buyer came.
+    pub(super) phase: usize,
     /// When the request under way was sent.
     pub(super) called_us: u64,
     pub(super) is_sent: bool,
@@ -53,8 +61,8 @@ pub(super) struct Purchase {
 }
 
 impl Purchase {
-    /// Purchase number `number`, which wants the seats of `block`.
-    pub(super) fn new(context: &RunContext, number: u32, block: u32, now_us: u64) -> Purchase {
+    /// Purchase number `number`, which wants the seats of `block`. Its buyer came at `came_us`.
+    pub(super) fn new(context: &RunContext, number: u32, block: u32, came_us: u64) -> Purchase {
         let picker = context.picker.as_ref().expect("the scenario check requires seats for [overload]");
         let house = picker.house();
         let block_number = FlowNumber { group: block % house.groups, index: block / house.groups };
@@ -66,14 +74,17 @@ impl Purchase {
             step: Step::Hold,
             obeys: false,
             block,
-            deadline_us: now_us + context.scenario.connect.deadline_ms * 1_000,
-            called_us: now_us,
+            came_us,
+            deadline_us: came_us + context.scenario.connect.deadline_ms * 1_000,
+            began_us: came_us,
+            phase: 0,
+            called_us: came_us,
             is_sent: false,
             generation: 0,
             number,
             token,
             choice,
-            flow: Flow::new(now_us, now_us, CartRecord::new(token.cart())),
+            flow: Flow::new(came_us, came_us, CartRecord::new(token.cart())),
         }
     }
 
@@ -82,6 +93,7 @@ impl Purchase {
         let left_ms = (self.deadline_us.saturating_sub(now_us) / 1_000).max(1);
         let (step, op) = match self.step {
             Step::Hold => ('h', Op::CartHoldSeats),
+            Step::Watch => ('w', Op::Watch),
             Step::Checkout => ('c', Op::CartCheckout),
         };
         let rid = format!("{step}{:x}", self.number);
@@ -95,7 +107,15 @@ impl Purchase {
                     seats: self.choice.seats.as_slice().to_vec(),
                     best_effort: false,
                 };
-                request(Encoding::MsgPack, frame, id, op, Some(&rid), Some(left_ms), &body);
+                let mut plain = BytesMut::new();
+                request(Encoding::MsgPack, &mut plain, id, op, Some(&rid), Some(left_ms), &body);
+                // The buyer gives up when the client does.
+                frame.unsplit(with_patience(Encoding::MsgPack, &plain, left_ms));
+            }
+            Step::Watch => {
+                let (entity, token) = (Some(Entity::Cart(self.token.cart())), Some(self.token));
+                let body = body::Watch { entity, sessions: None, token, resume: None };
+                request(Encoding::MsgPack, frame, id, op, None, Some(left_ms), &body);
             }
             Step::Checkout => {
                 let body = body::Checkout {
@@ -111,11 +131,12 @@ impl Purchase {
         }
     }
 
-    /// The hold was granted.
-    pub(super) fn held(&mut self, context: &RunContext, held: &Held, at: &[At], now_us: u64) {
+    /// The hold was granted. The page watches its cart then.
+    pub(super) fn held(&mut self, context: &RunContext, held: &Held, at: &[At], watches: bool, now_us: u64) {
         self.flow.note_version(at);
         self.note_hold(Outcome::Granted(held_seats(held, at, &self.session_id(context))), now_us);
-        self.step = Step::Checkout;
+        self.step = if watches { Step::Watch } else { Step::Checkout };
+        self.began_us = self.called_us;
     }
 
     /// The checkout was granted.
@@ -132,6 +153,7 @@ impl Purchase {
     pub(super) fn refused(&mut self, code: u16, name: &str, now_us: u64) {
         match self.step {
             Step::Hold => self.note_hold(Outcome::Refused { code, more: Vec::new() }, now_us),
+            Step::Watch => {}
             Step::Checkout => self.note_checkout(Outcome::Refused { code, more: () }, now_us),
         }
         self.end(FlowOutcome::Refused(name.into()), now_us);
@@ -142,6 +164,7 @@ impl Purchase {
         match (self.step, is_unknown) {
             (Step::Hold, true) => self.note_hold(Outcome::Unknown, now_us),
             (Step::Hold, false) => self.note_hold(Outcome::NotDone, now_us),
+            (Step::Watch, _) => {}
             (Step::Checkout, true) => self.note_checkout(Outcome::Unknown, now_us),
             (Step::Checkout, false) => self.note_checkout(Outcome::NotDone, now_us),
         }

@@ -10,6 +10,7 @@ use boxoffice_core::{
 
 use super::{EntityActorState, actor_of, here::Level};
 use crate::{
+    admission::patience_of,
     api::{Failure, ReplyTo},
     caller::{Caller, key_of},
     recovery::Health,
@@ -52,10 +53,14 @@ impl Shared {
         }
         let class = || if given.is_repeat { None } else { lead.class_of(&entity, &command, request) };
         let buys = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
-        let pass = match self.admission.admit(buys, class, self.world.clock.monotonic_ms()) {
+        let (patience_ms, now_ms) = (patience_of(&command, reply.patience_ms()), self.world.clock.monotonic_ms());
+        let mut pass = match self.admission.admit(buys, class, patience_ms, now_ms) {
             Ok(pass) => pass,
             Err(retry_after_ms) => return self.is_busy(retry_after_ms, reply),
         };
+        if let Command::Cart(cart, command) = &command {
+            pass.purchase = self.admission.purchase_of(*cart, command, now_ms);
+        }
         let from = lead.enter(pass, request.map(|request| key_of(&entity, request.id)), reply);
         // Set when it is decided.
         let timeout_ms = 0;

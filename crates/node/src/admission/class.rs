@@ -83,12 +83,22 @@ impl Class {
     }
 
     /// How many commands may be under way while one of this class is admitted, as halves of the limit. The shares differ so that
-    /// a crowd of new carts never keeps out those that were begun. Checkouts have a limit of their own.
+    /// a crowd of new carts never keeps out those that were begun. Checkouts have no limit but that of the node's memory.
     pub(super) fn halves(self) -> usize {
         match self {
             Class::Read => 1,
             Class::Begin => 2,
-            Class::Hold | Class::Checkout => 4,
+            Class::Hold => 4,
+            Class::Checkout => usize::MAX,
         }
+    }
+}
+
+/// How long the buyer of a command will still be there, in milliseconds. A command that is no part of a purchase needs nothing after
+/// it, so its deadline says everything.
+pub(crate) fn patience_of(command: &Command, patience_ms: u64) -> u64 {
+    match command {
+        Command::Cart(..) => patience_ms,
+        _ => u64::MAX,
     }
 }

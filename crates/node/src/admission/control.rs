@@ -17,13 +17,6 @@ const LIMIT_MIN: f64 = 32.0;
 const LIMIT_MAX: f64 = 4_096.0;
 /// The most that one window lowers the limit, and raises it.
 const STEP: (f64, f64) = (0.6, 1.25);
-/// The fewest checkouts that may be under way.
-const CHECKOUTS_MIN: f64 = 512.0;
-/// As many checkouts may be under way as are answered in this time, in milliseconds. A refused checkout wastes what its cart has
-/// cost, and an impatient client repeats it. It is cheaper to let a client wait that long.
-const CHECKOUT_WAIT_MS: f64 = 1_000.0;
-/// How much of a higher rate of answers is forgotten in one window with a lower one.
-const RATE_WEIGHT: f64 = 0.05;
 /// How much of a longer stay becomes usual in one window without a queue.
 const USUAL_WEIGHT: f64 = 0.02;
 /// The share of the target that an admitted command should stay on average.
@@ -76,8 +69,6 @@ impl Seen {
 pub(super) struct Terms {
     pub(super) is_shedding: bool,
     pub(super) limit: usize,
-    /// Checkouts that may be under way.
-    pub(super) checkouts: usize,
     pub(super) retry_after_ms: u32,
 }
 
@@ -88,8 +79,6 @@ pub(super) struct Control {
     turned_ms: u64,
     state: State,
     retry_after_ms: f64,
-    /// Commands that the node can answer in a millisecond.
-    per_ms: f64,
     /// How long a command stays where nothing queues, in milliseconds.
     usual_ms: f64,
     /// For how long the limit has been as low as it gets, in milliseconds.
@@ -111,7 +100,6 @@ impl Control {
             turned_ms: now_ms,
             state: State::Open { over_ms: 0 },
             retry_after_ms: f64::from(RETRY_MIN_MS),
-            per_ms: 0.0,
             usual_ms: 0.0,
             at_floor_ms: 0,
         }
@@ -129,15 +117,12 @@ impl Control {
             State::Shedding { limit, calm_ms } => self.shedding(seen, is_over, (limit, calm_ms), length_ms),
         };
         self.set_retry(seen);
-        let per_ms = seen.answered as f64 / length_ms.max(1) as f64;
-        self.per_ms += (per_ms - self.per_ms) * if per_ms > self.per_ms { 1.0 } else { RATE_WEIGHT };
         Terms {
             is_shedding: matches!(self.state, State::Shedding { .. }),
             limit: match self.state {
                 State::Open { .. } => usize::MAX,
                 State::Shedding { limit, .. } => limit as usize,
             },
-            checkouts: (self.per_ms * CHECKOUT_WAIT_MS).max(CHECKOUTS_MIN) as usize,
             retry_after_ms: self.retry_after_ms as u32,
         }
     }

@@ -16,6 +16,8 @@ struct Node {
     stays_ms: Vec<u64>,
     shed: [u64; Class::ALL.len()],
     retry_after_ms: u32,
+    /// How long the buyers will be there.
+    patience_ms: u64,
 }
 
 impl Node {
@@ -32,11 +34,12 @@ impl Node {
             stays_ms: Vec::new(),
             shed: Default::default(),
             retry_after_ms: 0,
+            patience_ms: u64::MAX,
         }
     }
 
     fn arrive(&mut self, class: Option<Class>) {
-        match self.admission.admit(class == Some(Class::Checkout), || class, self.now_ms) {
+        match self.admission.admit(class == Some(Class::Checkout), || class, self.patience_ms, self.now_ms) {
             Ok(pass) => self.queue.push_back(pass),
             Err(retry_after_ms) => {
                 self.shed[class.expect("only what has a class is shed") as usize] += 1;
@@ -64,7 +67,7 @@ impl Node {
             self.written.push_back((self.now_ms + self.disk_ms, pass));
         }
         while let Some((_, pass)) = self.written.pop_front_if(|(due_ms, _)| *due_ms <= self.now_ms) {
-            self.admission.over(pass, self.now_ms);
+            self.admission.over(pass, true, self.now_ms);
             self.answered += 1;
             self.stays_ms.push(self.now_ms - pass.came_ms());
         }
@@ -144,26 +147,28 @@ fn begun_purchases_go_on_while_new_ones_are_shed() {
 fn the_node_has_a_bound_that_needs_no_half_second() {
     let settings = OverloadSettings { under_way_max: 3, ..OverloadSettings::default() };
     let admission = Admission::new(settings, 0);
-    let passes: Vec<Pass> = (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), 5).ok()).collect();
+    let passes: Vec<Pass> =
+        (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), u64::MAX, 5).ok()).collect();
     assert_eq!(passes.len(), 3);
-    assert_eq!(admission.admit(false, || Some(Class::Hold), 5).map(|_| ()), Err(RETRY_MIN_MS));
-    assert!(admission.admit(false, || None, 5).is_ok(), "what must not be shed is admitted beyond it");
+    assert_eq!(admission.admit(false, || Some(Class::Hold), u64::MAX, 5).map(|_| ()), Err(RETRY_MIN_MS));
+    assert!(admission.admit(false, || None, u64::MAX, 5).is_ok(), "what must not be shed is admitted beyond it");
     assert_eq!(admission.shed_of(Class::Hold), 1);
-    passes.into_iter().for_each(|pass| admission.over(pass, 6));
-    assert!(admission.admit(false, || Some(Class::Read), 6).is_ok());
+    passes.into_iter().for_each(|pass| admission.over(pass, true, 6));
+    assert!(admission.admit(false, || Some(Class::Read), u64::MAX, 6).is_ok());
 }
 
 #[test]
 fn checkouts_have_a_bound_of_their_own() {
     let settings = OverloadSettings { under_way_max: 3, ..OverloadSettings::default() };
     let admission = Admission::new(settings, 0);
-    let held: Vec<Pass> = (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), 5).ok()).collect();
-    let buy = |now_ms| admission.admit(true, || Some(Class::Checkout), now_ms);
+    let held: Vec<Pass> =
+        (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), u64::MAX, 5).ok()).collect();
+    let buy = |now_ms| admission.admit(true, || Some(Class::Checkout), u64::MAX, now_ms);
     let mut bought: Vec<Pass> = (0..3).filter_map(|_| buy(5).ok()).collect();
     assert_eq!((held.len(), bought.len()), (3, 3), "a node full of holds takes checkouts");
     // Checkouts that wait long for their gateway count as well.
     assert!(buy(5).is_err() && buy(5_000).is_err());
-    admission.over(bought.pop().expect("three were admitted"), 5_000);
+    admission.over(bought.pop().expect("three were admitted"), true, 5_000);
     assert!(buy(5_000).is_ok());
 }
 
@@ -172,12 +177,13 @@ fn a_checkout_that_waits_for_a_gateway_keeps_no_other_out() {
     let mut node = Node::new(10);
     node.load(0.5, Class::Checkout, 1_000);
     // As many checkouts as fit into the queue several times wait for their gateway for longer than all of this takes.
-    let waiting: Vec<_> = (0..5_000).filter_map(|_| node.admission.admit(true, || None, node.now_ms).ok()).collect();
+    let waiting: Vec<_> =
+        (0..5_000).filter_map(|_| node.admission.admit(true, || None, u64::MAX, node.now_ms).ok()).collect();
     node.load(3.0, Class::Begin, 5_000);
     node.forget();
     node.load(3.0, Class::Begin, 2_000);
     assert!(node.answered >= 19_000, "{} were answered in 2 s instead of 20 000", node.answered);
-    waiting.into_iter().for_each(|pass| node.admission.over(pass, node.now_ms));
+    waiting.into_iter().for_each(|pass| node.admission.over(pass, true, node.now_ms));
     assert_eq!(node.admission.fresh.count(node.now_ms + 2_000), 0);
 }
 
@@ -203,13 +209,13 @@ fn a_slow_disk_is_no_overload() {
     let mut under_way: VecDeque<Pass> = VecDeque::new();
     for now_ms in 0..20_000 {
         for _ in 0..2 {
-            let pass = admission.admit(false, || Some(Class::Read), now_ms).expect("nothing is shed");
+            let pass = admission.admit(false, || Some(Class::Read), u64::MAX, now_ms).expect("nothing is shed");
             admission.taken(pass, now_ms);
             under_way.push_back(pass);
         }
         let stay_ms = if now_ms < 2_000 { 5 } else { 200 };
         while under_way.front().is_some_and(|pass| pass.came_ms() + stay_ms <= now_ms) {
-            admission.over(under_way.pop_front().expect("one is there"), now_ms);
+            admission.over(under_way.pop_front().expect("one is there"), true, now_ms);
         }
     }
 }
@@ -257,15 +263,50 @@ fn a_queue_from_before_a_low_limit_does_not_count_as_usual() {
 }
 
 #[test]
-fn checkouts_are_admitted_as_long_as_they_are_answered_within_a_second() {
+fn the_checkout_of_a_cart_that_was_admitted_is_not_shed() {
     let mut node = Node::new(10);
     node.load(3.0, Class::Begin, 3_000);
-    // As many carts want to buy at once as are bought in nine tenths of a second.
+    // All carts of the last minutes want to buy at once, more than the node answers in a second.
     node.forget();
-    (0..9_000).for_each(|_| node.arrive(Some(Class::Checkout)));
-    assert_eq!(node.shed[Class::Checkout as usize], 0);
-    (0..9_000).for_each(|_| node.arrive(Some(Class::Checkout)));
-    assert!(node.shed[Class::Checkout as usize] > 5_000, "{:?}", node.shed);
+    (0..15_000).for_each(|_| node.arrive(Some(Class::Checkout)));
+    assert_eq!(node.shed, [0; 4]);
+    // The bound of the node's memory remains.
+    (0..15_000).for_each(|_| node.arrive(Some(Class::Checkout)));
+    assert!(node.shed[Class::Checkout as usize] >= 13_000, "{:?}", node.shed);
+}
+
+#[test]
+fn a_purchase_whose_buyer_would_be_gone_is_not_begun_while_the_node_sheds() {
+    let mut node = Node::new(10);
+    let purchase = |node: &Node, number: u128| {
+        let (hold, checkout) = (PurchaseStep::sample(number, false), PurchaseStep::sample(number, true));
+        let mut purchases = node.admission.purchases.lock();
+        let now_ms = node.now_ms;
+        purchases.begin(hold, now_ms - 300);
+        purchases.end(hold, true, now_ms - 200);
+        purchases.begin(checkout, now_ms - 100);
+        purchases.end(checkout, true, now_ms);
+    };
+    node.load(0.5, Class::Begin, 1_000);
+    (0..100).for_each(|number| purchase(&node, number));
+    node.patience_ms = 10;
+    node.load(0.5, Class::Begin, 1_000);
+    assert_eq!(node.shed, [0; 4], "a quiet node begins what comes");
+    node.patience_ms = u64::MAX;
+    node.load(3.0, Class::Begin, 3_000);
+    (0..100).for_each(|number| purchase(&node, number));
+    node.load(3.0, Class::Begin, 200);
+    // Purchases took 300 ms. A bucket of times ends at most a quarter later.
+    for (patience_ms, begins) in [(250, false), (299, false), (400, true)] {
+        node.patience_ms = patience_ms;
+        node.load(0.5, Class::Begin, 50);
+        node.forget();
+        node.load(0.5, Class::Begin, 100);
+        assert_eq!(node.shed[Class::Begin as usize] == 0, begins, "{patience_ms}: {:?}", node.shed);
+        assert!(node.admission.is_shedding());
+        let begun = || Some(Class::Hold);
+        assert!(node.admission.admit(false, begun, patience_ms, node.now_ms).is_ok(), "what was begun goes on");
+    }
 }
 
 #[test]

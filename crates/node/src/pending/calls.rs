@@ -239,6 +239,8 @@ pub(crate) struct Call {
     pub(crate) shard: ShardId,
     /// In milliseconds of the monotonic clock.
     pub(crate) deadline_ms: u64,
+    /// Until when the buyer is there, in milliseconds of the monotonic clock.
+    pub(crate) patient_until_ms: u64,
     /// How often it was sent. An earlier attempt's answer without an outcome is out of date.
     pub(crate) attempt: u16,
     pub(crate) state: State,
@@ -368,6 +370,7 @@ mod tests {
             reply: ReplyTo::new(Arc::new(NoClient), 1),
             shard: 1,
             deadline_ms: 10_000,
+            patient_until_ms: 10_000,
             attempt: 0,
             state: State::Waits(0),
             path: None,

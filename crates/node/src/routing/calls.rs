@@ -69,6 +69,7 @@ impl Shared {
         let now_ms = self.world.clock.monotonic_ms();
         let shard = self.lead_of(&command.entity()).id;
         let deadline_ms = now_ms + reply.timeout_ms();
+        let patient_until_ms = now_ms.saturating_add(reply.patience_ms());
         let state = State::New;
         let (attempt, path, failure) = (0, None, Failure::NotReady);
         let mut call = Call {
@@ -77,6 +78,7 @@ impl Shared {
             reply,
             shard,
             deadline_ms,
+            patient_until_ms,
             attempt,
             state,
             path,
@@ -125,11 +127,17 @@ impl Shared {
                 let (command, request, by) = (call.command.clone(), call.request, call.reply.asker().cloned());
                 let given = CallContext { term: request.map(|_| term), is_repeat: call.is_repeat() };
                 let left_ms = call.deadline_ms.saturating_sub(now_ms);
+                let patience_ms = call.patient_until_ms.saturating_sub(now_ms);
                 drop(call);
                 // The answer may come before this returns.
                 drop(table);
                 let sink = Arc::new(Sink(Arc::downgrade(self)));
-                self.take_here(command, request, given, ReplyTo::new(sink, tag).with_timeout(left_ms).by(by));
+                self.take_here(
+                    command,
+                    request,
+                    given,
+                    ReplyTo::new(sink, tag).with_timeout(left_ms).by(by).with_patience(patience_ms),
+                );
             }
             Target::At(node, term) => {
                 let retried = call.attempt > 1 && planted::is("a retry under a new request id");
@@ -139,7 +147,8 @@ impl Shared {
                 let command = Cow::Borrowed(&call.command);
                 let by = call.reply.asker().cloned();
                 let (is_repeat, left_ms) = (call.is_repeat(), call.deadline_ms.saturating_sub(now_ms));
-                let frame = Message::Call { tag, term, left_ms, is_repeat, request, by, command }.encode();
+                let patience_ms = call.patient_until_ms.saturating_sub(now_ms);
+                let frame = Message::Call { tag, term, left_ms, patience_ms, is_repeat, request, by, command }.encode();
                 let sent = self.world.net.send(node, Lane::Calls, frame);
                 self.shards[usize::from(call.shard)].note_sent(&sent);
                 call.state = match sent {

@@ -12,7 +12,7 @@ use boxoffice_wire::{FirstCommand, joining};
 
 use crate::{
     actor::CallContext,
-    admission::Class,
+    admission::{Class, patience_of},
     api::{Failure, ReplyTo},
     shared::Shared,
 };
@@ -34,7 +34,7 @@ impl Shared {
         if self.is_alone() {
             return self.take_here(command, request, CallContext::default(), reply);
         }
-        if let Some(retry_after_ms) = self.sheds_remote(&command, request) {
+        if let Some(retry_after_ms) = self.sheds_remote(&command, request, reply.patience_ms()) {
             return reply.answer(Err(Failure::Busy(retry_after_ms)));
         }
         self.begin_call(command, request, reply);
@@ -42,20 +42,20 @@ impl Shared {
 
     /// Whether a client's command that comes now is shed, and then after how many milliseconds its client should try again. Such
     /// a command is counted, and must not be submitted.
-    pub(crate) fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+    pub(crate) fn sheds(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
         if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
             return None;
         }
         let entity = command.entity();
         let lead = self.lead_of(&entity);
         if !self.is_alone() && !lead.leads() {
-            return self.sheds_remote(command, request);
+            return self.sheds_remote(command, request, patience_ms);
         }
         let class = || match request {
             Some(request) if self.calls.knows(&entity, request.id) => None,
             Some(_) | None => lead.class_of(&entity, command, request),
         };
-        self.sheds_now(class)
+        self.sheds_now(class, patience_of(command, patience_ms))
     }
 
     /// The same for a command of which only the head was read. `None` also if the class depends on the rest.
@@ -64,9 +64,13 @@ impl Shared {
             return None;
         }
         let command = command()?;
+        let patience_ms = match command {
+            FirstCommand::Read => u64::MAX,
+            FirstCommand::OpenCart { patience_ms, .. } => patience_ms,
+        };
         let class = || match command {
             FirstCommand::Read => Some(Class::Read),
-            FirstCommand::OpenCart { cart, rid } => {
+            FirstCommand::OpenCart { cart, rid, .. } => {
                 let cart = Entity::Cart(cart);
                 match self.calls.knows(&cart, rid) {
                     true => None,
@@ -74,12 +78,12 @@ impl Shared {
                 }
             }
         };
-        self.sheds_now(class)
+        self.sheds_now(class, patience_ms)
     }
 
     /// The same for a command that another node decides. Only reads are shed here, and commands that begin a cart unknown to this
     /// node. The other node may have admitted any other before.
-    fn sheds_remote(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+    fn sheds_remote(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
         if !self.admission.may_shed() {
             return None;
         }
@@ -92,11 +96,11 @@ impl Shared {
             Some(request) if self.calls.knows(&entity, request.id) => None,
             Some(_) | None => lead.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
         };
-        self.sheds_now(class)
+        self.sheds_now(class, patience_of(command, patience_ms))
     }
 
-    fn sheds_now(&self, class: impl FnOnce() -> Option<Class>) -> Option<u32> {
-        let retry_after_ms = self.admission.sheds(class, self.world.clock.monotonic_ms())?;
+    fn sheds_now(&self, class: impl FnOnce() -> Option<Class>, patience_ms: u64) -> Option<u32> {
+        let retry_after_ms = self.admission.sheds(class, patience_ms, self.world.clock.monotonic_ms())?;
         self.metrics.busy.fetch_add(1, Ordering::Relaxed);
         Some(retry_after_ms)
     }

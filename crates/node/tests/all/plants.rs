@@ -38,3 +38,17 @@ fn a_bad_block_that_ends_a_node_is_found() {
     let test = "leaving::damage::damaged_blocks_fail_by_name_before_and_after_a_restart";
     assert!(finds(test, "a bad block that ends a node"));
 }
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_wait_without_a_bound_is_found() {
+    let test = "cluster::stores::what_waits_for_a_store_that_stands_still_is_bounded_and_nothing_is_lost";
+    assert!(finds(test, "what waits for the store has no bound"));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_history_that_is_read_by_the_thread_that_sells_is_found() {
+    let test = "cluster::stores::nodes_whose_files_stand_still_vote_and_sell";
+    assert!(finds(test, "a history is read by the thread that sells"));
+}

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::Mutex;
 
-use super::{HistoryStore, HistoryStoreError, record};
+use super::{HistoryStore, HistoryStoreError, RECORDS, record, shard_part};
 
 /// The key of [`Marks`]. It is one value, because a scan for several would enter the blocks of its neighbours.
 const MARKS_KEY: &[u8] = b"damage";
@@ -49,6 +49,8 @@ pub(super) struct Damages {
     /// Whether there is any, so that lookups in a good store take no lock.
     some: AtomicBool,
     known: Mutex<Known>,
+    /// How many damaged tables of the store are noted.
+    tables: Mutex<usize>,
 }
 
 #[derive(Default)]
@@ -139,6 +141,32 @@ impl HistoryStore {
     /// Whether the totals of a shard are the sums of its records, as far as it is known.
     pub fn has_exact_totals(&self, shard: ShardId) -> bool {
         !self.is_damaged(shard) && !self.damages.known.lock().marks.inexact.contains(&shard)
+    }
+
+    /// Notes what the store has found damaged in its tables since the last call. Never waits.
+    pub fn note_damaged_tables(&self) {
+        let mut tables = self.damages.tables.lock();
+        for table in self.store.damaged(*tables) {
+            *tables += 1;
+            for shard in self.shards_between(table.after.as_deref(), table.before.as_deref()) {
+                self.note_damage(shard, None, &format!("the file {} is damaged: {}", table.file, table.why));
+            }
+        }
+    }
+
+    /// The shards that may have records between these keys, at least one.
+    fn shards_between(&self, after: Option<&[u8]>, before: Option<&[u8]>) -> BTreeSet<ShardId> {
+        // Keys of other things come before those of records, or behind them.
+        let shard = |key: &[u8], otherwise| shard_part(key).unwrap_or(if key < RECORDS { 0 } else { otherwise });
+        let first = after.map_or(0, |key| shard(key, ShardId::MAX));
+        let last = before.map_or(ShardId::MAX, |key| shard(key, ShardId::MAX));
+        let summaries = self.summaries.lock();
+        let mut shards: BTreeSet<ShardId> =
+            summaries.keys().copied().filter(|at| (first..=last).contains(at)).collect();
+        if shards.is_empty() {
+            shards.extend(summaries.keys().next().copied().or(Some(0)));
+        }
+        shards
     }
 
     /// Notes that a record cannot be read, and reports it once.

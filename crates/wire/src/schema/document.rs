@@ -110,7 +110,8 @@ fn by_post(op: Op, schema: &OpSchema, statuses: &[u16]) -> Value {
         .enumerate()
         .map(|(number, body)| (format!("{}", number + 1), json!({"value": body})))
         .collect();
-    let parameters = if op.changes() { vec![request_id(), deadline()] } else { vec![deadline()] };
+    let mut parameters = if op.changes() { vec![request_id(), deadline()] } else { vec![deadline()] };
+    parameters.extend(op.begins_cart().then(patience));
     let mut operation = operation(op, schema, statuses, op.name().replace('.', "_"), parameters);
     operation["requestBody"] = json!({
         "required": schema.request.get("required").is_some(),
@@ -218,6 +219,15 @@ fn deadline() -> Value {
     json!({
         "name": "Boxoffice-Deadline-Ms", "in": "header", "description": words,
         "schema": {"type": "integer", "minimum": 1, "maximum": DEADLINE_MS_MAX},
+    })
+}
+
+fn patience() -> Value {
+    json!({
+        "name": "Boxoffice-Patience-Ms", "in": "header",
+        "description": "How long the buyer will still be there, if longer than the client waits. An overloaded node refuses to begin \
+                        a purchase that would take longer.",
+        "schema": {"type": "integer", "minimum": 1},
     })
 }
 

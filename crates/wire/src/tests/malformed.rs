@@ -159,6 +159,8 @@ fn the_key_is_of_the_command_and_not_of_the_bytes() {
     assert_ne!(key(&hold("[[1,5],[1,7]]")).body, one.body);
     let later = hold("[[1,5],[1,6]]").replace(r#""id":7"#, r#""id":8,"deadline_ms":50"#);
     assert_eq!(key(&later), one, "a repeat has another id and deadline");
+    let patient = hold("[[1,5],[1,6]]").replace(r#""id":7"#, r#""id":8,"patience_ms":60000"#);
+    assert_eq!(key(&patient), one, "a repeat may come of a buyer with less time");
 }
 
 #[test]

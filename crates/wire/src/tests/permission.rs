@@ -27,11 +27,14 @@ fn roles(permission: Permission) -> String {
 /// The expected tables.
 fn drawn() -> String {
     let mut text = String::from(BEGIN);
-    text.push_str("\n## Ops\n\n| op | role | belongs to | limited keys | in a batch |\n|---|---|---|---|---|\n");
+    text.push_str(
+        "\n## Ops\n\n| op | role | belongs to | limited keys | in a batch | weight |\n|---|---|---|---|---|---|\n",
+    );
     for op in Op::ALL {
         let row = op.permission();
         let (roles, owner, venues) = (roles(row), row.owner.words(), row.venues.words());
-        writeln!(text, "| `{}` | {roles} | {owner} | {venues} | {} |", op.name(), row.batch.words()).expect("text");
+        let (batch, weight) = (row.batch.words(), op.weight());
+        writeln!(text, "| `{}` | {roles} | {owner} | {venues} | {batch} | {weight} |", op.name()).expect("text");
     }
     text.push_str("\n## Feeds\n\n| `watch` of | as | role | belongs to | limited keys |\n|---|---|---|---|---|\n");
     for kind in FeedKind::ALL {
@@ -39,10 +42,11 @@ fn drawn() -> String {
         let (roles, owner, venues) = (roles(row), row.owner.words(), row.venues.words());
         writeln!(text, "| {} | `{}` | {roles} | {owner} | {venues} |", kind.name(), kind.read().name()).expect("text");
     }
-    text.push_str("\n## Paths\n\n| path | clients' port | operators' port |\n|---|---|---|\n");
+    text.push_str("\n## Paths\n\n| path | clients' port | operators' port | price |\n|---|---|---|---|\n");
     for path in Path::ALL {
         let (clients, operators) = (path.at_clients_port().words(), path.at_operators_port().words());
-        writeln!(text, "| `{}` | {clients} | {operators} |", path.route()).expect("text");
+        let price = path.price().words();
+        writeln!(text, "| `{}` | {clients} | {operators} | {price} |", path.route()).expect("text");
     }
     text.push('\n');
     text.push_str(END);

@@ -199,6 +199,10 @@ fn envelopes_and_batches_are_as_strict() {
         read(&cancel).expect("a valid request");
         let words = refused(with(&cancel, "", "deadline", json!(50)));
         assert!(words.contains("unknown field `deadline` (did you mean `deadline_ms`?)"), "{words}");
+        let words = refused(with(&cancel, "", "patience", json!(50)));
+        assert!(words.contains("unknown field `patience` (did you mean `patience_ms`?)"), "{words}");
+        let words = refused(with(&cancel, "", "patience_ms", json!("long")));
+        assert!(words.contains("`patience_ms` is one whole number"), "{words}");
         let words = refused(in_batch(&cancel, "atomic"));
         assert!(words.contains("unknown field `atomic`"), "{words}");
         let item = |item: &Value| match read(&in_batch(item, "")).expect("a batch").call {

@@ -1,6 +1,6 @@
 //! Lines that were asked of their inventories and are not yet in the cart.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use smol_str::format_smolstr;
 
@@ -14,7 +14,7 @@ use crate::{
     ask::Granted,
     cart::{Cart, GrantedLine, REVISION_MAX, check_wanted},
     command::{Want, WantedLine},
-    fairness::Holder,
+    holder::Holder,
     host::Stage,
     id::{Entity, HoldId, Id, Request},
     planted,
@@ -464,9 +464,9 @@ impl<R> CartHost<R> {
 /// Every part that was asked for, by requests for lines and by the checkout.
 fn all_parts<'a, R>(
     adding: &'a mut [Adding<R>],
-    paying: &'a mut Option<PendingCheckout<R>>,
+    paying: &'a mut Option<Box<PendingCheckout<R>>>,
 ) -> impl Iterator<Item = &'a mut Parts> {
-    let reserving = paying.as_mut().and_then(PendingCheckout::reserving);
+    let reserving = paying.as_mut().and_then(|paying| paying.reserving());
     adding.iter_mut().map(|adding| &mut adding.parts).chain(reserving)
 }
 

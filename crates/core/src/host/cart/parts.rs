@@ -8,7 +8,7 @@ use crate::{
     cart::{Cart, GrantedLine, REVISION_MAX},
     command::Want,
     event::QuotaClaim,
-    fairness::Holder,
+    holder::Holder,
     host::{Effect, Stage, Turn},
     id::{Entity, HoldId, Id},
     push_exact::push_exact,

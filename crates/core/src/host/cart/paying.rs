@@ -1,7 +1,7 @@
 //! A checkout of more than one step. Late lines are set aside, the gateway is asked, and only then the cart decides. The next
 //! leader can repeat all of it from the cart's committed state.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -95,7 +95,7 @@ impl<R> CartHost<R> {
             paying.reserve = Some(parts);
             asks
         };
-        self.paying = Some(paying);
+        self.paying = Some(Box::new(paying));
         // A checkout that goes on at another host may have no hold left to ask for.
         self.conclude_reserving(stage);
         effects
@@ -144,7 +144,7 @@ impl<R> CartHost<R> {
 
     /// Decides the checkout.
     fn decide(&mut self, stage: &mut Stage<'_, R>, reference: Option<SmolStr>) {
-        let paying = self.paying.take().expect("a checkout is under way");
+        let paying = *self.paying.take().expect("a checkout is under way");
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         let event = cart.decide_paid(stage.now, paying.reserved, reference);
         stage.write(event);
@@ -155,7 +155,7 @@ impl<R> CartHost<R> {
 
     /// Ends the checkout without an order.
     fn give_up(&mut self, stage: &mut Stage<'_, R>, how: Abandonment) {
-        let paying = self.paying.take().expect("a checkout is under way");
+        let paying = *self.paying.take().expect("a checkout is under way");
         let held: Vec<_> = paying.reserve.iter().flat_map(Parts::perhaps_held).collect();
         let reserved = paying.reserved.iter().flat_map(|reserved| {
             let cart = stage.entity.cart();

@@ -9,7 +9,7 @@ use boxoffice_core::{
         ProductCommand, ProductDetails, Rate, Repeat, ResourceCommand, ResourceDetails, SessionCommand, Title, Until,
         VenueCommand, VenueDetails, Want, WantedLine, When,
     },
-    fairness::Holder,
+    holder::Holder,
     host::Input,
     id::{CartId, Entity, HoldId, Id, RequestHash},
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},

@@ -2,7 +2,7 @@
 
 use boxoffice_core::{
     command::{Area, BestWish, CartCommand, CustomerLimit, Expect, Limits, Payment, Want, WantedLine},
-    fairness::Holder,
+    holder::Holder,
     id::Entity,
     money::Currency,
     payment::{OnDecline, PaymentStep, Settlement},

@@ -52,6 +52,18 @@ impl Client {
         let (socket, answer) = tokio_tungstenite::connect_async(request).await.expect("an upgrade");
         let agreed = answer.headers().get("sec-websocket-protocol").expect("a subprotocol");
         assert_eq!(agreed, encoding.subprotocol());
+        Client::upgraded(socket, encoding).await
+    }
+
+    /// A client over this stream. `None` if it is not let in.
+    pub(crate) async fn over(stream: TcpStream, request: HttpRequest, encoding: Encoding) -> Option<Client> {
+        let stream = MaybeTlsStream::Plain(stream);
+        let upgraded = tokio_tungstenite::client_async(request, stream);
+        let (socket, _) = tokio::time::timeout(TIMEOUT, upgraded).await.expect("in time").ok()?;
+        Some(Client::upgraded(socket, encoding).await)
+    }
+
+    async fn upgraded(socket: WebSocketStream<MaybeTlsStream<TcpStream>>, encoding: Encoding) -> Client {
         let hello = Hello {
             cluster: "".into(),
             node: "".into(),
@@ -188,6 +200,27 @@ impl Client {
     pub(crate) async fn is_alive(&mut self) {
         self.send(999, Op::CartOpen, json!({"token": token(9)})).await;
         assert_eq!(self.code().await, (Some(999), 0));
+    }
+
+    /// Whether the connection is still there.
+    pub(crate) async fn still_answers(&mut self) -> bool {
+        let rid = Some("alive");
+        let frame = self.request(998, Op::CartOpen, rid, None, &json!({"token": token(9)}));
+        let message = self.message(&frame);
+        if self.socket.send(message).await.is_err() {
+            return false;
+        }
+        loop {
+            match self.next().await {
+                Received::Frame(frame) => {
+                    let read = ServerFrame::read(self.encoding, &frame).expect("readable");
+                    if matches!(read, ServerFrame::Answer(Some(998), ..)) {
+                        return true;
+                    }
+                }
+                Received::Closed(..) | Received::Broken => return false,
+            }
+        }
     }
 
     /// The stream below the WebSocket.

@@ -20,7 +20,7 @@ use boxoffice_core::{
     },
     calendar::{BookingName, CartBookingName},
     command::{CartCommand, Command, DirectoryCommand, Payment, ResourceCommand, SessionCommand, VenueCommand, Want},
-    fairness::Holder,
+    holder::Holder,
     id::{CartId, CartToken, Entity, HoldId, Id, Request, RequestHash},
     money::{Currency, Money},
     payment::PaymentStatus,
@@ -624,6 +624,30 @@ impl Drop for TestServer {
         if let Some(watching) = self.watching.take() {
             watching.shutdown_background();
         }
+    }
+}
+
+/// Faults that a debug build can have.
+pub(crate) mod planted {
+    /// The tests of a module find these faults.
+    pub(crate) fn are_found(module: &str, faults: &[(&str, &str)]) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        std::thread::scope(|scope| {
+            for (fault, test) in faults {
+                scope.spawn(move || is_found(fault, &format!("{module}::{test}")));
+            }
+        });
+    }
+
+    fn is_found(fault: &str, test: &str) {
+        let program = std::env::current_exe().expect("this program");
+        let mut command = std::process::Command::new(program);
+        command.args(["--exact", test]).env("BOXOFFICE_PLANTED_EDGE", fault);
+        let output = command.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 failed"), "{test} does not find that {fault}: {text}");
     }
 }
 

@@ -326,17 +326,19 @@ async fn a_draining_server_does_not_wait_for_ever() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_are_limited() {
     let server = TestServer::open(Limits { connections_max: 3, ..Limits::default() });
-    let mut first = Client::connect(server.address, Encoding::Json).await;
-    let second = Client::connect(server.address, Encoding::Json).await;
-    let third = Client::connect(server.address, Encoding::Json).await;
-    let (status, why) = get(server.address, "/readyz").await;
+    let mut first = Client::connect(server.clients, Encoding::Json).await;
+    let second = Client::connect(server.clients, Encoding::Json).await;
+    let third = Client::connect(server.clients, Encoding::Json).await;
+    let (status, why) = get(server.clients, "/readyz").await;
     assert!(status == 503 && why.contains("limits.connections"), "{why}");
-    assert_eq!(get(server.address, "/healthz").await, (200, "alive\n".into()), "a full node is alive");
-    assert_eq!(refused(request(server.address, MSGPACK, &[])).await, 503, "nor by WebSocket");
+    assert_eq!(get(server.clients, "/healthz").await, (200, "alive\n".into()), "a full node is alive");
+    assert_eq!(refused(request(server.clients, MSGPACK, &[])).await, 503, "nor by WebSocket");
     first.is_alive().await;
+    // At the operators' port a probe finds a place of its own.
+    assert_eq!(get(server.operators, "/readyz").await.0, 200);
     drop((second, third));
     let begun = tokio::time::Instant::now();
-    while get(server.address, "/readyz").await.0 != 200 {
+    while get(server.clients, "/readyz").await.0 != 200 {
         assert!(begun.elapsed() < TIMEOUT, "a slot is free again");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

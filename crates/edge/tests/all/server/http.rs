@@ -70,6 +70,7 @@ async fn bad_requests_are_refused_by_name() {
         ("POST", open, vec![key], &body, 400, 101),
         ("POST", open, vec![key, ("content-type", "text/plain")], &body, 400, 101),
         ("POST", open, vec![JSON, key, ("boxoffice-deadline-ms", "soon")], &body, 400, 101),
+        ("POST", open, vec![JSON, key, ("boxoffice-patience-ms", "-1")], &body, 400, 101),
         ("POST", open, vec![JSON, key], "[1]", 400, 101),
         ("POST", open, vec![JSON, key], "{", 400, 101),
         ("POST", open, vec![JSON, key], &deep, 400, 101),
@@ -261,6 +262,7 @@ async fn pages_of_allowed_origins_may_send_requests() {
                 "content-type",
                 "authorization",
                 "boxoffice-deadline-ms",
+                "boxoffice-patience-ms",
                 "if-none-match",
                 "boxoffice-cart-token",
             ];

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use crate::server::common::{Client, TIMEOUT, TestServer, cart, in_both, opened, token};
+use crate::{
+    http_client::HttpClient,
+    server::common::{Client, TIMEOUT, TestServer, cart, in_both, opened, token},
+};
 use boxoffice_core::{
     answer::{CartView, MapView},
     id::{Request, RequestHash},
@@ -16,7 +19,7 @@ use boxoffice_wire::{
     status::{NodeAudit, NodeStatus},
 };
 use futures_util::SinkExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ok_has_the_versions_that_it_rests_on() {
@@ -101,6 +104,32 @@ async fn the_deadline_is_kept_and_a_late_answer_is_dropped() {
     client.send(4, Op::CartCancel, json!({"token": token(1)})).await;
     assert_eq!(client.code().await, (Some(4), 902));
     server.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_node_is_told_how_long_the_buyer_will_be_there() {
+    for encoding in Encoding::ALL {
+        let server = TestServer::open(Limits::default());
+        let mut client = Client::connect(server.address, encoding).await;
+        let frame = |patience: Value| {
+            let body = json!({"token": token(1)});
+            json!({"id": 1, "op": "cart.get", "deadline_ms": 60, "patience_ms": patience, "body": body})
+        };
+        // Left out, shorter than the deadline, longer, and too long for any bound.
+        let cases = [(Value::Null, 60), (json!(7), 60), (json!(300_000), 300_000), (json!(u64::MAX), u64::MAX)];
+        for (patience, expected) in cases {
+            client.send_frame(&client.encoded(&frame(patience.clone()))).await;
+            assert_eq!(client.code().await, (Some(1), 902));
+            let reply = server.node.waiting.lock().pop().expect("the node has it");
+            assert_eq!((reply.timeout_ms(), reply.patience_ms()), (60, expected), "{patience}");
+        }
+        let mut http_client = HttpClient::connect(server.address).await;
+        let headers = [("boxoffice-deadline-ms", "60"), ("boxoffice-patience-ms", "300000")];
+        let body = format!("{{\"token\":\"{}\"}}", token(1));
+        assert_eq!(http_client.post("/v1/cart.get", &headers, &body).await.code(), 902);
+        let reply = server.node.waiting.lock().pop().expect("the node has it");
+        assert!((299_900..=300_000).contains(&reply.patience_ms()), "{}", reply.patience_ms());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -252,7 +252,7 @@ async fn the_node_learns_who_holds() {
     }
     let grows = json!({"token": token, "line": 1, "quantity": 9}).to_string();
     assert_eq!(post("cart.set_quantity", &from("192.0.2.1"), &grows).await, Some(guest));
-    let pays = json!({"token": token, "payment": {"source": "card"}}).to_string();
+    let pays = json!({"token": token, "payment": {"gateway": {"source": "card"}}}).to_string();
     assert_eq!(post("cart.checkout", &from("192.0.2.1"), &pays).await, Some(guest));
 
     let shown = request(server.clients, "boxoffice.v1.json", &from("192.0.2.1"));

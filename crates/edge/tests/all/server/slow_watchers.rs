@@ -25,7 +25,7 @@ use boxoffice_wire::{
 use tokio::{net::TcpStream, task::JoinHandle};
 
 use crate::server::{
-    common::{Node, TIMEOUT, TestServer, add_key, id, token},
+    common::{Node, TIMEOUT, TestServer, add_key, id, planted, token},
     slow_client::{Frame, Message, SlowClient},
     web::Pem,
 };
@@ -443,29 +443,15 @@ async fn an_http_client_that_trickles_is_no_excuse() {
 /// The tests of this file find the faults that a debug build can have.
 #[test]
 fn planted_faults_are_found() {
-    let found = |fault: &str, test: &str| {
-        let test = format!("server::slow_watchers::{test}");
-        let program = std::env::current_exe().expect("this program");
-        let mut command = std::process::Command::new(program);
-        command.args(["--exact", &test]).env("BOXOFFICE_PLANTED_EDGE", fault);
-        let output = command.output().expect("it runs");
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(text.contains("1 failed"), "{test} does not find that {fault}: {text}");
-    };
-    if !cfg!(debug_assertions) {
-        return;
-    }
-    std::thread::scope(|scope| {
-        let faults = [
+    planted::are_found(
+        "server::slow_watchers",
+        &[
             ("an answer behind a feed", "an_answer_is_the_next_frame_given_to_the_socket"),
             ("a busy watcher is not read", "a_watcher_that_is_always_behind_stays_as_long_as_it_answers_pings"),
             (
                 "an answer waits for the frames behind it",
                 "an_answer_that_is_made_while_frames_are_read_leaves_before_the_next_is_made",
             ),
-        ];
-        for (fault, test) in faults {
-            scope.spawn(move || found(fault, test));
-        }
-    });
+        ],
+    );
 }

@@ -57,7 +57,11 @@ impl Pem {
         (TestServer::with(EdgeConfig { web, limits, ..EdgeConfig::default() }), certificate)
     }
 
-    async fn connect(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+    pub(crate) fn certificate(&self) -> Arc<Certificate> {
+        Arc::new(Certificate::load(self.files()).expect("valid files"))
+    }
+
+    pub(crate) async fn connect(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(self.der()).expect("a certificate");
         let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -16,7 +16,9 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
-use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, StallingStores, World, secret::Secret};
+use boxoffice_env::{
+    Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, StallingDisk, StallingStores, World, secret::Secret,
+};
 use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
@@ -58,7 +60,8 @@ pub(crate) struct Machines {
 /// What outlives a node.
 #[derive(Clone)]
 pub(crate) struct Disks {
-    disk: MemoryDisk,
+    /// The disk as the node reaches it.
+    pub(crate) files: StallingDisk,
     pub(crate) stores: MemoryStores,
     /// The stores as the node reaches them.
     pub(crate) stalls: StallingStores,
@@ -67,7 +70,11 @@ pub(crate) struct Disks {
 impl Default for Disks {
     fn default() -> Disks {
         let stores = MemoryStores::new();
-        Disks { disk: MemoryDisk::new(), stalls: StallingStores::new(Arc::new(stores.clone())), stores }
+        Disks {
+            files: StallingDisk::new(Arc::new(MemoryDisk::new())),
+            stalls: StallingStores::new(Arc::new(stores.clone())),
+            stores,
+        }
     }
 }
 
@@ -202,7 +209,7 @@ impl Machines {
     }
 
     fn boot(&mut self, node: u64, joining: Option<Joining>) {
-        let Disks { disk, stalls: stores, .. } = self.disks.entry(node).or_default().clone();
+        let Disks { files: disk, stalls: stores, .. } = self.disks.entry(node).or_default().clone();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let mut alone = World::standalone();
@@ -257,7 +264,7 @@ impl Machines {
 
     /// Asks a member for admission, then starts.
     pub(crate) fn join(&mut self, node: u64) {
-        let Disks { disk, stalls: stores, .. } = self.disks.entry(node).or_default().clone();
+        let Disks { files: disk, stalls: stores, .. } = self.disks.entry(node).or_default().clone();
         let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::standalone() };
         let disk = draw_disk_id(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
@@ -416,6 +423,18 @@ impl Machines {
         let entity = Entity::Product(product(shelf));
         let runtime = &self.nodes[&node].runtime;
         runtime.block_on(self.handle(node).history_of(&entity, None, limit, before)).expect("a history")
+    }
+
+    /// The same in a task of the node, as for a client. It sends how many events it has read.
+    pub(crate) fn history_later(&self, node: u64, shelf: u64) -> mpsc::Receiver<usize> {
+        let ((sender, receiver), handle) = (mpsc::channel(), self.handle(node).clone());
+        self.nodes[&node].runtime.spawn(async move {
+            let entity = Entity::Product(product(shelf));
+            let history = handle.history_of(&entity, None, 100, None).await;
+            // The test may be over.
+            let _ = sender.send(history.map_or(0, |history| history.entries.len()));
+        });
+        receiver
     }
 
     /// Whether a node has no replica of a product.

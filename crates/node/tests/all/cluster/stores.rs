@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use boxoffice_core::{
     answer::Answer,
-    command::{CartCommand, Command, ProductCommand, Want, WantedLine},
+    command::{CartCommand, Command, ProductCommand, ProductDetails, Want, WantedLine},
     id::{Entity, Id, Request, RequestHash},
 };
+use boxoffice_env::StallingDisk;
 use boxoffice_node::api::Failure;
 use boxoffice_shard::ring::shard_of;
 
@@ -102,6 +103,123 @@ fn nodes_whose_stores_stand_still_vote_and_sell_what_needs_no_record() {
     }
     machines.until("the shard that waited is led", PATIENCE, |machines| machines.leader_of(&customer).is_some());
     buy_as_ada(&machines, others[0], 2, shelf);
+    machines.restart(leader);
+    machines.all_ready();
+    machines.applied_alike();
+    machines.audited();
+}
+
+/// How much of what waits a replica may have in memory: the bound, and what was under way when it was reached.
+const BEHIND_BYTES: std::ops::Range<u64> = 15 << 20..20 << 20;
+/// What its leader commits meanwhile, in entries of [`large_stock`].
+const LARGE_PUTS: u64 = 250;
+
+/// A product whose entry in the log has about 130 kB.
+fn large_stock(number: u64) -> Box<ProductDetails> {
+    let text = |at: u64| format!("{at:04}{number:04}{}", "x".repeat(1_000)).into();
+    Box::new(ProductDetails { properties: (0..64).map(|at| (text(at), text(at))).collect(), ..*stock_of(1_000) })
+}
+
+/// A follower's store stands still, and its leader commits more than a replica may keep in memory. It takes no more, catches up when
+/// the store answers, and has lost nothing.
+#[test]
+fn what_waits_for_a_store_that_stands_still_is_bounded_and_nothing_is_lost() {
+    plant();
+    let machines = three_with_stock();
+    let customer = Entity::Customer(ada());
+    let (of_ada, shelf) = (shard(&customer), shelf_beside(shard(&customer)));
+    let beside = (100..).find(|shelf| shard(&Entity::Product(product(*shelf))) == of_ada).expect("a product");
+    buy_as_ada(&machines, 1, 0, shelf);
+    machines.until("the cart and the customer have left memory", PATIENCE, |machines| {
+        (1..=3).all(|node| machines.left(node) == 2)
+    });
+    let leader = machines.leader_of(&customer).expect("a leader");
+    let follower = 1 + leader % 3;
+    let bytes = |machines: &Machines| machines.counter(follower, "boxoffice_shards_waiting_bytes");
+    machines.disks(follower).stalls.stall();
+    buy_as_ada(&machines, leader, 1, shelf);
+    machines.until("the follower waits for the record", PATIENCE, |machines| {
+        machines.counter(follower, "boxoffice_shards_waiting") == 1
+    });
+    let mut most = 0;
+    for put in 0..LARGE_PUTS {
+        machines.must(leader, Command::Product(product(beside), ProductCommand::Put(large_stock(put))), 1_000 + put);
+        most = most.max(bytes(&machines));
+    }
+    // Its leader sends on.
+    let until = std::time::Instant::now() + Duration::from_secs(3);
+    while std::time::Instant::now() < until {
+        most = most.max(bytes(&machines));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    println!("{most} bytes waited at most");
+    assert!(BEHIND_BYTES.contains(&most), "{most} bytes waited");
+    // It votes and serves other shards all the same.
+    buy(&machines, follower, cart_beside(of_ada, 100), shelf);
+    machines.disks(follower).stalls.go_on();
+    machines.until("it catches up", PATIENCE, |machines| {
+        machines.counter(follower, "boxoffice_shards_waiting") == 0 && bytes(machines) == 0
+    });
+    buy_as_ada(&machines, follower, 2, shelf);
+    machines.applied_alike();
+    machines.audited();
+}
+
+/// Files go on when this is dropped, because a runtime whose thread waits for one never ends.
+struct GoOn(Vec<StallingDisk>);
+
+impl Drop for GoOn {
+    fn drop(&mut self) {
+        self.0.iter().for_each(StallingDisk::go_on);
+    }
+}
+
+/// Histories are read from files that stand still, and so are segments of the log that go into the archive. Votes, heartbeats and
+/// sales go on.
+#[test]
+fn nodes_whose_files_stand_still_vote_and_sell() {
+    plant();
+    let mut machines = three_with_stock();
+    let shelf = 1;
+    let put = |machines: &Machines, put: u64| {
+        machines.must(1, Command::Product(product(100), ProductCommand::Put(large_stock(put))), 1_000 + put);
+    };
+    let mut puts = 0;
+    machines.until("a segment is in the archive", PATIENCE, |machines| {
+        (puts..puts + 8).for_each(|number| put(machines, number));
+        puts += 8;
+        (1..=3).all(|node| machines.counter(node, "boxoffice_archived_segments_total") > 0)
+    });
+    println!("{puts} large puts");
+    let _go_on = GoOn((1..=3).map(|node| machines.disks(node).files.clone()).collect());
+    for node in 1..=3 {
+        machines.disks(node).files.stall();
+    }
+    // More than are read at a time.
+    let histories: Vec<_> =
+        (1..=3).flat_map(|node| (0..8).map(move |_| node)).map(|node| machines.history_later(node, shelf)).collect();
+    machines.until("reads wait at every node", PATIENCE, |machines| {
+        (1..=3).all(|node| machines.disks(node).files.waiting() > 0)
+    });
+    let began = std::time::Instant::now();
+    (0..40).for_each(|more| put(&machines, puts + more));
+    (0..20).for_each(|cart| buy(&machines, 1 + cart % 3, cart, shelf));
+    let leader = machines.leader_of(&Entity::Product(product(shelf))).expect("a leader");
+    let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
+    machines.disks(leader).files.go_on();
+    machines.crash(leader);
+    machines.until("the two sell without the third", PATIENCE, |machines| {
+        machines.leader_of(&Entity::Product(product(shelf))).is_some()
+    });
+    (20..40).for_each(|cart| buy(&machines, others[(cart % 2) as usize], cart, shelf));
+    println!("sold for {:?}", began.elapsed());
+    assert!(others.iter().all(|node| machines.disks(*node).files.waiting() > 0), "the files still stand");
+    for node in &others {
+        machines.disks(*node).files.go_on();
+    }
+    // Those of the node that was crashed may have ended with it.
+    let read = histories.iter().filter(|history| history.recv_timeout(PATIENCE).is_ok_and(|read| read > 0)).count();
+    assert!(read >= others.len(), "{read} histories were read");
     machines.restart(leader);
     machines.all_ready();
     machines.applied_alike();

@@ -173,7 +173,7 @@ pub fn hello() -> Hello {
         node: "n1".into(),
         version: "0.1.0".into(),
         protocol: 1,
-        minor: 3,
+        minor: 4,
         durability: Durability { replicas: 1, fsync: "always".into() },
         limits: Limits::default(),
         time: evening(),

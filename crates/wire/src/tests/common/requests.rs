@@ -5,7 +5,8 @@ use boxoffice_core::{
     id::Entity,
     payment::{OnDecline, Settlement},
 };
-use boxoffice_wire::{Op, body, customer, reply};
+use boxoffice_wire::{Op, body, customer, envelope::with_patience, reply};
+use bytes::BytesMut;
 use serde::Serialize;
 
 use super::{
@@ -15,6 +16,15 @@ use super::{
 
 fn request<B: Serialize>(op: Op, rid: Option<&str>, body: &B) -> Sample {
     sample(op.name(), |encoding, out| reply::request(encoding, out, 7, op, rid, Some(2_000), body))
+}
+
+/// The same of a buyer who will be there for five minutes.
+fn patient<B: Serialize>(op: Op, rid: Option<&str>, body: &B) -> Sample {
+    sample(op.name(), |encoding, out| {
+        let mut plain = BytesMut::new();
+        reply::request(encoding, &mut plain, 7, op, rid, Some(2_000), body);
+        out.unsplit(with_patience(encoding, &plain, 300_000));
+    })
 }
 
 /// A request of every op, as a client writes it.
@@ -249,6 +259,7 @@ pub fn other_requests() -> Vec<Sample> {
     let until = Repeat { every: Every::Month, interval: 1, until: Until::Date("2026-12-31".into()) };
     let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
     let monthly = body::ResourceReserve::new(id("room-5"), id("club"), once, Some(until), "".into());
+    let open = body::CartOpen { token: token(), cart: None, customer: None, ttl_ms: None };
     let secret = b"the secret of the shop";
     let hello = body::ClientHello {
         client: "box office 3".into(),
@@ -259,6 +270,7 @@ pub fn other_requests() -> Vec<Sample> {
     vec![
         request(Op::Hello, None, &hello),
         request(Op::CartCheckout, rid, &through_gateway),
+        patient(Op::CartOpen, rid, &open),
         request(Op::SessionSearch, None, &city),
         request(Op::Watch, None, &watch(Entity::Product(id("programme")), None, None)),
         request(Op::Watch, None, &watch(Entity::Resource(id("room-5")), None, None)),
