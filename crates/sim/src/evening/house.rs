@@ -12,7 +12,7 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, Answered, Outcome, SessionAudit},
     command::{Area, CartCommand, Command, Limits, NewSession, VenueCommand, VenueDetails, WantedLine},
-    fairness::Holder,
+    holder::Holder,
     id::{CartId, CartToken, Entity, Id, Request, RequestHash, hash64},
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
