@@ -18,6 +18,9 @@ pub(crate) fn add_other_problems(report: &mut Report) {
     reasons.extend(report.hoarders.iter().flat_map(|hoarders| hoarders.problems.clone()));
     reasons.extend(report.overload.iter().flat_map(|overload| overload.problems.clone()));
     report.verdict.passed = reasons.is_empty();
+    if let Some(hoarders) = &report.hoarders {
+        report.verdict.line = hoarders.verdict();
+    }
 }
 
 /// Judges a run. A flow that a kill left in doubt does not count as failed: its first attempt may still be granted, so

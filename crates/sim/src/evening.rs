@@ -22,9 +22,9 @@ use tokio::{
 use tracing_mutex::parkinglot::Mutex;
 
 use self::{
-    buyers::{Bought, Wish},
+    buyers::Wish,
     hoarder::Hoarder,
-    house::{Held, House, PLACES, SEATS},
+    house::{Bought, Held, House, PLACES, SEATS},
 };
 use crate::{
     client_stub::ClientStub,

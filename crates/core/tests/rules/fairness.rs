@@ -566,14 +566,14 @@ fn a_payment_stops_the_clock_once() {
             b pay keep -> (waits as #3)
             wait 100
             gateway open
-            b get -> active, line 1 p 20, total 20.00, until 357.000
+            b get -> active, line 1 p 20, total 20.00, until 317.000
             gateway shut
             b pay keep -> (waits as #5)
             wait 30
             gateway open
-            b get -> active, line 1 p 20, total 20.00, until 357.000
-            wait 27.143
                 100 free, 0 held, 0 sold
+            b get -> expired, line 1 p 20, total 20.00
+            wait 27.143
             b get -> expired, line 1 p 20, total 20.00
         "#]],
     );
@@ -587,7 +587,7 @@ pub(crate) fn a_payment_that_nobody_confirms_is_given_up() {
          b hold p 20 from 1
          a hold p 6 from 2
          wait 200
-         gateway authorize deaf deaf deaf deaf deaf deaf deaf deaf
+         gateway authorize deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf
          b pay keep
          a pay keep
          wait 116
@@ -596,7 +596,24 @@ pub(crate) fn a_payment_that_nobody_confirms_is_given_up() {
          b get
          a get
          gateway",
-        expect![[r#""#]],
+        expect![[r#"
+            product p 100 1.00 -> 100 free, 0 held, 0 sold
+            b hold p 20 from 1 -> line 1 p 20, until 257.000
+                80 free, 20 held, 0 sold
+            a hold p 6 from 2 -> line 1 p 6, until 1800.000
+                74 free, 26 held, 0 sold
+            wait 200
+            gateway authorize deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf
+            b pay keep -> (waits as #4)
+            a pay keep -> (waits as #5)
+            wait 116
+            b get -> checking_out, line 1 p 20, total 20.00
+            wait 2
+                94 free, 6 held, 0 sold
+            b get -> expired, line 1 p 20, total 20.00
+            a get -> checking_out, line 1 p 6, total 6.00
+            gateway -> b-1: voided
+        "#]],
     );
 }
 

@@ -1,6 +1,6 @@
 //! A network that takes what it may, and buys nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_client::{
     BestWish, Cart, CartView, Client, Error, Held, OnDecline, Reply, Seat, Timestamp, Want, WantedLine, gateway,
@@ -28,12 +28,18 @@ const CONNECT_AGAIN: Duration = Duration::from_millis(200);
 struct HoardCart {
     cart: Cart,
     until: Timestamp,
-    lines: usize,
+    /// The quantity of each line.
+    lines: BTreeMap<u32, u32>,
     /// How many lines it is to get.
     lines_max: usize,
-    held: u32,
     /// Its line that grows, with the quantity.
     growing: Option<(u32, u32)>,
+}
+
+impl HoardCart {
+    fn held(&self) -> u32 {
+        self.lines.values().sum()
+    }
 }
 
 /// One network of hoarders.
@@ -78,7 +84,7 @@ impl Hoarder {
                     self.give_back().await;
                 }
             }
-            let has = self.carts.iter().map(|cart| cart.held).sum::<u32>();
+            let has = self.carts.iter().map(HoardCart::held).sum::<u32>();
             let got = match self.kind {
                 HoardKind::Level if has >= self.evening.spec.level => false,
                 _ => self.take().await,
@@ -103,7 +109,7 @@ impl Hoarder {
         {
             return self.grow(place).await;
         }
-        let place = match self.carts.iter().position(|cart| cart.lines < cart.lines_max) {
+        let place = match self.carts.iter().position(|cart| cart.lines.len() < cart.lines_max) {
             Some(place) if self.kind != HoardKind::Growth => place,
             _ => self.open(),
         };
@@ -168,7 +174,7 @@ impl Hoarder {
         let lines_max = *LINES.choose(&mut self.random).expect("there are some");
         // Until it has something, it is forgotten soon.
         let until = Timestamp(now_ms() + 5_000);
-        self.carts.push(HoardCart { cart, until, lines: 0, lines_max, held: 0, growing: None });
+        self.carts.push(HoardCart { cart, until, lines: BTreeMap::new(), lines_max, growing: None });
         self.carts.len() - 1
     }
 
@@ -185,8 +191,8 @@ impl Hoarder {
         match outcome {
             Ok(reply) => {
                 let held = reply.value;
-                it.lines += held.lines.len();
-                it.held += held.lines.iter().map(|line| line.content.quantity()).sum::<u32>();
+                // More places are a line that grows.
+                it.lines.extend(held.lines.iter().map(|line| (line.line, line.content.quantity())));
                 if is_growth {
                     it.growing = held.lines.first().map(|line| (line.line, line.content.quantity()));
                 }
@@ -213,8 +219,7 @@ impl Hoarder {
     /// Notes what the cart has.
     fn is_now(&mut self, place: usize, view: &CartView) {
         let it = &mut self.carts[place];
-        it.held = view.lines.iter().map(|line| line.content.quantity()).sum();
-        it.lines = view.lines.len();
+        it.lines = view.lines.iter().map(|line| (line.line, line.content.quantity())).collect();
         if let Some((line, quantity)) = &mut it.growing
             && let Some(grown) = view.lines.iter().find(|other| other.line == *line)
         {
@@ -226,7 +231,7 @@ impl Hoarder {
         let it = &mut self.carts[place];
         it.until = deadline;
         self.size = (self.size * 2).min(SIZE_MAX);
-        self.evening.ledger.end(it.cart.id(), Some((it.held, it.until)));
+        self.evening.ledger.end(it.cart.id(), Some((it.held(), it.until)));
         self.evening.ledger.count(Ok(()));
         true
     }
@@ -240,7 +245,7 @@ impl Hoarder {
                 ledger.count(Err(&no.name));
                 self.size = (self.size / 2).max(1);
                 if matches!(&*no.name, "cart_expired" | "cart_not_active" | "not_found" | "no_such_line")
-                    || it.held == 0
+                    || it.lines.is_empty()
                 {
                     ledger.doubt(it.cart.id());
                     self.carts.swap_remove(place);

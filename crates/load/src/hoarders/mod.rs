@@ -60,6 +60,8 @@ const HONEST_PERCENT: u32 = 95;
 const OFFICE_PERCENT: u32 = 98;
 /// What is bought in the end is settled within this time, in real milliseconds.
 const SETTLE_MS: u64 = 3_000;
+/// How long an audit may take.
+const AUDIT_LIMIT: Duration = Duration::from_secs(60);
 /// A grant that ends sooner than this after an audit is not looked for in it, in real milliseconds.
 const ENDS_SOON_MS: u64 = 1_500;
 
@@ -114,7 +116,6 @@ pub(crate) async fn run(
     seed: u64,
     progress: &Progress,
 ) -> Result<Hoarders, LoadError> {
-    let places = connections.cluster_status().await?.places.len();
     let evening = Arc::new(Evening {
         spec: spec.clone(),
         addresses: connections.addresses(),
@@ -125,7 +126,6 @@ pub(crate) async fn run(
         begun: Instant::now(),
         ledger: Ledger::default(),
     });
-    let data_shards = u16::try_from(places.saturating_sub(1)).unwrap_or(u16::MAX);
     let random = SmallRng::seed_from_u64(seed);
     let report = Hoarders {
         run: serde_json::to_value(spec.run).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),
@@ -138,6 +138,8 @@ pub(crate) async fn run(
     let killing = match (&config.node_controller, spec.kills) {
         (Some(controller), true) => {
             let nodes = connections.connect_each_node().await?;
+            let places = connections.cluster_status().await?.places.len();
+            let data_shards = u16::try_from(places.saturating_sub(1)).unwrap_or(u16::MAX);
             Some(tokio::spawn(kill(Arc::clone(&run.evening), Arc::clone(controller), nodes, data_shards)))
         }
         _ => None,
@@ -284,7 +286,9 @@ impl Run {
     /// Counts what each network holds in the session's audit, and compares that with the grants.
     async fn look(&mut self, minute: u32) {
         let before = self.evening.ledger.sure();
-        let audit = match self.evening.operator.audit_session(&self.evening.session).await {
+        // All nodes may be off for some seconds.
+        let asked = self.evening.operator.with_deadline(AUDIT_LIMIT).audit_session(&self.evening.session).await;
+        let audit = match asked {
             Ok(reply) => reply.value,
             Err(error) => {
                 return self.report.problems.push(format!("minute {minute}: no audit of the session: {error}"));

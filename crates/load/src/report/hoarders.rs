@@ -66,6 +66,21 @@ impl Hoarders {
         self.minutes.iter().find(|it| it.minute == minute)
     }
 
+    /// Who bought, in one line.
+    pub(crate) fn verdict(&self) -> String {
+        let honest = self
+            .windows
+            .iter()
+            .fold(Came::default(), |all, it| Came { came: all.came + it.came, bought: all.bought + it.bought });
+        let others =
+            self.others.map_or(String::new(), |it| format!(", {} of {} of the {}", it.bought, it.came, self.run));
+        format!(
+            "{} of {} honest buyers bought{others}",
+            grouped(u64::from(honest.bought)),
+            grouped(u64::from(honest.came))
+        )
+    }
+
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.networks > 0 {
@@ -92,7 +107,7 @@ impl Hoarders {
     }
 
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
-        let head = ["minute", "seats", "places", "believed", "most of one"].map(str::to_owned).to_vec();
+        let head = ["minute", "seats", "places", "believed", "by one"].map(str::to_owned).to_vec();
         let row = |it: &HoardMinute| {
             [it.minute, it.seats, it.places, it.believed, it.most].map(|count| grouped(u64::from(count))).to_vec()
         };

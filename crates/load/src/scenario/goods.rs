@@ -359,6 +359,10 @@ impl Scenario {
 
     /// Each weighted kind must be configured, and [mix] must weigh them if there are several.
     fn check_kinds(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
+        if self.hoarders.is_some() {
+            // They replace the flows.
+            return Ok(());
+        }
         let configured = self.configured();
         let missing = self.weights().iter().zip(configured).any(|(&weight, configured)| weight > 0 && !configured);
         if missing || self.weights().iter().all(|&weight| weight == 0) {

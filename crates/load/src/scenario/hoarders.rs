@@ -19,6 +19,9 @@ const CONFIRM_MS: u64 = 10_000;
 const GRACE_MS: u64 = 2_000;
 const AGAIN_MS: u64 = 2_000;
 
+/// A node behind a proxy wants one, so that customers can be known. The run names no customer.
+const CUSTOMER_SECRET: &str = "no customer of a load run has a token";
+
 /// What happens besides honest buyers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -104,13 +107,16 @@ impl HoardersSpec {
     /// a proxy, and a faster evening has shorter times.
     pub fn node_config(&self, gateway: &str) -> String {
         let mut text = format!(
-            "[listen]\nanonymous = \"sell\"\nproxies = [\"127.0.0.1\", \"::1\"]\n\n[payments]\nurl = \"http://{gateway}\"\n"
+            "[listen]\nanonymous = \"sell\"\nproxies = [\"127.0.0.1\", \"::1\"]\ncustomer_secret = \"{CUSTOMER_SECRET}\"\n\n\
+             [payments]\nurl = \"http://{gateway}\"\n"
         );
         if self.speed > 1 {
             let seconds = |seconds: u64| (seconds / u64::from(self.speed)).max(1);
             let (seat_seconds, bonus_seconds) = (seconds(SEAT_SECONDS), seconds(BONUS_SECONDS));
             let (life_min_ms, ttl_ms) = (self.ms(LIFE_MIN_MS), self.life_ms());
-            let (confirm_ms, grace_ms, again_ms) = (self.ms(CONFIRM_MS), self.ms(GRACE_MS), self.ms(AGAIN_MS));
+            // A node takes no less than a second.
+            let confirm_ms = self.ms(CONFIRM_MS).max(1_000);
+            let (grace_ms, again_ms) = (self.ms(GRACE_MS), self.ms(AGAIN_MS));
             text += &format!(
                 "again_ms = {again_ms}\n\n[fairness]\nseat_seconds = {seat_seconds}\nbonus_seconds = {bonus_seconds}\n\
                  life_min_ms = {life_min_ms}\n\n[carts]\nguest_ttl_max_ms = {ttl_ms}\nconfirm_ms = {confirm_ms}\n\

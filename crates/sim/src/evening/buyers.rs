@@ -5,12 +5,11 @@ use std::{sync::Arc, time::Duration};
 use boxoffice_core::{
     answer::{Answer, Answered},
     command::{BestWish, CartCommand, Expect, Payment, Want, WantedLine},
-    id::CartId,
 };
 use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
-use super::house::{House, floor};
+use super::house::{Bought, House, floor};
 
 /// An outage is shorter than this number of tries.
 const TRIES: u32 = 200;
@@ -23,9 +22,6 @@ pub(super) enum Wish {
     /// Two places of the area.
     Places,
 }
-
-/// A cart that was told that it has bought.
-pub(super) struct Bought(pub(super) CartId);
 
 /// One buyer, who asks once and pays so much later. `None` if it did not get what it wanted.
 pub(super) async fn buy(

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Pauses after an ask that was granted, and after one that was refused, in milliseconds.
-const PAUSES_MS: [u64; 2] = [50, 500];
+const PAUSES_MS: [u64; 2] = [100, 800];
 /// Lines of a cart, at most.
 const LINES: usize = 20;
 /// The most seats of one ask.

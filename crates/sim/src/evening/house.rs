@@ -24,7 +24,6 @@ use rand::{Rng, rngs::SmallRng};
 use tokio::time::sleep;
 use tracing_mutex::parkinglot::Mutex;
 
-use super::buyers::Bought;
 use crate::{
     client_stub::ClientStub,
     clock::BEGIN_MS,
@@ -41,6 +40,9 @@ pub(super) const PLACES: u32 = 2_000;
 const LATER_MS: u64 = 365 * 24 * 3_600_000;
 /// The pause before an ask is repeated, in milliseconds.
 const AGAIN_MS: u64 = 200;
+
+/// A cart that was told that it has bought.
+pub(super) struct Bought(pub(super) CartId);
 
 /// What one network holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
