@@ -270,6 +270,7 @@ impl Settings<'_> {
             floor: self.within("fairness.floor", 0..=1_000_000)?,
             free_part: self.within("fairness.free_part", 0..=1_000_000)?,
             whole_part: self.within("fairness.whole_part", 0..=1_000_000)?,
+            whole_seconds: self.within("fairness.whole_seconds", 0..=1_000_000)?,
             seat_seconds: self.within("fairness.seat_seconds", 0..=100_000_000)?,
             bonus_seconds: self.within("fairness.bonus_seconds", 0..=1_000_000)?,
             life_min_ms: self.within("fairness.life_min_ms", 1_000..=DAY_MS)?,

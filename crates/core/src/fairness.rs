@@ -34,7 +34,17 @@ const FIRST_OWN: u64 = 1 << 16;
 /// A holder of nothing is forgiven a tenth of a seat-second each second.
 const FORGIVES_ONE_IN: u64 = 10;
 
-/// What one network, which is one street address to the post, may hold of a supply of which nobody knows the size, in floors.
+/// All holders together are forgiven one seat in so many of the whole, in each second.
+const FORGIVES_WHOLE_ONE_IN: u64 = 100;
+
+/// How many times a sale gives back to all holders what its hold has used, so that a house that sells to many families has room for
+/// the next ones.
+const POOL_CREDITS: u64 = 3;
+
+/// The most that sales give all holders beyond what was used: a thousand seats for three minutes, in seat-milliseconds.
+const POOL_BONUS_MAX: i64 = -180_000_000;
+
+/// What a holder may have of a supply of unknown size, in floors.
 const FLOORS_OF_UNKNOWN: u64 = 4;
 
 /// The integral of an account counts in this part of a millisecond.
@@ -52,6 +62,8 @@ pub struct Fairness {
     pub free_part: u32,
     /// Everything that holders have above their floors is up to this part of the whole: one in so many. 4.
     pub whole_part: u32,
+    /// Seat-seconds above the floors that all holders together may use for each seat of the whole, as far as they buy nothing. 18.
+    pub whole_seconds: u32,
     /// Seat-seconds above the floor that a holder may use, as far as it buys nothing. 3 600.
     pub seat_seconds: u32,
     /// Seat-seconds that each seat bought adds. 240, so that an office that pays slowly is not refused by chance.
@@ -66,6 +78,7 @@ impl Fairness {
         floor: 6,
         free_part: 4,
         whole_part: 4,
+        whole_seconds: 18,
         seat_seconds: 3_600,
         bonus_seconds: 240,
         life_min_ms: 180_000,
@@ -112,6 +125,8 @@ pub struct Charge {
     pub floor: u32,
     /// The bonus of each seat bought, in seconds.
     pub bonus_seconds: u32,
+    /// Seat-seconds that all holders together are forgiven each second.
+    pub forgives: u32,
     /// How long the hold may live, in seconds. 0 if it is within the floor, and lives as long as its cart.
     pub life_seconds: u32,
 }
@@ -226,8 +241,41 @@ fn forgiven(used: i64, forgives: u64) -> i64 {
 pub(crate) struct Accounts {
     own: SharedMap<u64, Account>,
     wider: SharedMap<u64, Wider>,
-    /// What all holders have above their floors, and wider networks beyond eight floors, by the number of the supply.
-    above: Vec<u64>,
+    /// All holders together, by the number of the supply.
+    pools: Vec<Pool>,
+}
+
+/// What all holders of a supply have, and have used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Pool {
+    /// Above their floors, and in wider networks beyond eight floors.
+    above: u64,
+    /// Seat-milliseconds of that, less what sales gave back and what was forgiven.
+    used: i64,
+    /// Seat-seconds that are forgiven each second.
+    forgives: u32,
+    at: Timestamp,
+}
+
+impl Pool {
+    /// How many seats there may be above the floors, so that each can live for the shortest life.
+    fn room(&self, whole: u64, terms: &Fairness) -> u64 {
+        if terms.whole_seconds == 0 {
+            return u64::MAX;
+        }
+        // Some floors fit into the smallest supply.
+        let least = FLOORS_OF_UNKNOWN * u64::from(terms.floor) * terms.life_min_ms;
+        let limit = whole.saturating_mul(u64::from(terms.whole_seconds) * 1_000).max(least);
+        let left = i64::try_from(limit).unwrap_or(i64::MAX).saturating_sub(self.used);
+        u64::try_from(left).unwrap_or(0) / terms.life_min_ms.max(1)
+    }
+
+    fn advance(&mut self, at: Timestamp) {
+        let passed = at.0.saturating_sub(self.at.0);
+        self.at = self.at.max(at);
+        self.used = forgiven(self.used, passed.saturating_mul(u64::from(self.forgives)));
+        self.used = self.used.saturating_add_unsigned(self.above.saturating_mul(passed));
+    }
 }
 
 /// An ask for a hold, as the rules of holders see it.
@@ -302,9 +350,11 @@ impl Accounts {
         let within_left = left(limit * WIDER as i64, network.used_within);
         let grows = u64::from(*wanted) > had;
         let part = |of: u64, part: u32| if part == 0 { u64::MAX } else { of / u64::from(part) };
-        let all = this.map_or(0, |it| it.above.get(usize::from(supply.number)).copied().unwrap_or(0));
-        let together = supply.size.map_or(u64::MAX, |(whole, _)| part(whole, terms.whole_part));
-        let too_many = all + more_above + more_beyond > together;
+        let mut pool = this.and_then(|it| it.pools.get(usize::from(supply.number))).copied().unwrap_or_default();
+        pool.advance(*at);
+        let together =
+            supply.size.map_or(u64::MAX, |(whole, _)| part(whole, terms.whole_part).min(pool.room(whole, terms)));
+        let too_many = pool.above + more_above + more_beyond > together;
         if grows && more_beyond > 0 && (too_many || (metered && within_left == 0)) {
             return refused();
         }
@@ -327,7 +377,17 @@ impl Accounts {
             0
         };
         let (floor, bonus_seconds) = (terms.floor, terms.bonus_seconds);
-        Ok(Some(Charge { own, wider, age_ms: deadline.0.saturating_sub(at.0), floor, bonus_seconds, life_seconds }))
+        let forgives =
+            supply.size.map_or(0, |(whole, _)| u32::try_from(whole / FORGIVES_WHOLE_ONE_IN).unwrap_or(u32::MAX));
+        Ok(Some(Charge {
+            own,
+            wider,
+            age_ms: deadline.0.saturating_sub(at.0),
+            floor,
+            bonus_seconds,
+            forgives,
+            life_seconds,
+        }))
     }
 
     /// Charges a hold that has `amount` from now on. `before` is what it had, with its charge.
@@ -338,7 +398,7 @@ impl Accounts {
         amount: u32,
         before: Option<(u32, Charged)>,
     ) -> Charged {
-        let Charge { own, wider, age_ms, floor, bonus_seconds, life_seconds } = *charge;
+        let Charge { own, wider, age_ms, floor, bonus_seconds, forgives, life_seconds } = *charge;
         let since = Timestamp(deadline.0.saturating_sub(age_ms));
         let kept = before.filter(|(_, charged)| charged.own == own && charged.wider == wider);
         if let Some((had, charged)) = before.filter(|_| kept.is_none()) {
@@ -347,6 +407,7 @@ impl Accounts {
         self.forget_some(own, since);
         let had = kept.map_or(0, |(had, _)| had);
         let integral = self.move_held((own, wider), supply, (had, amount), Some(floor), since);
+        self.pools[usize::from(supply)].forgives = forgives;
         // What the hold has used so far is spread over what it has now.
         let used = kept.map_or(0, |(had, charged)| u64::from(had) * (integral - charged.mark));
         let mark = integral - used / u64::from(amount.max(1));
@@ -363,13 +424,16 @@ impl Accounts {
         if sold && !planted::is("a share that no sale credits") {
             let quantity = u64::from(had.saturating_sub(has));
             let bonus = quantity.saturating_mul(u64::from(bonus_seconds)).saturating_mul(1_000);
-            let credit = bonus.saturating_add(quantity.saturating_mul(integral - mark) / PART);
+            let used = quantity.saturating_mul(integral - mark) / PART;
+            let credit = bonus.saturating_add(used);
             let longest = bonus.saturating_add(quantity.saturating_mul(at.0.saturating_sub(since.0)));
             let account = self.own.get_mut(&own).expect("a hold has an account");
             account.used = account.used.saturating_sub_unsigned(credit);
             let network = self.wider.get_mut(&wider).expect("a hold has the account of a network");
             network.used_above = network.used_above.saturating_sub_unsigned(credit);
             network.used_within = network.used_within.saturating_sub_unsigned(longest);
+            let pool = &mut self.pools[usize::from(supply)];
+            pool.used = pool.used.saturating_sub_unsigned(used.saturating_mul(POOL_CREDITS)).max(POOL_BONUS_MAX);
         }
         if self.own.get(&own).is_some_and(Account::is_over) {
             self.own.remove(&own);
@@ -405,10 +469,12 @@ impl Accounts {
         network.within = moved(network.within, within, now_within);
         let now_beyond = Wider::beyond(network.within, network.floor);
         let place = usize::from(supply);
-        if self.above.len() <= place {
-            self.above.resize(place + 1, 0);
+        if self.pools.len() <= place {
+            self.pools.resize(place + 1, Pool { at, ..Pool::default() });
         }
-        self.above[place] = moved(self.above[place], above + beyond, now_above + now_beyond);
+        let pool = &mut self.pools[place];
+        pool.advance(at);
+        pool.above = moved(pool.above, above + beyond, now_above + now_beyond);
         integral
     }
 
@@ -466,7 +532,7 @@ impl Accounts {
         }
         let above: u64 = self.own.values().map(Account::above).sum();
         let beyond: u64 = self.wider.values().map(|it| Wider::beyond(it.within, it.floor)).sum();
-        if above + beyond != self.above.iter().sum::<u64>()
+        if above + beyond != self.pools.iter().map(|pool| pool.above).sum::<u64>()
             || above != self.wider.values().map(|it| it.above).sum::<u64>()
         {
             wrong.push(format_smolstr!("accounts have {above} above their floors, the sums differ"));
@@ -476,7 +542,7 @@ impl Accounts {
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.own.heap_bytes() + self.wider.heap_bytes() + self.above.capacity() * size_of::<u64>()
+        self.own.heap_bytes() + self.wider.heap_bytes() + self.pools.capacity() * size_of::<Pool>()
     }
 
     /// Forgets what was used, as a planted bug does.
@@ -485,6 +551,7 @@ impl Accounts {
         for tag in all {
             self.own.get_mut(&tag).expect("it is there").used = 0;
         }
+        self.pools.iter_mut().for_each(|pool| pool.used = 0);
     }
 }
 

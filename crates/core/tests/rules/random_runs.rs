@@ -177,6 +177,7 @@ pub(crate) fn rules() -> Rules {
             floor: 1,
             free_part: 2,
             whole_part: 2,
+            whole_seconds: 2,
             seat_seconds: 3,
             bonus_seconds: 1,
             life_min_ms: 1_000,
