@@ -135,7 +135,6 @@ pub struct Charge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Charged {
     own: u64,
-    wider: u64,
     bonus_seconds: u32,
     /// Since when it is charged, in running time.
     since: Timestamp,
@@ -157,6 +156,8 @@ impl Charged {
 struct Account {
     held: u32,
     floor: u32,
+    /// The wider network that it counts in as long as it holds something. A customer may come from another one meanwhile.
+    wider: u64,
     /// Seat-milliseconds above the floor, less what sales gave back. Below 0 is a bonus.
     used: i64,
     at: Timestamp,
@@ -318,6 +319,7 @@ impl Accounts {
         let own = known(this.map(|it| &it.own), own, supply.number);
         let wider = known(this.map(|it| &it.wider), wider, supply.number);
         let mut account = this.and_then(|it| it.own.get(&own)).copied().unwrap_or_default();
+        let wider = if account.held > 0 { account.wider } else { wider };
         let mut network = this.and_then(|it| it.wider.get(&wider)).copied().unwrap_or_default();
         account.advance(*at);
         network.advance(*at);
@@ -400,13 +402,13 @@ impl Accounts {
     ) -> Charged {
         let Charge { own, wider, age_ms, floor, bonus_seconds, forgives, life_seconds } = *charge;
         let since = Timestamp(deadline.0.saturating_sub(age_ms));
-        let kept = before.filter(|(_, charged)| charged.own == own && charged.wider == wider);
+        let kept = before.filter(|(_, charged)| charged.own == own);
         if let Some((had, charged)) = before.filter(|_| kept.is_none()) {
             self.settle(&charged, supply, (had, 0), since, false);
         }
         self.forget_some(own, since);
         let had = kept.map_or(0, |(had, _)| had);
-        let integral = self.move_held((own, wider), supply, (had, amount), Some(floor), since);
+        let (integral, _) = self.move_held((own, wider), supply, (had, amount), Some(floor), since);
         self.pools[usize::from(supply)].forgives = forgives;
         // What the hold has used so far is spread over what it has now.
         let used = kept.map_or(0, |(had, charged)| u64::from(had) * (integral - charged.mark));
@@ -414,13 +416,14 @@ impl Accounts {
         let since = kept.map_or(since, |(_, charged)| charged.since);
         let until = (life_seconds > 0)
             .then(|| Timestamp(deadline.0.saturating_sub(age_ms)).after(u64::from(life_seconds).saturating_mul(1_000)));
-        Charged { own, wider, bonus_seconds, since, mark: mark.min(integral), until }
+        Charged { own, bonus_seconds, since, mark: mark.min(integral), until }
     }
 
     /// A hold has less, or is over. What is `sold` gives back what it has used, and a bonus.
     pub(crate) fn settle(&mut self, charged: &Charged, supply: u16, (had, has): (u32, u32), at: Timestamp, sold: bool) {
-        let Charged { own, wider, bonus_seconds, since, mark, until: _ } = *charged;
-        let integral = self.move_held((own, wider), supply, (had, has), None, at);
+        let Charged { own, bonus_seconds, since, mark, until: _ } = *charged;
+        let wider = self.own.get(&own).expect("a hold has an account").wider;
+        let (integral, wider) = self.move_held((own, wider), supply, (had, has), None, at);
         if sold && !planted::is("a share that no sale credits") {
             let quantity = u64::from(had.saturating_sub(has));
             let bonus = quantity.saturating_mul(u64::from(bonus_seconds)).saturating_mul(1_000);
@@ -443,7 +446,7 @@ impl Accounts {
         }
     }
 
-    /// A hold has another amount. Returns the integral of the account at that time.
+    /// A hold has another amount. Returns the integral of the account at that time, and the wider network that it counts in.
     fn move_held(
         &mut self,
         (own, wider): (u64, u64),
@@ -451,9 +454,13 @@ impl Accounts {
         (had, has): (u32, u32),
         floor: Option<u32>,
         at: Timestamp,
-    ) -> u64 {
+    ) -> (u64, u64) {
         let account = self.own.get_or_insert(&own, Account { at, ..Account::default() });
         account.advance(at);
+        if account.held == 0 {
+            account.wider = wider;
+        }
+        let wider = account.wider;
         let (above, within) = (account.above(), account.within());
         account.floor = floor.unwrap_or(account.floor);
         let held = (account.held + has).checked_sub(had);
@@ -475,7 +482,7 @@ impl Accounts {
         let pool = &mut self.pools[place];
         pool.advance(at);
         pool.above = moved(pool.above, above + beyond, now_above + now_beyond);
-        integral
+        (integral, wider)
     }
 
     /// Forgets up to two accounts of holders of nothing that follow this one, which are as good as drawn.

@@ -522,10 +522,10 @@ impl RandomRun {
         CartCommand::Settle { attempt, outcome }
     }
 
-    /// One of three networks, of which two are in a wider one, or nobody with a share.
+    /// One of three customers, who come from two networks, or nobody with a share.
     fn holder(&mut self) -> Option<Holder> {
-        let own = self.rng.below(5);
-        (1..=3).contains(&own).then(|| Holder { own, wider: 10 + own / 2 })
+        let (own, wider) = (self.rng.below(5), 10 + self.rng.below(2));
+        (1..=3).contains(&own).then_some(Holder { own, wider })
     }
 
     fn customer(&mut self) -> Option<Id> {
