@@ -139,7 +139,7 @@ fn purchases_of_the_page_are_bought_under_overload() {
             "overload.percents=[]",
             "overload.obeying=[100]",
             "overload.crowded=[100]",
-            "overload.phase_ms=2000",
+            "overload.phase_ms=6000",
             "overload.settle_ms=1000",
             "overload.recovery_ms=1000",
             "overload.connections=4",

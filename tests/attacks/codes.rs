@@ -201,8 +201,11 @@ async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     let full = seen.token();
     let lines: Vec<_> =
         (0..50).map(|seat| json!({"session": "row-1", "seats": [[1 + seat / 25, seat % 25]]})).collect();
-    guest.ask("cart.hold_all", "50", json!({"token": full, "lines": lines})).await.ok();
-    seen.ask(&guest, 306, "cart.hold_seats", seats(&full, json!([[3, 0]]))).await;
+    // A guest has a share, and an operator has none.
+    let all = json!({"token": full, "lines": lines});
+    seen.ask(&guest, 211, "cart.hold_all", all.clone()).await;
+    operator.ask("cart.hold_all", "50", all).await.ok();
+    seen.ask(&operator, 306, "cart.hold_seats", seats(&full, json!([[3, 0]]))).await;
 
     // Stock and calendar.
     let pens = |quantity: u64| json!({"token": other, "product": "pen", "quantity": quantity});

