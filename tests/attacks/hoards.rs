@@ -9,7 +9,7 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Encoding, Home, Port, Rng, eventually, eventually_within, http};
+use crate::common::{Answer, Encoding, Home, Port, Rng, eventually, eventually_within};
 
 /// Seats per hold, the maximum.
 const EACH: usize = 20;
@@ -274,7 +274,7 @@ async fn a_network_has_its_share_of_a_house() {
     assert_eq!(refusal["name"], "share_reached", "{refusal}");
     assert!(again <= 6, "{again} seats more than the {before} before");
 
-    let audit = http::ask(stage.server.operators(), "admin.audit", None, &json!({"session": "wanted"})).await.ok();
+    let audit = stage.operator().await.read("admin.audit", json!({"entity": "session/wanted"})).await.ok();
     let holders = audit["holders"].as_array().expect("who holds most");
     assert!(!holders.is_empty() && !audit.to_string().contains("127.0"), "{audit}");
     let used = holders.iter().filter_map(|holder| holder["used_seconds"].as_i64()).max();
