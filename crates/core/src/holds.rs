@@ -161,6 +161,9 @@ pub(crate) trait HoldIndex {
     /// The version with the sale of this hold, if it is sold and was not refunded.
     fn sale_version(&self, hold: HoldId) -> Option<u64>;
 
+    /// Whether the hold is live and charged to an account.
+    fn is_charged(&self, hold: HoldId) -> bool;
+
     /// Whether the hold is live, or was.
     fn knows(&self, hold: HoldId) -> bool;
 
@@ -351,6 +354,10 @@ impl<W> HoldIndex for Holds<W> {
         self.sales.get(&hold).map(|sale| sale.version)
     }
 
+    fn is_charged(&self, hold: HoldId) -> bool {
+        self.accounts.is_some() && self.live.get(&hold).is_some_and(|live| live.charged.is_some())
+    }
+
     fn knows(&self, hold: HoldId) -> bool {
         self.live.contains_key(&hold) || self.is_over(hold)
     }
@@ -384,7 +391,9 @@ impl<W: Clone + Amount> Holds<W> {
     /// Writes the content of a hold that is charged so, and returns the content before.
     pub(crate) fn hold(&mut self, id: HoldId, mut hold: Hold<W>, charge: Option<&Charge>) -> Option<W> {
         let (revision, deadline) = (hold.revision, hold.deadline);
-        let before = self.live.get(&id).and_then(|before| Some((before.what.amount(), **before.charged.as_ref()?)));
+        // Without accounts nothing is charged.
+        let charged = self.accounts.as_ref().and_then(|_| self.live.get(&id));
+        let before = charged.and_then(|before| Some((before.what.amount(), **before.charged.as_ref()?)));
         let (supply, amount) = (hold.what.supply(), hold.what.amount());
         hold.charged = match (charge, before) {
             (None, None) => None,
@@ -444,6 +453,9 @@ impl<W: Clone + Amount> Holds<W> {
 
     /// Takes a hold that has `has` from now on out of its account, if it has one.
     fn settle(&mut self, id: HoldId, has: u32, at: Option<Timestamp>, sold: bool) {
+        if self.accounts.is_none() {
+            return;
+        }
         let Some(hold) = self.live.get(&id) else { return };
         let Some(charged) = hold.charged.as_deref().copied() else { return };
         let at = at.expect("an event about a charged hold says when it happened");
@@ -558,7 +570,9 @@ impl<W: Amount> Holds<W> {
             + self.sales.heap_bytes()
             + self.refunded.heap_bytes()
             + self.due.heap_bytes()
-            + self.accounts.as_ref().map_or(0, |accounts| size_of::<Accounts>() + accounts.heap_bytes())
-            + self.live.values().filter(|live| live.charged.is_some()).count() * size_of::<Charged>()
+            + self.accounts.as_ref().map_or(0, |accounts| {
+                let charged = self.live.values().filter(|live| live.charged.is_some()).count();
+                size_of::<Accounts>() + accounts.heap_bytes() + charged * size_of::<Charged>()
+            })
     }
 }

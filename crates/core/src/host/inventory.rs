@@ -439,8 +439,7 @@ fn answer_hold<R>(
 
 /// Writes a change of a hold. If the hold is charged to an account, its event says when it happened.
 fn settle<R>(entity: &mut Speculation, event: Option<Event>, (hold, at): (HoldId, Timestamp), turn: &mut Turn<R>) {
-    let live = entity.inventory().and_then(|inventory| inventory.live(hold));
-    let charged = live.is_some_and(|live| live.charged.is_some());
+    let charged = entity.inventory().and_then(|inventory| inventory.holds()).is_some_and(|it| it.is_charged(hold));
     write(entity, if charged { event.map(|event| event.settled(at)) } else { event }, turn);
 }
 
