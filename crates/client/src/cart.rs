@@ -81,7 +81,7 @@ impl Cart {
         Cart { client: self.client.with_deadline(deadline), ..self.clone() }
     }
 
-    /// The same cart of a buyer who is still there for this long after a hold was asked for. See
+    /// The same cart of a buyer who waits this long after asking for a hold. See
     /// [`crate::ClientConfig::patience`].
     pub fn with_patience(&self, patience: std::time::Duration) -> Cart {
         Cart { client: self.client.with_patience(patience), ..self.clone() }

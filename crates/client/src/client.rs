@@ -116,7 +116,7 @@ impl Client {
         Client { deadline, ..self.clone() }
     }
 
-    /// The same client for a buyer who is still there for this long after a hold was asked for. See
+    /// The same client for a buyer who waits this long after asking for a hold. See
     /// [`ClientConfig::patience`].
     pub fn with_patience(&self, patience: Duration) -> Client {
         Client { patience: Some(patience), ..self.clone() }

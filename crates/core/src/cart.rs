@@ -35,7 +35,7 @@ use crate::{
 pub(crate) use add::GrantedLine;
 pub(crate) use attempts::Checkout;
 use attempts::PaymentAttempts;
-pub(crate) use body::Body;
+pub(crate) use body::{Body, PAYMENT_STOPS_MS};
 use line::Line;
 use memory::Memory;
 pub(crate) use memory::Recalled;

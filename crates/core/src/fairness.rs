@@ -7,7 +7,8 @@
 //! Everything is counted in the inventory, in whole numbers and at the shard's running time. So another leader, another node and
 //! a restart know the same.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use core::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
@@ -31,18 +32,14 @@ const ACCOUNTS_MAX: usize = 65_536;
 /// Accounts below this number are those of the holders of one supply that have none of their own.
 const FIRST_OWN: u64 = 1 << 16;
 
+/// The length of an account's number. Shorter ones would save bytes of the log, and let holders meet in one account.
+const TAG_BITS: u32 = 48;
+
 /// A holder of nothing is forgiven a tenth of a seat-second each second.
 const FORGIVES_ONE_IN: u64 = 10;
 
-/// All holders together are forgiven one seat in so many of the whole, in each second.
+/// In each second, all holders together are forgiven a second of one seat for this many seats of the whole.
 const FORGIVES_WHOLE_ONE_IN: u64 = 100;
-
-/// How many times a sale gives back to all holders what its hold has used, so that a house that sells to many families has room for
-/// the next ones.
-const POOL_CREDITS: u64 = 3;
-
-/// The most that sales give all holders beyond what was used: a thousand seats for three minutes, in seat-milliseconds.
-const POOL_BONUS_MAX: i64 = -180_000_000;
 
 /// What a holder may have of a supply of unknown size, in floors.
 const FLOORS_OF_UNKNOWN: u64 = 4;
@@ -58,9 +55,9 @@ const SHOWN_MAX: usize = 10;
 pub struct Fairness {
     /// Seats, places, units or slots of one supply that a holder always may have. 0 turns all rules off. 6.
     pub floor: u32,
-    /// A holder may have up to this part of what is free: one in so many. 4.
+    /// What is free divided by this is the most that one holder may have. 4.
     pub free_part: u32,
-    /// Everything that holders have above their floors is up to this part of the whole: one in so many. 4.
+    /// The whole divided by this is the most that all holders together may have above their floors. 4.
     pub whole_part: u32,
     /// Seat-seconds above the floors that all holders together may use for each seat of the whole, as far as they buy nothing. 18.
     pub whole_seconds: u32,
@@ -98,7 +95,7 @@ fn tags(holder: Holder, entity: &Entity, supply: u16) -> Holder {
         bytes.extend_from_slice(&hash.to_be_bytes());
         bytes.extend_from_slice(&supply.to_be_bytes());
         bytes.extend_from_slice(alloc::format!("{entity}").as_bytes());
-        hash64(&bytes).max(FIRST_OWN)
+        (hash64(&bytes) >> (64 - TAG_BITS)).max(FIRST_OWN)
     };
     Holder { own: tag(holder.own), wider: tag(holder.wider) }
 }
@@ -116,8 +113,10 @@ pub(crate) struct Supply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {
     /// The account of the holder.
+    #[serde(with = "tag_bytes")]
     pub own: u64,
     /// The account of the wider network.
+    #[serde(with = "tag_bytes")]
     pub wider: u64,
     /// How long before the deadline of the hold it was decided, in milliseconds.
     pub age_ms: u64,
@@ -129,6 +128,21 @@ pub struct Charge {
     pub forgives: u32,
     /// How long the hold may live, in seconds. 0 if it is within the floor, and lives as long as its cart.
     pub life_seconds: u32,
+}
+
+/// The number of an account as six bytes. Compact encodings of numbers make hashes longer.
+mod tag_bytes {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(tag: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        let [_, _, bytes @ ..] = tag.to_be_bytes();
+        bytes.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let [a, b, c, d, e, f] = <[u8; 6]>::deserialize(deserializer)?;
+        Ok(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+    }
 }
 
 /// The charge of a live hold.
@@ -436,7 +450,8 @@ impl Accounts {
             network.used_above = network.used_above.saturating_sub_unsigned(credit);
             network.used_within = network.used_within.saturating_sub_unsigned(longest);
             let pool = &mut self.pools[usize::from(supply)];
-            pool.used = pool.used.saturating_sub_unsigned(used.saturating_mul(POOL_CREDITS)).max(POOL_BONUS_MAX);
+            // No bonus, or hoarders could wait until an office has bought.
+            pool.used = pool.used.saturating_sub_unsigned(used).max(0);
         }
         if self.own.get(&own).is_some_and(Account::is_over) {
             self.own.remove(&own);
@@ -514,22 +529,22 @@ impl Accounts {
 
     /// The holders that have most, for an operator.
     pub(crate) fn views(&self) -> Vec<HolderView> {
-        let mut views: Vec<HolderView> = self.own.iter().map(|(tag, account)| account.view(*tag)).collect();
-        views.sort_by(|one, other| other.held.cmp(&one.held).then_with(|| one.holder.cmp(&other.holder)));
-        views.truncate(SHOWN_MAX);
-        views
+        let mut most: Vec<(Reverse<u32>, u64)> =
+            self.own.iter().map(|(tag, account)| (Reverse(account.held), *tag)).collect();
+        most.sort_unstable();
+        let view = |(_, tag): &(_, u64)| self.own.get(tag).map(|account| account.view(*tag));
+        most.iter().take(SHOWN_MAX).filter_map(view).collect()
     }
 
-    /// Violations in words, when these holds are all that is charged: account, wider network, supply and amount of each.
-    pub(crate) fn violations(&self, charged: impl Iterator<Item = (Charged, u16, u32)>) -> Vec<SmolStr> {
+    /// Violations in words, when these holds are all that is charged, each with its amount.
+    pub(crate) fn violations(&self, charged: impl Iterator<Item = (Charged, u32)>) -> Vec<SmolStr> {
         let mut wrong = Vec::new();
-        let mut held: alloc::collections::BTreeMap<u64, (u64, u16)> = alloc::collections::BTreeMap::new();
-        for (charge, supply, amount) in charged {
-            let entry = held.entry(charge.own).or_insert((0, supply));
-            entry.0 += u64::from(amount);
+        let mut held: BTreeMap<u64, u64> = BTreeMap::new();
+        for (charge, amount) in charged {
+            *held.entry(charge.own).or_default() += u64::from(amount);
         }
         for (tag, account) in self.own.iter() {
-            let (counted, _) = held.get(tag).copied().unwrap_or_default();
+            let counted = held.get(tag).copied().unwrap_or_default();
             if u64::from(account.held) != counted {
                 wrong.push(format_smolstr!("account {tag:x} has {} and its holds have {counted}", account.held));
             }
@@ -564,7 +579,7 @@ impl Accounts {
 
 impl Account {
     fn view(&self, holder: u64) -> HolderView {
-        HolderView { holder: format_smolstr!("{holder:016x}"), held: self.held, used_seconds: self.used / 1_000 }
+        HolderView { holder: format_smolstr!("{holder:012x}"), held: self.held, used_seconds: self.used / 1_000 }
     }
 }
 
@@ -589,5 +604,5 @@ pub(crate) trait Amount {
     }
 }
 
-/// Accounts that hardly any inventory has.
+/// Accounts, if a holder of the inventory has a share.
 pub(crate) type MaybeAccounts = Option<Box<Accounts>>;

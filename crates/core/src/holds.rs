@@ -546,9 +546,9 @@ impl<W: Amount> Holds<W> {
                 wrong.push(format_smolstr!("hold {hold:?} is live and was released or sold"));
             }
         }
-        let charged = self.all_live().filter_map(|(_, live)| {
-            live.charged.as_deref().map(|charged| (*charged, live.what.supply(), live.what.amount()))
-        });
+        let charged = self
+            .all_live()
+            .filter_map(|(_, live)| live.charged.as_deref().map(|charged| (*charged, live.what.amount())));
         if let Some(accounts) = &self.accounts {
             wrong.extend(accounts.violations(charged));
         }

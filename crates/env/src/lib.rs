@@ -39,6 +39,8 @@ pub mod memory_store;
 pub mod net;
 pub mod no_wait;
 pub mod os_disk;
+#[cfg(any(test, feature = "memory"))]
+pub mod read_gate;
 pub mod rng;
 pub mod secret;
 #[cfg(any(test, feature = "memory"))]

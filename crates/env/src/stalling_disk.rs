@@ -4,19 +4,19 @@ use std::{io, path::Path, sync::Arc, time::Duration};
 
 use super::{
     disk::{Disk, DiskFile, DiskLock, FileIdentity, OpenMode},
-    stalling_stores::Gate,
+    read_gate::ReadGate,
 };
 
 /// A disk over another one. Clones share the stall. Only reads of a file's content wait.
 #[derive(Clone)]
 pub struct StallingDisk {
     inner: Arc<dyn Disk>,
-    gate: Arc<Gate>,
+    gate: Arc<ReadGate>,
 }
 
 struct StallingFile {
     inner: Arc<dyn DiskFile>,
-    gate: Arc<Gate>,
+    gate: Arc<ReadGate>,
 }
 
 impl StallingDisk {
@@ -25,19 +25,9 @@ impl StallingDisk {
         StallingDisk { inner, gate: Arc::default() }
     }
 
-    /// Every read from now on waits, and its thread with it.
-    pub fn stall(&self) {
-        self.gate.shut(true);
-    }
-
-    /// Reads go on.
-    pub fn go_on(&self) {
-        self.gate.shut(false);
-    }
-
-    /// Reads that wait.
-    pub fn waiting(&self) -> usize {
-        self.gate.waiting()
+    /// What lets reads wait.
+    pub fn gate(&self) -> &ReadGate {
+        &self.gate
     }
 }
 

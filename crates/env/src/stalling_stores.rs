@@ -1,32 +1,19 @@
 //! Stores whose reads can be made to stand still, for tests: as on a disk that answers after seconds.
 
-use std::{
-    path::Path,
-    sync::{Arc, Condvar, Mutex, PoisonError},
-};
+use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
 
-use super::store::{DamagedTable, KeyValue, Store, StoreError, StoreSettings, Stores};
+use super::{
+    read_gate::ReadGate,
+    store::{DamagedTable, KeyValue, Store, StoreError, StoreSettings, Stores},
+};
 
 /// Stores over other ones. Clones share the stall.
 #[derive(Clone)]
 pub struct StallingStores {
     inner: Arc<dyn Stores>,
-    gate: Arc<Gate>,
-}
-
-/// Whether reads go on.
-#[derive(Default)]
-pub(super) struct Gate {
-    state: Mutex<GateState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct GateState {
-    is_shut: bool,
-    waiting: usize,
+    gate: Arc<ReadGate>,
 }
 
 impl StallingStores {
@@ -35,39 +22,9 @@ impl StallingStores {
         StallingStores { inner, gate: Arc::default() }
     }
 
-    /// Every read from now on waits, and its thread with it.
-    pub fn stall(&self) {
-        self.gate.shut(true);
-    }
-
-    /// Reads go on.
-    pub fn go_on(&self) {
-        self.gate.shut(false);
-    }
-
-    /// Reads that wait.
-    pub fn waiting(&self) -> usize {
-        self.gate.waiting()
-    }
-}
-
-impl Gate {
-    pub(super) fn waiting(&self) -> usize {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).waiting
-    }
-
-    pub(super) fn shut(&self, is_shut: bool) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_shut = is_shut;
-        self.changed.notify_all();
-    }
-
-    pub(super) fn pass(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waiting += 1;
-        while state.is_shut {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.waiting -= 1;
+    /// What lets reads wait.
+    pub fn gate(&self) -> &ReadGate {
+        &self.gate
     }
 }
 
@@ -83,7 +40,7 @@ impl Stores for StallingStores {
 
 struct StallingStore {
     inner: Arc<dyn Store>,
-    gate: Arc<Gate>,
+    gate: Arc<ReadGate>,
 }
 
 impl Store for StallingStore {

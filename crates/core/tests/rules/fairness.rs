@@ -61,6 +61,8 @@ struct House {
     refused: u64,
     /// Whether all hoarders are in one wider network.
     one_wider: bool,
+    /// When the hoarders come, in seconds.
+    hoard_from: u64,
 }
 
 /// A small generator, because the story has to be the same each time.
@@ -87,6 +89,7 @@ impl House {
             dice: Dice(1),
             refused: 0,
             one_wider: false,
+            hoard_from: 0,
             entity,
         };
         house.ask(Entity::Venue(id("globe")), Ask::Open(Box::new(opening())));
@@ -266,7 +269,7 @@ fn evening(house: &mut House, hoarders: u64, hoard: Hoard, office: u64) -> Eveni
             }
         }
         // Hoarders take turns, one seat each, fifty times a second at most.
-        let mut active: Vec<u64> = hoards.keys().copied().collect();
+        let mut active: Vec<u64> = hoards.keys().copied().filter(|_| at >= house.hoard_from).collect();
         for _ in 0..if hoard == Hoard::InTurn { 500 } else { 50 } {
             let only = (hoard == Hoard::InTurn).then(|| active.first().copied()).flatten();
             active.retain(|network| {
@@ -358,12 +361,26 @@ fn a_hundred_hoarders_leave_pairs_to_others() {
 
 #[test]
 fn an_office_behind_one_address_buys() {
+    for seed in 1..=20 {
+        let mut house = House::new(Fairness::USUAL);
+        house.dice = Dice(seed);
+        let evening = evening(&mut house, 0, Hoard::Greedy, 40);
+        assert_eq!(evening.office.0, 200);
+        assert!(evening.office.1 >= 196, "seed {seed}: {}", evening.told());
+        assert!(evening.honest_buy(), "seed {seed}: {}", evening.told());
+    }
+}
+
+/// What an office has bought gives hoarders no room.
+#[test]
+fn hoarders_that_come_after_an_office_have_no_more() {
     let mut house = House::new(Fairness::USUAL);
-    let evening = evening(&mut house, 0, Hoard::Greedy, 40);
-    println!("an office: {}", evening.told());
-    assert_eq!(evening.office.0, 200);
-    assert!(evening.office.1 >= 196, "{}", evening.told());
-    assert!(evening.honest_buy(), "{}", evening.told());
+    house.hoard_from = 360;
+    let evening = evening(&mut house, 10, Hoard::Greedy, 40);
+    println!("after an office: {}", evening.told());
+    assert!(evening.office.1 >= 196 && evening.honest_buy(), "{}", evening.told());
+    assert!(evening.hoarded.iter().all(|held| *held * 100 <= HOUSE * 13), "{}", evening.told());
+    assert!(evening.hoarded[11..].iter().all(|held| *held * 10 <= HOUSE), "{}", evening.told());
 }
 
 #[test]
@@ -618,6 +635,35 @@ pub(crate) fn a_payment_that_nobody_confirms_is_given_up() {
                 94 free, 6 held, 0 sold
             b get -> expired, line 1 p 20, total 20.00
             a get -> checking_out, line 1 p 6, total 6.00
+            gateway -> b-1: voided
+        "#]],
+    );
+}
+
+/// The same for units that are set aside only at the checkout.
+#[test]
+pub(crate) fn a_payment_for_what_is_set_aside_late_is_given_up() {
+    check(
+        "product p 1000 1.00 late
+         b hold p 20 from 1
+         gateway authorize deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf
+         b pay keep from 1
+         wait 316
+         b get
+         wait 3
+         b get
+         gateway",
+        expect![[r#"
+            product p 1000 1.00 late -> 1000 free, 0 held, 0 sold
+            b hold p 20 from 1 -> line 1 p 20 late, until 1800.000
+            gateway authorize deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf deaf
+            b pay keep from 1 -> (waits as #3)
+                980 free, 20 held, 0 sold
+            wait 316
+            b get -> checking_out, line 1 p 20 late, total 20.00
+            wait 3
+                1000 free, 0 held, 0 sold
+            b get -> active, line 1 p 20 late, total 20.00, until 1800.000
             gateway -> b-1: voided
         "#]],
     );

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use boxoffice_core::{
     cart::Cart,
     command::{CartCommand, Command, ProductCommand, ResourceCommand, SessionCommand, Want, WantedLine},
+    holder::Holder,
     id::{CartId, Entity},
     rules::Rules,
     seat::{Seat, SeatSet},
@@ -15,7 +16,7 @@ use boxoffice_core::{
 use crate::{
     catalogue::open,
     fixture::Fixture,
-    script::{hold_lines, id, layout},
+    script::{hold_lines, id, layout, pay},
 };
 
 /// A counter beside each `Arc`, strong and weak.
@@ -121,4 +122,33 @@ fn a_remembered_put_takes_40_bytes() {
     assert_eq!(weigh("2"), first + 40, "a repeat is remembered already");
     let many: Vec<usize> = (3..100).map(|number| weigh(&number.to_string())).collect();
     assert_eq!(many.last(), Some(&(first + 31 * 40)), "the newest 32 are remembered");
+}
+
+/// The bytes of all events of a purchase of five seats, with or without a share.
+fn bytes_of_a_purchase(holder: Option<Holder>) -> usize {
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout(&vec!["a".repeat(20); 10].join("/")), &["hamlet-tonight"]);
+    // Instants of today take more bytes than those of a test, whose session has a date of its own.
+    fixture.now = Timestamp(1_795_000_000_000);
+    fixture.distance_ms = -1_795_000_000_000;
+    let before = fixture.log.len();
+    let seats = SeatSet::new((0..5).map(|seat| Seat { row: 3, seat })).expect("five seats");
+    let entity = Entity::Session(id("hamlet-tonight"));
+    let lines = vec![WantedLine { entity, want: Want::Seats { seats, best_effort: false } }];
+    let hold = CartCommand::Hold { lines, customer: None, guest: true, holder };
+    fixture.send(Some("hold"), Command::Cart(CartId(u128::MAX / 3), hold));
+    fixture.run();
+    fixture.send(Some("pay"), Command::Cart(CartId(u128::MAX / 3), pay(None, None)));
+    fixture.run();
+    let events = fixture.log[before..].iter();
+    events.map(|(_, event)| postcard::to_allocvec(event).expect("an event can be written").len()).sum()
+}
+
+/// A purchase whose buyer has a share takes hardly more of the log.
+#[test]
+fn a_share_takes_few_bytes_of_the_log() {
+    let plain = bytes_of_a_purchase(None);
+    let shared = bytes_of_a_purchase(Some(Holder { own: u64::MAX / 3, wider: u64::MAX / 5 }));
+    println!("a purchase of five seats takes {plain} bytes of the log, {shared} with a share");
+    assert!(shared > plain && shared * 100 <= plain * 105, "{plain} bytes, {shared} with a share");
 }

@@ -10,7 +10,7 @@ use super::{
     parts::{Part, Parts, answer_all, granted_line, one_refusal},
 };
 use crate::{
-    cart::Cart,
+    cart::{Cart, PAYMENT_STOPS_MS},
     command::Want,
     event::{CartEvent, Reserved},
     host::{Effect, Stage},
@@ -35,6 +35,8 @@ pub(super) struct PendingCheckout<R> {
     tries: u32,
     /// Holds that were set aside, for the decision.
     reserved: Vec<Reserved>,
+    /// When the payment has to be over, if these holds end.
+    ends_at: Option<Timestamp>,
     /// Whether another host began it, and may have asked the gateway.
     resumed: bool,
 }
@@ -52,6 +54,12 @@ impl<R> PendingCheckout<R> {
     /// Lines being set aside.
     pub(super) fn reserving(&mut self) -> Option<&mut Parts> {
         self.reserve.as_mut()
+    }
+
+    /// When the payment has to be over, because something that the cart holds or has set aside ends.
+    fn payment_ends_at(&self, cart: &Cart) -> Option<Timestamp> {
+        let set_aside = self.ends_at.filter(|_| !planted::is("a payment that nobody confirms keeps its seats"));
+        cart.payment_ends_at().into_iter().chain(set_aside).min()
     }
 
     /// When it wants to be woken.
@@ -84,8 +92,16 @@ impl<R> CartHost<R> {
         }
         let again_at = stage.at.after(stage.rules.ask_again_ms);
         let until = stage.at.after(stage.rules.payment_wait_ms);
-        let mut paying =
-            PendingCheckout { waiting, until, reserve: None, again_at: None, tries: 0, reserved: Vec::new(), resumed };
+        let mut paying = PendingCheckout {
+            waiting,
+            until,
+            reserve: None,
+            again_at: None,
+            tries: 0,
+            reserved: Vec::new(),
+            ends_at: None,
+            resumed,
+        };
         let effects = if list.is_empty() {
             let call = cart.authorization().expect("without late lines only a gateway is waited for");
             Vec::from([Effect::Pay(call)])
@@ -130,6 +146,8 @@ impl<R> CartHost<R> {
             Reserved { line: part.line.expect("late lines are lines"), hold, revision, quota: line.quota }
         };
         paying.reserved = parts.list.iter().map(reserved).collect();
+        let lives_ms = parts.list.iter().filter_map(|part| granted_line(part)?.granted.life_ms);
+        paying.ends_at = lives_ms.min().map(|life_ms| stage.at.after(life_ms).after(PAYMENT_STOPS_MS));
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         match cart.authorization() {
             // Only after a read. A repeated ask may be granted before the beginning of the checkout is committed, and only the
@@ -223,8 +241,8 @@ impl<R> CartHost<R> {
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
-                let ends_at = cart.payment_ends_at().unwrap_or(TIMESTAMP_MAX);
                 if let Some(paying) = self.paying.as_mut().filter(|_| cart.is_paying(key.attempt)) {
+                    let ends_at = paying.payment_ends_at(cart).unwrap_or(TIMESTAMP_MAX);
                     let again_at = stage.at.after(stage.rules.payment_again_after(paying.tries));
                     paying.again_at = Some(again_at.min(ends_at.max(stage.at)));
                     paying.tries = paying.tries.saturating_add(1);
@@ -342,7 +360,7 @@ impl<R> CartHost<R> {
         if paying.again_at.is_some_and(|again_at| stage.at >= again_at) {
             paying.again_at = None;
             // The gateway said last that it does not know, and may still set the money aside. A void ends that in any state.
-            let ends_at = stage.entity.cart().and_then(Cart::payment_ends_at);
+            let ends_at = stage.entity.cart().and_then(|cart| paying.payment_ends_at(cart));
             if paying.reserve.is_none() && ends_at.is_some_and(|ends_at| stage.at >= ends_at) {
                 let reason = "the payment took longer than these may be held".into();
                 return self.fail_payment(stage, PaymentFailure::Declined { by_operator: false, reason }, true, None);

@@ -52,7 +52,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
             holder: None,
         },
         ("pay", []) => pay(None, customer),
-        ("pay", ["keep"]) => pay(Some(OnDecline::Keep), customer),
+        ("pay", ["keep"]) => from(pay(Some(OnDecline::Keep), customer), holder),
         ("pay", ["release"]) => pay(Some(OnDecline::Release), customer),
         ("pay", expected @ ["expect", ..]) => {
             let payment = Payment::Gateway { source: "card".into(), on_decline: None };
@@ -237,4 +237,14 @@ pub(super) fn in_ms(seconds: &str) -> u64 {
 
 pub(super) fn number<N: std::str::FromStr>(text: &str) -> N {
     text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
+}
+
+/// The same checkout, by this holder.
+fn from(command: CartCommand, by: Option<Holder>) -> CartCommand {
+    match command {
+        CartCommand::Checkout { payment, customer, shipping, expect, holder: _ } => {
+            CartCommand::Checkout { payment, customer, shipping, expect, holder: by }
+        }
+        other => panic!("{other:?} is no checkout"),
+    }
 }

@@ -71,11 +71,11 @@ fn nodes_whose_stores_stand_still_vote_and_sell_what_needs_no_record() {
     let leader = machines.leader_of(&customer).expect("a leader");
     let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
     for node in &others {
-        machines.disks(*node).stalls.stall();
+        machines.disks(*node).stalls.gate().stall();
     }
     buy_as_ada(&machines, leader, 1, shelf);
     machines.until("both followers wait for the record", PATIENCE, |machines| {
-        others.iter().all(|node| machines.disks(*node).stalls.waiting() > 0)
+        others.iter().all(|node| machines.disks(*node).stalls.gate().waiting() > 0)
     });
     machines.until("they say so", PATIENCE, |machines| {
         others.iter().all(|node| machines.counter(*node, "boxoffice_shards_waiting") == 1)
@@ -96,10 +96,10 @@ fn nodes_whose_stores_stand_still_vote_and_sell_what_needs_no_record() {
         cart = cart_beside(of_ada, cart + 1);
         buy(&machines, others[1], cart, shelf);
     }
-    assert!(others.iter().all(|node| machines.disks(*node).stalls.waiting() > 0), "the stores still stand");
+    assert!(others.iter().all(|node| machines.disks(*node).stalls.gate().waiting() > 0), "the stores still stand");
     assert!(machines.leader_of(&customer).is_none(), "a replica that waits has not begun to lead");
     for node in &others {
-        machines.disks(*node).stalls.go_on();
+        machines.disks(*node).stalls.gate().go_on();
     }
     machines.until("the shard that waited is led", PATIENCE, |machines| machines.leader_of(&customer).is_some());
     buy_as_ada(&machines, others[0], 2, shelf);
@@ -136,7 +136,7 @@ fn what_waits_for_a_store_that_stands_still_is_bounded_and_nothing_is_lost() {
     let leader = machines.leader_of(&customer).expect("a leader");
     let follower = 1 + leader % 3;
     let bytes = |machines: &Machines| machines.counter(follower, "boxoffice_shards_waiting_bytes");
-    machines.disks(follower).stalls.stall();
+    machines.disks(follower).stalls.gate().stall();
     buy_as_ada(&machines, leader, 1, shelf);
     machines.until("the follower waits for the record", PATIENCE, |machines| {
         machines.counter(follower, "boxoffice_shards_waiting") == 1
@@ -156,7 +156,7 @@ fn what_waits_for_a_store_that_stands_still_is_bounded_and_nothing_is_lost() {
     assert!(BEHIND_BYTES.contains(&most), "{most} bytes waited");
     // It votes and serves other shards all the same.
     buy(&machines, follower, cart_beside(of_ada, 100), shelf);
-    machines.disks(follower).stalls.go_on();
+    machines.disks(follower).stalls.gate().go_on();
     machines.until("it catches up", PATIENCE, |machines| {
         machines.counter(follower, "boxoffice_shards_waiting") == 0 && bytes(machines) == 0
     });
@@ -193,29 +193,29 @@ fn nodes_whose_files_stand_still_vote_and_sell() {
     println!("{puts} large puts");
     let _go_on = GoOn((1..=3).map(|node| machines.disks(node).files.clone()).collect());
     for node in 1..=3 {
-        machines.disks(node).files.stall();
+        machines.disks(node).files.gate().stall();
     }
     // More than are read at a time.
     let histories: Vec<_> =
         (1..=3).flat_map(|node| (0..8).map(move |_| node)).map(|node| machines.history_later(node, shelf)).collect();
     machines.until("reads wait at every node", PATIENCE, |machines| {
-        (1..=3).all(|node| machines.disks(node).files.waiting() > 0)
+        (1..=3).all(|node| machines.disks(node).files.gate().waiting() > 0)
     });
     let began = std::time::Instant::now();
     (0..40).for_each(|more| put(&machines, puts + more));
     (0..20).for_each(|cart| buy(&machines, 1 + cart % 3, cart, shelf));
     let leader = machines.leader_of(&Entity::Product(product(shelf))).expect("a leader");
     let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
-    machines.disks(leader).files.go_on();
+    machines.disks(leader).files.gate().go_on();
     machines.crash(leader);
     machines.until("the two sell without the third", PATIENCE, |machines| {
         machines.leader_of(&Entity::Product(product(shelf))).is_some()
     });
     (20..40).for_each(|cart| buy(&machines, others[(cart % 2) as usize], cart, shelf));
     println!("sold for {:?}", began.elapsed());
-    assert!(others.iter().all(|node| machines.disks(*node).files.waiting() > 0), "the files still stand");
+    assert!(others.iter().all(|node| machines.disks(*node).files.gate().waiting() > 0), "the files still stand");
     for node in &others {
-        machines.disks(*node).files.go_on();
+        machines.disks(*node).files.gate().go_on();
     }
     // Those of the node that was crashed may have ended with it.
     let read = histories.iter().filter(|history| history.recv_timeout(PATIENCE).is_ok_and(|read| read > 0)).count();

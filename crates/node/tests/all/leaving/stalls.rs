@@ -14,9 +14,9 @@ fn sells_on(machine: &Machine) {
     shop.open(2);
     (0..5).for_each(|number| _ = shop.buy(number).expect("an order"));
     shop.settle(STAY);
-    machine.stalls.stall();
+    machine.stalls.gate().stall();
     let order = shop.submit(3, CartCommand::Order);
-    eventually("the read waits", || machine.stalls.waiting() > 0);
+    eventually("the read waits", || machine.stalls.gate().waiting() > 0);
     // A feed of an ended cart waits as well, and one of a session does not.
     let mut of_cart = shop.handle().feeds().watcher();
     assert!(matches!(of_cart.watch(&cart(4), View::Whole, None, 0), Ok(Watching::Awaited)), "its record is read");
@@ -29,8 +29,8 @@ fn sells_on(machine: &Machine) {
     let waiting = shop.counter("boxoffice_shards_waiting");
     assert_eq!(waiting, 0, "only the entity waits, and not its shard");
     assert!(order.try_recv().is_err(), "the record is not read yet");
-    assert!(machine.stalls.waiting() > 0, "the store still stands");
-    machine.stalls.go_on();
+    assert!(machine.stalls.gate().waiting() > 0, "the store still stands");
+    machine.stalls.gate().go_on();
     let (_, answer) = order.recv_timeout(std::time::Duration::from_secs(60)).expect("an answer");
     let Ok(Ok(answered)) = answer else { panic!("{answer:?}") };
     assert!(matches!(answered.answer, Answer::Order { .. }));
