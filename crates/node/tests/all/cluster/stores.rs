@@ -170,7 +170,7 @@ struct GoOn(Vec<StallingDisk>);
 
 impl Drop for GoOn {
     fn drop(&mut self) {
-        self.0.iter().for_each(StallingDisk::go_on);
+        self.0.iter().for_each(|disk| disk.gate().go_on());
     }
 }
 
