@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{
     http_client::HttpClient,
-    server::common::{Client, TIMEOUT, TestServer, add_key, request},
+    server::common::{Client, TIMEOUT, TestServer, add_key, planted, request},
     server::full_port::proxy_header,
     server::web::Pem,
 };
@@ -219,4 +219,12 @@ async fn handshakes_of_a_network_are_counted() {
         assert!(pem.connect(stream).await.is_ok());
     }
     assert!(server.metric("boxoffice_edge_over_budget_total{budget=\"handshakes\"}").await > 0.0);
+}
+
+#[test]
+fn planted_faults_are_found() {
+    planted::are_found(
+        "server::counted",
+        &[("wrong credentials are looked at for ever", "wrong_credentials_end_their_connections")],
+    );
 }
