@@ -9,13 +9,14 @@ use std::{
 use crate::prose::{Counts, faults, sentences};
 
 /// Pages and directories whose sentences are counted by [`crate::prose`].
-const COUNTED: [&str; 6] = [
+const COUNTED: [&str; 7] = [
     "README.md",
     "docs/architecture.md",
     "docs/concepts/carts.md",
     "docs/concepts/holds.md",
     "docs/concepts/payments.md",
     "docs/concepts/guarantees.md",
+    "docs/concepts/fairness.md",
 ];
 
 /// The most semicolons and colons in a hundred words of the other pages. Each of them joins what could be two sentences.
