@@ -25,42 +25,8 @@ const PRONOUNS: [&str; 6] = ["it", "its", "this", "these", "they", "their"];
 const DETERMINERS: [&str; 7] = ["a", "an", "the", "each", "every", "no", "another"];
 
 /// Words that begin a sentence and are not its noun.
-const NO_NOUNS: [&str; 34] = [
-    "after",
-    "afterwards",
-    "although",
-    "as",
-    "at",
-    "because",
-    "before",
-    "behind",
-    "beside",
-    "between",
-    "but",
-    "by",
-    "during",
-    "for",
-    "from",
-    "if",
-    "in",
-    "of",
-    "on",
-    "once",
-    "otherwise",
-    "since",
-    "so",
-    "then",
-    "there",
-    "to",
-    "under",
-    "until",
-    "when",
-    "where",
-    "while",
-    "with",
-    "within",
-    "without",
-];
+const NO_NOUNS: &str = "after afterwards although as at because before behind beside between but by during for from if in of on once \
+    otherwise since so then there to under until when where while with within without";
 
 /// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: [&str; 4] = ["e.g.", "i.e.", "vs.", "cf."];
@@ -142,7 +108,7 @@ impl Sentence {
         }
         let noun = words.find(|word| !DETERMINERS.contains(&word.as_str()))?;
         // Singular and plural are the same noun.
-        (!NO_NOUNS.contains(&noun.as_str())).then(|| noun.trim_end_matches('s').to_owned())
+        (!NO_NOUNS.split_whitespace().any(|word| word == noun)).then(|| noun.trim_end_matches('s').to_owned())
     }
 }
 
