@@ -13,7 +13,7 @@ use boxoffice_env::secret::Secret;
 use boxoffice_feeds::Feeds;
 use boxoffice_node::{
     access::KeyRing,
-    api::ReplyTo,
+    api::{CallTimes, ReplyTo},
     history::{HistoryError, HistoryPart},
 };
 use boxoffice_wire::{
@@ -50,17 +50,17 @@ pub trait Backend: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether the node refuses this command because of overload. Its buyer will be there for `patience_ms`. Returns after how many milliseconds the client should
-    /// retry. Such a command is not submitted.
-    fn sheds(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
-        let _ = (command, request, patience_ms);
+    /// Whether the node refuses this command because of overload. Returns after how many milliseconds the client should retry.
+    /// Such a command is not submitted.
+    fn sheds(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
+        let _ = (command, request, times);
         None
     }
 
-    /// The same before the body is read, which costs less. Calls `command` only if the command may be refused. If not
+    /// The same before the body is read, which costs less, for a frame that has lain unread for so many milliseconds. Calls `command` only if the command may be refused. If not
     /// shed here, the command is read whole and [`Backend::sheds`] decides.
-    fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
-        let _ = command;
+    fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>, unread_ms: u64) -> Option<u32> {
+        let _ = (command, unread_ms);
         None
     }
 

@@ -31,6 +31,7 @@ mod inner_read;
 mod key_questions;
 mod key_ring;
 mod planted;
+mod read_delay;
 mod shared;
 
 mod access;

@@ -11,7 +11,11 @@ use boxoffice_core::{
 };
 use boxoffice_env::secret::Secret;
 use boxoffice_feeds::Feeds;
-use boxoffice_node::{access::KeyRing, api::ReplyTo, node::NodeHandle};
+use boxoffice_node::{
+    access::KeyRing,
+    api::{CallTimes, ReplyTo},
+    node::NodeHandle,
+};
 use boxoffice_wire::{
     FirstCommand,
     hello::{Hello, Limits},
@@ -44,12 +48,12 @@ impl Backend for NodeHandle {
         NodeHandle::check_size(self, command)
     }
 
-    fn sheds(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
-        NodeHandle::sheds(self, command, request, patience_ms)
+    fn sheds(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
+        NodeHandle::sheds(self, command, request, times)
     }
 
-    fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
-        NodeHandle::sheds_first(self, command)
+    fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>, unread_ms: u64) -> Option<u32> {
+        NodeHandle::sheds_first(self, command, unread_ms)
     }
 
     fn is_shedding(&self) -> bool {

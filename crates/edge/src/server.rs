@@ -36,6 +36,7 @@ use crate::{
     network::ClientNetwork,
     planted,
     rates::Readings,
+    read_delay::ReadDelay,
     roster::{Roster, Silence},
     shared::{ConnectionPermit, Phase, Port, Shared, Slot, draining, within},
     unsent::UnsentAnswers,
@@ -156,6 +157,7 @@ impl Edge {
             roster,
             unsent,
             handshakes,
+            watching_delay: ReadDelay::default(),
             operators_port_explained: Once::new(),
             venues_of_sessions: Mutex::default(),
         });
@@ -186,6 +188,8 @@ impl Edge {
             [Some(clients), operators].into_iter().flatten().map(|port| OpenPort::begin(port, &shared)).collect();
         let reading = shared.runtimes.selling.spawn(take_readings(Arc::clone(&shared)));
         let following = shared.runtimes.selling.spawn(follow_keys(Arc::clone(&shared)));
+        let measured = Arc::clone(&shared);
+        let measuring = shared.runtimes.watching.spawn(async move { measured.watching_delay.measure().await });
         shutdown.await;
         reading.abort();
         let _ = phase.send(Phase::Draining);
@@ -200,6 +204,7 @@ impl Edge {
             let _ = close(&opened, limits.close_timeout).await;
         }
         following.abort();
+        measuring.abort();
     }
 }
 

@@ -33,6 +33,7 @@ use crate::{
     network::ClientNetwork,
     planted,
     rates::Readings,
+    read_delay::ReadDelay,
     roster::{Place, Roster},
     unsent::{UnsentAnswers, UnsentShare},
 };
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) roster: Arc<Roster>,
     pub(crate) unsent: Arc<UnsentAnswers>,
     pub(crate) handshakes: HandshakeTime,
+    /// How late the runtime for watching reads.
+    pub(crate) watching_delay: ReadDelay,
     /// Whether the log has said what the operators' port refuses.
     pub(crate) operators_port_explained: Once,
     /// The venues of sessions that keys limited to venues have asked about. `venues` bounds their number.

@@ -1,7 +1,8 @@
 //! Admission by delay: under overload the node refuses the newest first commands early, so that what it has admitted is
 //! decided in time.
 //!
-//! Every command carries the time at which it came. Its **wait** ends when its entity decides on it. Its **stay** ends with its
+//! Every command carries the time at which it came, as far as the edge knows it: commands of connections that watch may lie unread
+//! until a thread has a processor, and count as commands under way. A command's **wait** ends when its entity decides on it. Its **stay** ends with its
 //! answer, so it covers the queues of all actors and of the replication.
 //!
 //! The node sheds if, for `sustain_ms` on end, commands wait longer than the target, or stay that much longer than usual while
@@ -27,13 +28,13 @@ use boxoffice_core::{command::CartCommand, id::CartId};
 use tracing_mutex::parkinglot::Mutex;
 
 pub use self::class::Class;
-pub(crate) use self::{class::patience_of, purchases::PurchaseStep};
+pub(crate) use self::purchases::PurchaseStep;
 use self::{
     control::{Control, RETRY_MIN_MS, Seen},
     fresh::Fresh,
     purchases::Purchases,
 };
-use crate::metrics_text::MetricsText;
+use crate::{api::CallTimes, metrics_text::MetricsText};
 
 /// The controller looks at what it has seen this often, in milliseconds.
 const WINDOW_MS: u64 = 128;
@@ -95,6 +96,8 @@ pub(crate) struct Admission {
     /// Those of them that buy.
     buying: AtomicUsize,
     fresh: Fresh,
+    /// Commands that the node has decided in a window lately.
+    decided: AtomicU64,
     purchases: Mutex<Purchases>,
     /// Since when a batch of commits waits for the selling thread, in milliseconds. 0 if none does.
     batch_since_ms: AtomicU64,
@@ -113,6 +116,8 @@ pub(crate) struct Admission {
 struct Window {
     decided: AtomicU64,
     waited_ms: AtomicU64,
+    /// How long all commands that were admitted had lain unread.
+    unread_ms: AtomicU64,
     answered: AtomicU64,
     stayed_ms: AtomicU64,
     shed: AtomicU64,
@@ -131,6 +136,7 @@ impl Admission {
             under_way: AtomicUsize::new(0),
             buying: AtomicUsize::new(0),
             fresh: Fresh::default(),
+            decided: AtomicU64::new(0),
             purchases: Mutex::default(),
             batch_since_ms: AtomicU64::new(0),
             batch_wait_ms: AtomicU64::new(0),
@@ -143,8 +149,7 @@ impl Admission {
         }
     }
 
-    /// Admits a command, which buys or does not. `class` is asked for only if it may have to be shed. Its buyer will still be there
-    /// for `patience_ms`.
+    /// Admits a command that was read now, and buys or does not. `class` is asked for only if it may have to be shed.
     ///
     /// # Errors
     /// After how many milliseconds the client should try again.
@@ -152,18 +157,22 @@ impl Admission {
         &self,
         buys: bool,
         class: impl FnOnce() -> Option<Class>,
-        patience_ms: u64,
+        times: CallTimes,
         now_ms: u64,
     ) -> Result<Pass, u32> {
-        if let Some(retry_after_ms) = self.sheds(class, patience_ms, now_ms) {
+        if let Some(retry_after_ms) = self.sheds(class, times, now_ms) {
             return Err(retry_after_ms);
         }
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        self.fresh.add(now_ms);
+        let came_ms = now_ms.saturating_sub(times.unread_ms);
+        self.fresh.add(came_ms);
+        if times.unread_ms > 0 {
+            self.window.unread_ms.fetch_add(times.unread_ms, Ordering::Relaxed);
+        }
         if buys {
             self.buying.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(Pass { came_ms: now_ms, buys, purchase: None })
+        Ok(Pass { came_ms, buys, purchase: None })
     }
 
     /// Notes that a cart's command was admitted. Returns its part in the cart's purchase, if that is measured.
@@ -204,7 +213,7 @@ impl Admission {
 
     /// Whether a command that comes now is shed, and then after how many milliseconds its client should try again. A command
     /// that is shed is counted.
-    pub(crate) fn sheds(&self, class: impl FnOnce() -> Option<Class>, patience_ms: u64, now_ms: u64) -> Option<u32> {
+    pub(crate) fn sheds(&self, class: impl FnOnce() -> Option<Class>, times: CallTimes, now_ms: u64) -> Option<u32> {
         self.look(now_ms);
         let under_way = self.under_way.load(Ordering::Relaxed);
         let is_full = under_way >= self.settings.under_way_max;
@@ -217,7 +226,8 @@ impl Admission {
             Class::Checkout => self.buying.load(Ordering::Relaxed) >= self.settings.under_way_max,
             Class::Read | Class::Begin | Class::Hold => {
                 let limit = (self.limit.load(Ordering::Relaxed) / 2).saturating_mul(class.halves());
-                is_full || self.fresh.count(now_ms) >= limit || (class == Class::Begin && self.is_vain(patience_ms))
+                let queued = self.fresh.count(now_ms) + self.unread(times.unread_ms);
+                is_full || queued >= limit || (class == Class::Begin && self.is_vain(times.patience_ms))
             }
         };
         if !is_shed {
@@ -226,6 +236,12 @@ impl Admission {
         self.shed[class as usize].fetch_add(1, Ordering::Relaxed);
         self.window.shed.fetch_add(1, Ordering::Relaxed);
         Some(self.retry_after_ms.load(Ordering::Relaxed))
+    }
+
+    /// How many commands lie unread, if one that is read now has waited for so long: as many as are decided in that time (Little's
+    /// law).
+    fn unread(&self, unread_ms: u64) -> usize {
+        usize::try_from(unread_ms * self.decided.load(Ordering::Relaxed) / WINDOW_MS).unwrap_or(usize::MAX)
     }
 
     /// Whether the buyer of a purchase that begins now would be gone before its end.
@@ -304,7 +320,11 @@ impl Admission {
             return;
         }
         self.window_ends_ms.store(now_ms + WINDOW_MS, Ordering::Relaxed);
-        let seen = self.window.take(self.fresh.count(now_ms));
+        let unread = (self.window.unread_ms.swap(0, Ordering::Relaxed) / WINDOW_MS) as usize;
+        let seen = self.window.take(self.fresh.count(now_ms) + unread);
+        // Few are decided in a window where most are shed, and what the node can do is not forgotten for that.
+        let before = self.decided.load(Ordering::Relaxed);
+        self.decided.store(seen.decided.max(before - before / 8), Ordering::Relaxed);
         let terms = control.turn(&seen, now_ms);
         self.limit.store(terms.limit, Ordering::Relaxed);
         self.retry_after_ms.store(terms.retry_after_ms, Ordering::Relaxed);

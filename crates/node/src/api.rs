@@ -41,6 +41,15 @@ impl Failure {
     }
 }
 
+/// Times of a client's command that decide whether the node takes it, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct CallTimes {
+    /// How long it has waited before it was read.
+    pub unread_ms: u64,
+    /// How long its buyer will still be there.
+    pub patience_ms: u64,
+}
+
 /// The result of a submitted command.
 pub type Result = std::result::Result<Outcome, Failure>;
 
@@ -57,13 +66,14 @@ pub struct ReplyTo {
     tag: u64,
     timeout_ms: u64,
     patience_ms: u64,
+    unread_ms: u64,
     by: Option<SmolStr>,
 }
 
 impl ReplyTo {
     /// The answer to the request that the owner of `sink` numbered `tag`.
     pub fn new(sink: Arc<dyn ReplySink>, tag: u64) -> ReplyTo {
-        ReplyTo { sink: Some(sink), tag, timeout_ms: TIMEOUT_MS, patience_ms: 0, by: None }
+        ReplyTo { sink: Some(sink), tag, timeout_ms: TIMEOUT_MS, patience_ms: 0, unread_ms: 0, by: None }
     }
 
     /// Sets how long the caller waits, in milliseconds, instead of [`TIMEOUT_MS`]. A lost leader is replaced within it.
@@ -78,6 +88,13 @@ impl ReplyTo {
     #[must_use]
     pub fn with_patience(mut self, patience_ms: u64) -> ReplyTo {
         self.patience_ms = patience_ms;
+        self
+    }
+
+    /// Sets how long the command has waited before it was read, in milliseconds. Overload is measured from its arrival.
+    #[must_use]
+    pub fn with_unread(mut self, unread_ms: u64) -> ReplyTo {
+        self.unread_ms = unread_ms;
         self
     }
 
@@ -101,6 +118,11 @@ impl ReplyTo {
     /// How long the caller waits, in milliseconds.
     pub fn timeout_ms(&self) -> u64 {
         self.timeout_ms
+    }
+
+    /// The times of the command that is answered here.
+    pub fn times(&self) -> CallTimes {
+        CallTimes { unread_ms: self.unread_ms, patience_ms: self.patience_ms() }
     }
 
     /// How long the buyer will still be there, in milliseconds: at least as long as the caller waits.

@@ -24,7 +24,7 @@ use tracing_mutex::parkinglot::Mutex;
 use crate::{
     actor_pool::ActorPool,
     admission::Admission,
-    api::ReplyTo,
+    api::{CallTimes, ReplyTo},
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
@@ -282,15 +282,14 @@ impl NodeHandle {
 
     /// Whether a command that comes now is shed because of overload, and then after how many milliseconds its client should try
     /// again. Such a command is counted, and must not be submitted. Asking costs less than submitting.
-    /// The buyer will still be there for `patience_ms`.
-    pub fn sheds(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
-        self.shared.sheds(command, request, patience_ms)
+    pub fn sheds(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
+        self.shared.sheds(command, request, times)
     }
 
     /// The same for a command of which only the head was read. `command` returns its kind, if that must be known. With `None` the
     /// whole command may still be shed.
-    pub fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
-        self.shared.sheds_first(command)
+    pub fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>, unread_ms: u64) -> Option<u32> {
+        self.shared.sheds_first(command, unread_ms)
     }
 
     /// Whether the node refuses commands because of overload.

@@ -399,7 +399,7 @@ fn hand_in(handle: &NodeHandle, command: Command, request: Option<Request>, repl
         | (Command::Session(_, SessionCommand::Get | SessionCommand::Map), _) => Some(FirstCommand::Read),
         _ => None,
     };
-    let shed = handle.sheds_first(&|| first).or_else(|| handle.sheds(&command, request, reply.patience_ms()));
+    let shed = handle.sheds_first(&|| first, 0).or_else(|| handle.sheds(&command, request, reply.times()));
     match shed {
         Some(retry_after_ms) => reply.answer(Err(Failure::Busy(retry_after_ms))),
         None => handle.submit(command, request, reply),

@@ -10,7 +10,7 @@ use boxoffice_core::{
     id::{CartId, Request as RequestKey},
     refusal::Refusal,
 };
-use boxoffice_node::api::{self, Failure, ReplyTo};
+use boxoffice_node::api::{self, CallTimes, Failure, ReplyTo};
 use boxoffice_wire::{
     Call, Encoding, Fail, FailKind, Head, Op, Rejection, Request,
     body::ClientHello,
@@ -72,7 +72,7 @@ impl Connection {
         if !self.check_access(id, op, now)? {
             return Ok(());
         }
-        if let Some(retry_after_ms) = self.shared.backend.sheds_first(&|| head.first_command()) {
+        if let Some(retry_after_ms) = self.shared.backend.sheds_first(&|| head.first_command(), self.unread_ms()) {
             return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
         }
         match head.request() {
@@ -175,7 +175,8 @@ impl Connection {
                 if self.is_full() {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
-                if let Some(retry_after_ms) = self.shared.backend.sheds(&command, key, patience_ms) {
+                let times = CallTimes { unread_ms: self.unread_ms(), patience_ms };
+                if let Some(retry_after_ms) = self.shared.backend.sheds(&command, key, times) {
                     return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
                 }
                 if let Err(why) = self.shared.backend.check_size(&command) {
@@ -424,12 +425,18 @@ impl Connection {
         queued.into_iter().for_each(|queued| self.submit_now(queued, left));
     }
 
+    /// How long what has arrived lies unread, in milliseconds. The runtime for selling measures its queues itself.
+    fn unread_ms(&self) -> u64 {
+        if self.watcher.is_some() { self.shared.watching_delay.ms() } else { 0 }
+    }
+
     fn submit_now(&self, queued: QueuedChange, left: Duration) {
         let QueuedChange { tag, rule, command, key, spare_ms } = queued;
         let left_ms = left.as_millis() as u64;
         let reply = ReplyTo::new(Arc::clone(&self.sink), tag)
             .with_timeout(left_ms)
-            .with_patience(left_ms.saturating_add(spare_ms));
+            .with_patience(left_ms.saturating_add(spare_ms))
+            .with_unread(self.unread_ms());
         let charged = (&self.owners, self.under_way.charge_of(tag));
         venues::submit(&self.shared, &self.caller.access, rule, charged, command, key, reply);
     }

@@ -10,7 +10,6 @@ use boxoffice_core::{
 
 use super::{EntityActorState, actor_of, here::Level};
 use crate::{
-    admission::patience_of,
     api::{Failure, ReplyTo},
     caller::{Caller, key_of},
     recovery::Health,
@@ -53,13 +52,13 @@ impl Shared {
         }
         let class = || if given.is_repeat { None } else { lead.class_of(&entity, &command, request) };
         let buys = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
-        let (patience_ms, now_ms) = (patience_of(&command, reply.patience_ms()), self.world.clock.monotonic_ms());
-        let mut pass = match self.admission.admit(buys, class, patience_ms, now_ms) {
+        let (times, now_ms) = (reply.times().of(&command), self.world.clock.monotonic_ms());
+        let mut pass = match self.admission.admit(buys, class, times, now_ms) {
             Ok(pass) => pass,
             Err(retry_after_ms) => return self.is_busy(retry_after_ms, reply),
         };
         if let Command::Cart(cart, command) = &command {
-            pass.purchase = self.admission.purchase_of(*cart, command, now_ms);
+            pass.purchase = self.admission.purchase_of(*cart, command, pass.came_ms());
         }
         let from = lead.enter(pass, request.map(|request| key_of(&entity, request.id)), reply);
         // Set when it is decided.

@@ -5,6 +5,8 @@ use boxoffice_core::command::{
     VenueCommand,
 };
 
+use crate::api::CallTimes;
+
 /// A kind of first command. Those that stand earlier are shed earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
@@ -94,11 +96,13 @@ impl Class {
     }
 }
 
-/// How long the buyer of a command will still be there, in milliseconds. A command that is no part of a purchase needs nothing after
-/// it, so its deadline says everything.
-pub(crate) fn patience_of(command: &Command, patience_ms: u64) -> u64 {
-    match command {
-        Command::Cart(..) => patience_ms,
-        _ => u64::MAX,
+impl CallTimes {
+    /// The times that count for this command. One that is no part of a purchase needs nothing after it, so its deadline says
+    /// everything about its buyer's patience.
+    pub(crate) fn of(self, command: &Command) -> CallTimes {
+        match command {
+            Command::Cart(..) => self,
+            _ => CallTimes { patience_ms: u64::MAX, ..self },
+        }
     }
 }

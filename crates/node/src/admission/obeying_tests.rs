@@ -7,7 +7,7 @@ use boxoffice_client::{Turn, WaitingRequests};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::time::Instant;
 
-use super::*;
+use super::{tests::patient, *};
 
 /// Connections, each with many buyers.
 const CONNECTIONS: usize = 32;
@@ -159,7 +159,7 @@ impl World {
             while let Some((_, purchase)) = self.frames[connection].pop_front_if(|(at_ms, _)| *at_ms <= self.now_ms) {
                 let class = if purchase.buys { Class::Checkout } else { Class::Begin };
                 let left_ms = (purchase.came_ms + DEADLINE_MS).saturating_sub(self.now_ms);
-                match self.admission.admit(purchase.buys, || Some(class), left_ms, self.now_ms) {
+                match self.admission.admit(purchase.buys, || Some(class), patient(left_ms), self.now_ms) {
                     Ok(pass) => self.queue.push_back((pass, purchase)),
                     Err(retry_after_ms) => {
                         self.power -= REFUSAL;

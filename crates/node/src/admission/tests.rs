@@ -2,6 +2,11 @@ use std::collections::VecDeque;
 
 use super::*;
 
+/// A command that was read as it came, of a buyer who will be there for so long.
+pub(super) fn patient(patience_ms: u64) -> CallTimes {
+    CallTimes { unread_ms: 0, patience_ms }
+}
+
 /// A node with one processor that decides a number of commands a millisecond, in the order in which they came.
 struct Node {
     admission: Admission,
@@ -39,7 +44,7 @@ impl Node {
     }
 
     fn arrive(&mut self, class: Option<Class>) {
-        match self.admission.admit(class == Some(Class::Checkout), || class, self.patience_ms, self.now_ms) {
+        match self.admission.admit(class == Some(Class::Checkout), || class, patient(self.patience_ms), self.now_ms) {
             Ok(pass) => self.queue.push_back(pass),
             Err(retry_after_ms) => {
                 self.shed[class.expect("only what has a class is shed") as usize] += 1;
@@ -119,6 +124,49 @@ fn a_lasting_overload_is_shed_and_the_rest_is_answered_in_time() {
     }
 }
 
+/// A connection's thread reads a number of commands a millisecond, and the node decides what it has read at once.
+#[test]
+fn commands_that_lie_unread_are_shed_as_those_that_wait() {
+    for times in [1.5, 3.0] {
+        let (mut node, mut unread, mut owed) = (Node::new(100), VecDeque::new(), 0.0);
+        let (mut late, mut shed) = (0, 0);
+        for now_ms in 0..10_000 {
+            owed += if now_ms < 1_000 { 8.0 } else { times * 10.0 };
+            while owed >= 1.0 {
+                owed -= 1.0;
+                unread.push_back(now_ms);
+            }
+            // Ten can be read whole, and refusing one takes a tenth of that.
+            let mut left = 100;
+            while left > 0
+                && let Some(came_ms) = unread.pop_front()
+            {
+                match node.admission.admit(
+                    false,
+                    || Some(Class::Begin),
+                    CallTimes { unread_ms: now_ms - came_ms, patience_ms: u64::MAX },
+                    now_ms,
+                ) {
+                    Ok(pass) => {
+                        left = i32::max(left - 10, 0);
+                        late += u64::from(now_ms > 5_000 && now_ms - came_ms > 60);
+                        node.queue.push_back(pass);
+                    }
+                    Err(_) => {
+                        left -= 1;
+                        shed += u64::from(now_ms > 5_000);
+                    }
+                }
+            }
+            node.work();
+        }
+        assert!(shed > 0, "{times}: nothing is shed");
+        assert!(late < 500, "{times}: {late} commands lay unread for more than 60 ms in five seconds");
+        node.forget();
+        assert!(unread.len() < 1_000, "{times}: {} lie unread", unread.len());
+    }
+}
+
 #[test]
 fn begun_purchases_go_on_while_new_ones_are_shed() {
     let mut node = Node::new(10);
@@ -148,13 +196,16 @@ fn the_node_has_a_bound_that_needs_no_half_second() {
     let settings = OverloadSettings { under_way_max: 3, ..OverloadSettings::default() };
     let admission = Admission::new(settings, 0);
     let passes: Vec<Pass> =
-        (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), u64::MAX, 5).ok()).collect();
+        (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), patient(u64::MAX), 5).ok()).collect();
     assert_eq!(passes.len(), 3);
-    assert_eq!(admission.admit(false, || Some(Class::Hold), u64::MAX, 5).map(|_| ()), Err(RETRY_MIN_MS));
-    assert!(admission.admit(false, || None, u64::MAX, 5).is_ok(), "what must not be shed is admitted beyond it");
+    assert_eq!(admission.admit(false, || Some(Class::Hold), patient(u64::MAX), 5).map(|_| ()), Err(RETRY_MIN_MS));
+    assert!(
+        admission.admit(false, || None, patient(u64::MAX), 5).is_ok(),
+        "what must not be shed is admitted beyond it"
+    );
     assert_eq!(admission.shed_of(Class::Hold), 1);
     passes.into_iter().for_each(|pass| admission.over(pass, true, 6));
-    assert!(admission.admit(false, || Some(Class::Read), u64::MAX, 6).is_ok());
+    assert!(admission.admit(false, || Some(Class::Read), patient(u64::MAX), 6).is_ok());
 }
 
 #[test]
@@ -162,8 +213,8 @@ fn checkouts_have_a_bound_of_their_own() {
     let settings = OverloadSettings { under_way_max: 3, ..OverloadSettings::default() };
     let admission = Admission::new(settings, 0);
     let held: Vec<Pass> =
-        (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), u64::MAX, 5).ok()).collect();
-    let buy = |now_ms| admission.admit(true, || Some(Class::Checkout), u64::MAX, now_ms);
+        (0..3).filter_map(|_| admission.admit(false, || Some(Class::Hold), patient(u64::MAX), 5).ok()).collect();
+    let buy = |now_ms| admission.admit(true, || Some(Class::Checkout), patient(u64::MAX), now_ms);
     let mut bought: Vec<Pass> = (0..3).filter_map(|_| buy(5).ok()).collect();
     assert_eq!((held.len(), bought.len()), (3, 3), "a node full of holds takes checkouts");
     // Checkouts that wait long for their gateway count as well.
@@ -178,7 +229,7 @@ fn a_checkout_that_waits_for_a_gateway_keeps_no_other_out() {
     node.load(0.5, Class::Checkout, 1_000);
     // As many checkouts as fit into the queue several times wait for their gateway for longer than all of this takes.
     let waiting: Vec<_> =
-        (0..5_000).filter_map(|_| node.admission.admit(true, || None, u64::MAX, node.now_ms).ok()).collect();
+        (0..5_000).filter_map(|_| node.admission.admit(true, || None, patient(u64::MAX), node.now_ms).ok()).collect();
     node.load(3.0, Class::Begin, 5_000);
     node.forget();
     node.load(3.0, Class::Begin, 2_000);
@@ -209,7 +260,8 @@ fn a_slow_disk_is_no_overload() {
     let mut under_way: VecDeque<Pass> = VecDeque::new();
     for now_ms in 0..20_000 {
         for _ in 0..2 {
-            let pass = admission.admit(false, || Some(Class::Read), u64::MAX, now_ms).expect("nothing is shed");
+            let pass =
+                admission.admit(false, || Some(Class::Read), patient(u64::MAX), now_ms).expect("nothing is shed");
             admission.taken(pass, now_ms);
             under_way.push_back(pass);
         }
@@ -305,7 +357,10 @@ fn a_purchase_whose_buyer_would_be_gone_is_not_begun_while_the_node_sheds() {
         assert_eq!(node.shed[Class::Begin as usize] == 0, begins, "{patience_ms}: {:?}", node.shed);
         assert!(node.admission.is_shedding());
         let begun = || Some(Class::Hold);
-        assert!(node.admission.admit(false, begun, patience_ms, node.now_ms).is_ok(), "what was begun goes on");
+        assert!(
+            node.admission.admit(false, begun, patient(patience_ms), node.now_ms).is_ok(),
+            "what was begun goes on"
+        );
     }
 }
 

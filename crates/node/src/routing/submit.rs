@@ -12,8 +12,8 @@ use boxoffice_wire::{FirstCommand, joining};
 
 use crate::{
     actor::CallContext,
-    admission::{Class, patience_of},
-    api::{Failure, ReplyTo},
+    admission::Class,
+    api::{CallTimes, Failure, ReplyTo},
     shared::Shared,
 };
 
@@ -34,7 +34,7 @@ impl Shared {
         if self.is_alone() {
             return self.take_here(command, request, CallContext::default(), reply);
         }
-        if let Some(retry_after_ms) = self.sheds_remote(&command, request, reply.patience_ms()) {
+        if let Some(retry_after_ms) = self.sheds_remote(&command, request, reply.times()) {
             return reply.answer(Err(Failure::Busy(retry_after_ms)));
         }
         self.begin_call(command, request, reply);
@@ -42,24 +42,24 @@ impl Shared {
 
     /// Whether a client's command that comes now is shed, and then after how many milliseconds its client should try again. Such
     /// a command is counted, and must not be submitted.
-    pub(crate) fn sheds(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
+    pub(crate) fn sheds(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
         if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
             return None;
         }
         let entity = command.entity();
         let lead = self.lead_of(&entity);
         if !self.is_alone() && !lead.leads() {
-            return self.sheds_remote(command, request, patience_ms);
+            return self.sheds_remote(command, request, times);
         }
         let class = || match request {
             Some(request) if self.calls.knows(&entity, request.id) => None,
             Some(_) | None => lead.class_of(&entity, command, request),
         };
-        self.sheds_now(class, patience_of(command, patience_ms))
+        self.sheds_now(class, times.of(command))
     }
 
     /// The same for a command of which only the head was read. `None` also if the class depends on the rest.
-    pub(crate) fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
+    pub(crate) fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>, unread_ms: u64) -> Option<u32> {
         if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
             return None;
         }
@@ -78,12 +78,12 @@ impl Shared {
                 }
             }
         };
-        self.sheds_now(class, patience_ms)
+        self.sheds_now(class, CallTimes { unread_ms, patience_ms })
     }
 
     /// The same for a command that another node decides. Only reads are shed here, and commands that begin a cart unknown to this
     /// node. The other node may have admitted any other before.
-    fn sheds_remote(&self, command: &Command, request: Option<Request>, patience_ms: u64) -> Option<u32> {
+    fn sheds_remote(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
         if !self.admission.may_shed() {
             return None;
         }
@@ -96,11 +96,11 @@ impl Shared {
             Some(request) if self.calls.knows(&entity, request.id) => None,
             Some(_) | None => lead.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
         };
-        self.sheds_now(class, patience_of(command, patience_ms))
+        self.sheds_now(class, times.of(command))
     }
 
-    fn sheds_now(&self, class: impl FnOnce() -> Option<Class>, patience_ms: u64) -> Option<u32> {
-        let retry_after_ms = self.admission.sheds(class, patience_ms, self.world.clock.monotonic_ms())?;
+    fn sheds_now(&self, class: impl FnOnce() -> Option<Class>, times: CallTimes) -> Option<u32> {
+        let retry_after_ms = self.admission.sheds(class, times, self.world.clock.monotonic_ms())?;
         self.metrics.busy.fetch_add(1, Ordering::Relaxed);
         Some(retry_after_ms)
     }
