@@ -330,6 +330,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// Accepts the connections of a port until the node drains. Each gets a task of its own, or is turned away.
 async fn accept(bound: BoundPort, shared: Arc<Shared>, slots: Slots) {
     let (connections_max, descriptors_end) = bound.limits(&shared.config.limits);
     let BoundPort { port, listener, .. } = bound;

@@ -85,6 +85,7 @@ impl PeerInbox for PeerReceiver {
     }
 }
 
+/// Notes how far the sender's log is durable, and queues its messages for the replicators.
 fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
     match DurablePosition::decode(&mut frame) {
         Some(position) => shared.replication.peer_positions.record(from, position),

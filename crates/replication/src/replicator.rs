@@ -378,6 +378,8 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
+    /// Handles all outputs of the engine in order. The completions of an entry are taken together with it, because it is applied with
+    /// the events that they have.
     fn take_outputs(&mut self) -> Result<(), ReplicationError> {
         let mut outputs = std::mem::take(&mut self.outputs);
         let mut rest = outputs.drain(..).peekable();

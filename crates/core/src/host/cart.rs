@@ -82,6 +82,7 @@ impl<R> CartHost<R> {
         self.adding.is_empty() && self.queued.is_empty() && !waits && !owes
     }
 
+    /// Handles an input. What the time has ended is ended before it, and what the input has made possible follows in the same turn.
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         if !self.resumed {
             self.resumed = true;
@@ -218,6 +219,7 @@ impl<R> CartHost<R> {
         None
     }
 
+    /// Takes a change that is no repeat. Changes of lines and checkouts may have to wait for inventories. The others are decided here.
     fn change(&mut self, stage: &mut Stage<'_, R>, waiter: (R, Timestamp), request: Request, command: CartCommand) {
         let decided = match command {
             CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }

@@ -315,6 +315,8 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
     }
 }
 
+/// Decides on an ask and replies, or stays silent where only another leader can know. The reply waits for the events of the ask, or for
+/// a read if it has none.
 fn answer_ask<R>(
     entity: &mut Speculation,
     rules: &Rules,

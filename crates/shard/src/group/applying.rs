@@ -15,6 +15,7 @@ use crate::output::{FatalError, Output};
 use crate::snapshot::Members;
 
 impl<T> Group<T> {
+    /// Puts out committed entries, each followed by the completions that wait for it here.
     pub(super) fn apply_all(&mut self, entries: Vec<Entry>, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         for entry in entries {
             self.apply(entry, out)?;
@@ -64,6 +65,7 @@ impl<T> Group<T> {
         Ok(())
     }
 
+    /// Completes the reads that are safe by now.
     pub(super) fn finish_reads(&mut self, safe: &[ReadState], out: &mut Vec<Output<T>>) {
         let Some(leadership) = &mut self.leadership else { return };
         for read in safe {
