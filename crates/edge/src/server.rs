@@ -421,6 +421,7 @@ impl Newcomer {
         (!is_proxy).then(|| ClientNetwork::of(address))
     }
 
+    /// Serves the connection with this slot, in a task of its own.
     fn enter(self, (permit, is_for_probes): (OwnedSemaphorePermit, bool), shared: &Arc<Shared>) {
         let place = self.roster.enter(self.network(shared), Instant::now());
         let slot = Slot { permit, place, is_for_probes };
@@ -431,6 +432,7 @@ impl Newcomer {
         tokio::spawn(http_connection::serve(self.stream, self.router, permit, Arc::clone(shared)));
     }
 
+    /// Closes the connection, and tells the client why if that is cheap.
     fn turn_away(self, shared: &Shared, rejecting: &Arc<Semaphore>) {
         shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // If too many are being answered, the rest is closed without an answer. A TLS handshake would cost too much.

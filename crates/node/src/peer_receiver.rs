@@ -172,6 +172,7 @@ struct Answers {
 }
 
 impl Answers {
+    /// Sends the answer to the call that the other node numbered `tag`.
     fn give(&self, tag: u64, result: Result<Cow<'_, Outcome>, NoAnswer>) {
         let Some(shared) = self.shared.upgrade() else { return };
         let message = Message::Answer { tag, result };

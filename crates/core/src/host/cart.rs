@@ -478,6 +478,8 @@ impl<R> CartHost<R> {
         None
     }
 
+    /// Takes the reply of an inventory: to an ask of a change or a checkout under way, or to a message of the outbox. One that nothing
+    /// waits for is late, and what it grants is given back.
     fn on_reply(&mut self, stage: &mut Stage<'_, R>, from: Entity, reply: Reply) {
         match reply {
             Reply::Granted(granted) => self.granted(stage, &from, granted),

@@ -54,6 +54,7 @@ impl<R> InventoryHost<R> {
         InventoryHost { asked: FIRST, revoked: None, round_ends: Timestamp(0), vacating: Vec::new() }
     }
 
+    /// Handles an input. Everything is decided in its turn, except that a client that cancels a session waits until the venue knows.
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         let Stage { entity, rules, at, now, turn } = stage;
         let (rules, at, now) = (*rules, *at, *now);

@@ -388,6 +388,7 @@ async fn admitted(hello: &mut Option<PendingHello>) -> (u64, Result<Caller, NotA
     }
 }
 
+/// Waits until a feed of the connection may have something. For ever, if it watches nothing.
 async fn dirty(watcher: Option<&Watcher>) {
     match watcher {
         Some(watcher) => watcher.ready().await,

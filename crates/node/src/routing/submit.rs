@@ -100,6 +100,7 @@ impl Shared {
         self.sheds_now(class, patience_of(command, patience_ms))
     }
 
+    /// Asks the admission whether a command of this class is shed now, and counts it if so.
     fn sheds_now(&self, class: impl FnOnce() -> Option<Class>, patience_ms: u64) -> Option<u32> {
         let retry_after_ms = self.admission.sheds(class, patience_ms, self.world.clock.monotonic_ms())?;
         self.metrics.busy.fetch_add(1, Ordering::Relaxed);

@@ -23,6 +23,7 @@ impl<T> Group<T> {
         Ok(())
     }
 
+    /// Puts out one committed entry. With the first one of its own term, a leader begins to look for the time, and then leads.
     fn apply(&mut self, entry: Entry, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         let position = position(&entry);
         self.applied_state.take(position, entry.data.len())?;
@@ -44,6 +45,7 @@ impl<T> Group<T> {
         Ok(())
     }
 
+    /// Puts out the turns of an entry, if its header follows the one before.
     fn apply_turns(&mut self, position: Position, payload: Bytes, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         let (header, turns) = batch::open(payload)?;
         self.applied_state.follow(position, header)?;
