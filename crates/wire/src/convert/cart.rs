@@ -46,7 +46,6 @@ fn hold(cart: CartId, entity: Entity, want: Want, customer: Option<Id>) -> Comma
     )
 }
 
-/// A hold of named seats. The seats become a set, which is neither empty nor too large and has no seat twice.
 pub(crate) fn hold_seats(body: body::HoldSeats) -> Converted<Command> {
     let cart = cart(body.token, body.cart)?;
     let want = Want::Seats { seats: SeatSet::new(body.seats)?, best_effort: body.best_effort };
