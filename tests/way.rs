@@ -172,6 +172,15 @@ impl Index {
                     }
                     at += end(&tokens[at..]);
                 }
+                // What a macro writes is an item of the module that has the macro.
+                Some("macro_rules") => {
+                    for token in body(&tokens[at..]) {
+                        if let TokenTree::Group(group) = token {
+                            self.collect(group.stream(), path);
+                        }
+                    }
+                    at += end(&tokens[at..]);
+                }
                 Some("impl") => {
                     let length = end(&tokens[at..]);
                     let owner = implemented(&tokens[at + 1..at + length]);
@@ -526,6 +535,7 @@ fn a_renamed_function_and_a_call_that_is_gone_are_found() {
         trait Queue { fn put(); fn take() { Other::put() } }
         #[cfg(test)] mod tests { fn seventh() {} }
         mod inner { fn third() {} fn fourth() {} fn fifth() {} }
+        macro_rules! write { ($($name:ident)*) => { impl B { fn eighth(self) { $(Self::$name();)* A::second() } } }; }
     ";
     let mut index = Index::default();
     index.collect(sources.parse().expect("tokens"), &["way".to_owned()]);
@@ -535,6 +545,7 @@ fn a_renamed_function_and_a_call_that_is_gone_are_found() {
         [
             "way::A::second",
             "way::A::sixth",
+            "way::B::eighth",
             "way::Queue::put",
             "way::Queue::take",
             "way::first",
@@ -548,6 +559,7 @@ fn a_renamed_function_and_a_call_that_is_gone_are_found() {
     for to in ["way::A::second", "way::inner::third", "way::inner::fourth"] {
         assert!(mentions("way::first", to), "{to}");
     }
+    assert!(mentions("way::B::eighth", "way::A::second"), "what a macro writes calls as well");
     assert!(!mentions("way::first", "way::inner::second"), "a method is no free function");
     assert!(!mentions("way::A::second", "way::inner::fifth"), "a variable is no call");
     assert!(mentions("way::A::second", "way::Queue::put") && !mentions("way::Queue::take", "way::Queue::put"));
