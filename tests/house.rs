@@ -2,9 +2,11 @@
 //! `docs/architecture.md`. Also checks tests and programs named in pages, and the packages that `deny.toml` allows.
 
 mod documented;
+mod figures;
 mod modules;
 mod packages;
 mod pages;
+mod prose;
 mod reference;
 mod way;
 

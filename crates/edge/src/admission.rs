@@ -168,6 +168,7 @@ async fn wrong(
             sleep_until(turn.at).await;
             why.into()
         }
+        Err(_) if planted::is("wrong credentials are looked at for ever") => why.into(),
         Err(too_many) => too_many.into(),
     }
 }

@@ -22,7 +22,7 @@ use boxoffice_node::metrics_text::MetricsText;
 use tokio::{sync::Notify, time::Instant};
 use tracing_mutex::parkinglot::Mutex;
 
-use crate::network::ClientNetwork;
+use crate::{network::ClientNetwork, planted};
 
 /// A connection that has sent nothing for so long goes before all others. A shorter silence may be that of a slow link.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -140,6 +140,9 @@ impl Roster {
     /// Ends a connection for a newcomer of this network. Returns whether one has ended. `silence` is how long a connection may
     /// have been silent.
     pub(crate) fn make_room(&self, newcomer: Option<ClientNetwork>, silence: Silence, now: Instant) -> bool {
+        if planted::is("a full port makes no room") {
+            return false;
+        }
         let mut state = self.state.lock();
         let Some((network, rank)) = state.first_to_go(newcomer, silence, self.connections_max, now) else {
             return false;

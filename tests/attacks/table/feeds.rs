@@ -1,6 +1,9 @@
 //! Feeds, judged by what arrives.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use boxoffice_wire::feed_kind::FeedKind;
 use futures_util::future::join_all;
@@ -71,8 +74,8 @@ pub(super) async fn wrong(
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     let feeds = all(scene);
-    // The numbers of the feeds that each caller was given, and what they are of.
-    let mut given: Vec<BTreeMap<u64, usize>> = Vec::new();
+    // The numbers of the feeds that each caller was given with what they are of, and the first frames.
+    let mut given = Vec::new();
     for (caller, port) in callers {
         let mut numbers = BTreeMap::new();
         for (index, feed) in feeds.iter().enumerate() {
@@ -90,7 +93,16 @@ pub(super) async fn wrong(
             let listed = answer["ok"]["feeds"].as_array().into_iter().flatten().filter_map(numbers_of);
             numbers.extend(numbers_of(&answer["ok"]).into_iter().chain(listed).map(|number| (number, index)));
         }
-        given.push(numbers);
+        // What they begin with is there before anything is sold, so that the sale is a frame of its own.
+        let mut frames = VecDeque::new();
+        let mut silent: BTreeSet<u64> = numbers.keys().copied().collect();
+        while !silent.is_empty()
+            && let Ok(Some(frame)) = timeout(TIMEOUT, port.next_other()).await
+        {
+            silent.retain(|number| frame["feed"].as_u64() != Some(*number));
+            frames.push_back(frame);
+        }
+        given.push((numbers, frames));
     }
     // Each feed has something to tell now.
     let rid = format!("feeds-{round}");
@@ -107,8 +119,8 @@ pub(super) async fn wrong(
     });
     operator.ask("resource.reserve", &rid, booked).await.ok();
     let customers = feeds.iter().position(|feed| feed.kind == FeedKind::Customer).expect("a feed of a customer");
-    let heard = join_all(callers.iter().zip(&given).map(|((caller, port), numbers)| {
-        heard(rules, caller, port, Expected { feeds: &feeds, numbers, customers, order: &order })
+    let heard = join_all(callers.iter().zip(given).map(|((caller, port), (numbers, first))| {
+        heard(rules, caller, port, Expected { feeds: &feeds, numbers, first, customers, order: &order })
     }));
     wrong.extend(heard.await.into_iter().flatten());
     wrong
@@ -118,7 +130,9 @@ pub(super) async fn wrong(
 struct Expected<'a> {
     feeds: &'a [Feed],
     /// The feeds that were granted, by their numbers.
-    numbers: &'a BTreeMap<u64, usize>,
+    numbers: BTreeMap<u64, usize>,
+    /// Frames that have come.
+    first: VecDeque<Value>,
     /// The index of the customer's feed.
     customers: usize,
     /// The order of Ada that all who follow her hear of.
@@ -127,14 +141,21 @@ struct Expected<'a> {
 
 /// Reads a caller's frames until nothing comes any more. Returns what is wrong.
 async fn heard(rules: Rules, caller: &Caller, port: &Port, expected: Expected<'_>) -> Vec<String> {
-    let Expected { feeds, numbers, customers, order } = expected;
+    let Expected { feeds, numbers, mut first, customers, order } = expected;
     let mut wrong = Vec::new();
     let (mut frames, mut has_heard_of_the_order) = (BTreeMap::<usize, usize>::new(), false);
-    // The purchase comes after the sale, so it is waited for. Others have nothing to wait for but the time.
+    // What comes after the sale is waited for. Afterwards there is nothing to wait for but the time.
     let follows = numbers.values().any(|index| *index == customers);
     loop {
-        let limit = if follows && !has_heard_of_the_order { TIMEOUT } else { QUIET };
-        let Ok(Some(frame)) = timeout(limit, port.next_other()).await else { break };
+        let is_owed = numbers.values().any(|index| frames.get(index).copied().unwrap_or(0) < 2);
+        let limit = if is_owed || (follows && !has_heard_of_the_order) { TIMEOUT } else { QUIET };
+        let frame = match first.pop_front() {
+            Some(frame) => frame,
+            None => match timeout(limit, port.next_other()).await {
+                Ok(Some(frame)) => frame,
+                _ => break,
+            },
+        };
         let text = frame.to_string();
         match frame["feed"].as_u64().and_then(|number| numbers.get(&number)) {
             Some(index) => {

@@ -76,16 +76,17 @@ impl BuyerConnection {
     pub(super) fn read(&mut self, buffer: &mut [u8], mut on_frame: impl FnMut(&[u8])) -> io::Result<()> {
         while let Some(bytes) = read_available(&mut self.stream, buffer)? {
             let out = &mut self.out;
-            let mut is_closed = false;
+            let mut closed = None;
             let read = self.frame_reader.read(&buffer[..bytes], |message| match message {
                 Message::Binary(frame) => on_frame(frame),
                 Message::Text(_) => {}
                 Message::Ping(payload) => write_pong(out, payload),
-                Message::Close(_) => is_closed = true,
+                Message::Close(code) => closed = Some(code),
             });
-            if read.is_err() || is_closed {
-                return Err(io::Error::other("the node closed the connection"));
+            if let Some(code) = closed {
+                return Err(io::Error::other(format!("the node closed the connection with the code {code:?}")));
             }
+            read.map_err(|invalid| io::Error::other(format!("{invalid:?}")))?;
         }
         Ok(())
     }

@@ -293,6 +293,11 @@ async fn watcher_at(to: SocketAddr) -> Client {
 fn planted_faults_are_found() {
     planted::are_found(
         "server::full_port",
-        &[("a probe's place taken", "two_places_of_the_operators_port_are_for_probes")],
+        &[
+            ("a probe's place taken", "two_places_of_the_operators_port_are_for_probes"),
+            ("a full port makes no room", "a_network_keeps_its_share_of_a_full_port"),
+            ("a full port makes no room", "an_open_cart_keeps_its_connection"),
+            ("a full port makes no room", "a_full_port_behind_a_proxy_counts_clients"),
+        ],
     );
 }

@@ -134,6 +134,7 @@ fn planted_faults_are_found() {
     planted::are_found(
         "server::unread",
         &[
+            ("unread answers cut nobody", "unread_answers_have_a_bound"),
             ("unsent bytes not given back", "unread_answers_have_a_bound"),
             ("unsent bytes not given back", "shared_answers_are_counted_once"),
         ],

@@ -120,16 +120,33 @@ impl Model {
         tables.map(|entry| entry.expect("an entry").path()).collect()
     }
 
+    /// Tables of records that are not damaged yet.
+    fn good_tables(&self) -> Vec<PathBuf> {
+        let known = read_names(self.dir.path()).expect("a list");
+        let mut tables = self.tables();
+        // A merge may remove a table in this moment.
+        tables.retain(|path| {
+            fs::metadata(path).is_ok_and(|table| table.len() > TABLE_BYTES_MIN) && !known.contains(&self.below(path))
+        });
+        tables
+    }
+
+    fn below(&self, path: &Path) -> String {
+        path.strip_prefix(self.dir.path()).expect("below").display().to_string()
+    }
+
     /// Changes a bit of a table of records that is not damaged yet, and returns its name.
     fn damage(&mut self) -> String {
+        // Another thread writes tables.
+        for _ in 0..600 {
+            if !self.good_tables().is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
         self.store = None;
-        let known = read_names(self.dir.path()).expect("a list");
-        let below = |path: &Path| path.strip_prefix(self.dir.path()).expect("below").display().to_string();
         let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u64>().ok();
-        let mut tables = self.tables();
-        tables.retain(|path| {
-            fs::metadata(path).expect("a table").len() > TABLE_BYTES_MIN && !known.contains(&below(path))
-        });
+        let tables = self.good_tables();
         // The newest one is not in the last level.
         let table = tables.into_iter().max_by_key(number).expect("a table");
         let mut bytes = fs::read(&table).expect("a table");
@@ -137,7 +154,7 @@ impl Model {
         let at = self.rng.random_range(0..bytes.len() / 2);
         bytes[at] ^= 1 << self.rng.random_range(0..8);
         fs::write(&table, bytes).expect("a written table");
-        let name = below(&table);
+        let name = self.below(&table);
         self.reopen();
         name
     }
