@@ -8,6 +8,7 @@ mod packages;
 mod pages;
 mod prose;
 mod reference;
+mod way;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -42,7 +42,7 @@ pub(crate) fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// The path of a file's module, like `host`, `cart`, `adding`.
-fn module_of(src: &Path, file: &Path) -> Vec<String> {
+pub(crate) fn module_of(src: &Path, file: &Path) -> Vec<String> {
     let below = file.strip_prefix(src).expect("a file below").with_extension("");
     let mut path: Vec<String> = below.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     path.pop_if(|last| last == "mod");
@@ -123,7 +123,7 @@ fn is_path_separator(tokens: &[TokenTree]) -> bool {
 }
 
 /// `#[cfg(test)] mod tests { … }`, or with a `;`.
-fn is_test_module(tokens: &[TokenTree]) -> bool {
+pub(crate) fn is_test_module(tokens: &[TokenTree]) -> bool {
     let [TokenTree::Punct(hash), TokenTree::Group(attribute), TokenTree::Ident(keyword), ..] = tokens else {
         return false;
     };
@@ -179,7 +179,7 @@ fn cycles(arrows: &Arrows) -> BTreeSet<Vec<&str>> {
 }
 
 /// The directory of crates.
-fn directory() -> PathBuf {
+pub(crate) fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 

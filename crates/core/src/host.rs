@@ -78,20 +78,27 @@ pub enum Effect<R> {
     Reply { to: Entity, reply: Reply },
 }
 
-/// The result of one input.
+/// The result of one input: the events, and the effects in three lists.
+///
+/// The events are decided against a state that may never be committed, so an effect waits until nothing that it discloses can be taken
+/// back. Which list it is in says for how long. `docs/internals/way-of-a-hold.md` follows the effects of one hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn<R> {
-    /// The version of the entity up to which everything is known to be committed here. The caller sets it. 0 is always right.
+    /// The version of the entity up to which everything is known to be committed here. The caller sets it before the input, and
+    /// an answer that rests on no later version may go into `now`. 0 is always right.
     pub known: u64,
     /// The entity's version before the events.
     pub after: u64,
     /// What happened. One entry of the log has all of it.
     pub events: Vec<Event>,
-    /// Effects that may be carried out at once.
+    /// Effects that may be carried out at once, because a lost turn takes nothing back that they disclose. A cart's ask for a new hold
+    /// is one.
     pub now: Vec<Effect<R>>,
-    /// Effects that wait until the events are committed.
+    /// Effects that rest on the events, and wait until the entry with them is committed and applied. They are dropped with the turn if
+    /// the term ends before, and their clients hear that the outcome is not known.
     pub committed: Vec<Effect<R>>,
-    /// Effects that wait for a safe read index. It begins now, and also waits for everything that was proposed before.
+    /// Effects that rest on the state although nothing happened, such as a refusal. They wait for a read index that is taken after the
+    /// decision, which proves that this node still leads, and for everything that was proposed before.
     pub read: Vec<Effect<R>>,
     /// When the host wants an [`Input::Wake`]. Deadlines of committed state are in the [`StateMap`](crate::state_map::StateMap).
     pub wake_at: Option<Timestamp>,
@@ -135,6 +142,7 @@ impl<R> Turn<R> {
         self.hold_back(Effect::Reply { to, reply });
     }
 
+    /// Puts an effect into `committed` if something has happened in this turn so far, or else into `read`.
     fn hold_back(&mut self, effect: Effect<R>) {
         push_exact(if self.events.is_empty() { &mut self.read } else { &mut self.committed }, effect);
     }

@@ -18,8 +18,9 @@ const SEAT_BYTES: usize = 64;
 /// Bytes of an entry of a list, or more.
 const ENTRY_BYTES: usize = 256;
 
-/// Answers that wait for their connection. At most one for each submitted command, so their number is bounded. The memory of large
-/// ones is counted until they are passed on.
+/// Answers that wait for their connection. The node's threads put them in, and the task of the connection takes them out. At
+/// most one for each submitted command, so their number is bounded. The memory of large ones is counted until they are passed
+/// on.
 pub(crate) struct AnswerQueue {
     waiting: Mutex<VecDeque<Waiting>>,
     wake: Notify,

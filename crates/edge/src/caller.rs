@@ -220,6 +220,8 @@ impl Caller {
         shared.denials.note(denial, self.access.name.as_deref(), &why.to_string());
     }
 
+    /// Checks that the caller may send this command for the customer that it names. Notes in the command what only the edge knows:
+    /// whether a guest asks, and whose share the held things are charged to.
     fn admit_command(&self, (shared, address): (&Shared, IpAddr), op: Op, command: &mut Command) -> Result<(), Denied> {
         match command {
             Command::Cart(_, CartCommand::Checkout { payment, .. })

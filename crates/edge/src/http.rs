@@ -53,6 +53,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
     routes.fallback(api::nowhere).layer(middleware::from_fn_with_state(Arc::clone(&shared), guard)).with_state(shared)
 }
 
+/// The handler of a path. Every path of the permission table has one.
 fn handler(path: Path) -> MethodRouter<Arc<Shared>> {
     match path {
         Path::Op => any(api::op),

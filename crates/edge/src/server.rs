@@ -335,6 +335,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// Accepts the connections of a port until the node drains. Each gets a task of its own, or is turned away.
 async fn accept(bound: BoundPort, shared: Arc<Shared>, slots: Slots) {
     let (connections_max, descriptors_end) = bound.limits(&shared.config.limits);
     let BoundPort { port, listener, .. } = bound;
@@ -425,6 +426,7 @@ impl Newcomer {
         (!is_proxy).then(|| ClientNetwork::of(address))
     }
 
+    /// Serves the connection with this slot, in a task of its own.
     fn enter(self, (permit, is_for_probes): (OwnedSemaphorePermit, bool), shared: &Arc<Shared>) {
         let place = self.roster.enter(self.network(shared), Instant::now());
         let slot = Slot { permit, place, is_for_probes };
@@ -435,6 +437,7 @@ impl Newcomer {
         tokio::spawn(http_connection::serve(self.stream, self.router, permit, Arc::clone(shared)));
     }
 
+    /// Closes the connection, and tells the client why if that is cheap.
     fn turn_away(self, shared: &Shared, rejecting: &Arc<Semaphore>) {
         shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // If too many are being answered, the rest is closed without an answer. A TLS handshake would cost too much.

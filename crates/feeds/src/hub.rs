@@ -122,6 +122,7 @@ impl Hub {
         }
     }
 
+    /// Queues commits and wakes the publishing task. Never waits for it.
     pub(super) fn commit(&self, commits: Vec<Commit>) {
         if commits.is_empty() {
             return;
@@ -376,6 +377,7 @@ impl Hub {
         self.check_staleness_of(entity);
     }
 
+    /// Publishes all waiting commits to the channels of their entities.
     fn publish(&self) {
         let commits = self.inbox.lock().take();
         for commit in commits {
@@ -392,6 +394,7 @@ impl Hub {
         }
     }
 
+    /// Notifies the watchers after a publication, or goes on to restart the feed.
     fn handle_outcome(&self, channel: &Arc<Channel>, outcome: PublishOutcome) {
         match outcome {
             PublishOutcome::Nothing => {}

@@ -14,6 +14,7 @@ pub(super) struct ReadyList {
 }
 
 impl ReadyList {
+    /// Adds a ready feed, and wakes the connection if it is the first one.
     fn push(&self, feed: u64) {
         let mut feeds = self.feeds.lock();
         feeds.push(feed);

@@ -232,6 +232,7 @@ impl Watcher {
         self.pull_portion(Portion { encoding, bytes_max, frame_bytes_max: Some(bytes_max) }, emit)
     }
 
+    /// Pulls from the due feeds until the portion is full. Returns whether more are due.
     fn pull_portion(&mut self, portion: Portion, mut emit: impl FnMut(FeedEvent)) -> bool {
         self.ready_list.take(&mut self.due);
         let (mut given, mut is_ready_again) = (0, false);

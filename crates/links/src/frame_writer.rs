@@ -38,6 +38,7 @@ impl FrameWriter {
         self.is_direct() && self.out.is_empty() && !self.has_unsent
     }
 
+    /// Encodes a frame behind those that wait to be written.
     pub(super) fn frame(&mut self, lane: Lane, body: &Bytes) {
         self.head(lane, body);
         self.out.extend_from_slice(body);

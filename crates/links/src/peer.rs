@@ -194,6 +194,10 @@ impl Peer {
         self.notes.lock().refused = failure.refusal();
     }
 
+    /// Queues a frame for the peer. Returns the number of the connection that carries it.
+    ///
+    /// # Errors
+    /// There is no link, or the lane is full. The frame is dropped.
     pub(super) fn send(&self, lane: Lane, frame: Bytes) -> Result<u64, NotSent> {
         let connection = self.connections.lock()[LinkKind::of(lane).index()].clone();
         let Some(connection) = connection else { return Err(NotSent::Unreachable(self.node)) };

@@ -65,6 +65,7 @@ pub(crate) struct EntityActorState {
     shared: Arc<Shared>,
     /// The entity, while the actor decides.
     current: Option<TakenEntity>,
+    /// The result of the last input, until it is handed on. Empty between inputs, and kept for its memory.
     turn: Turn<Caller>,
     /// Messages that came while another actor had the entity, in order.
     held: VecDeque<Envelope>,
@@ -187,6 +188,8 @@ impl EntityActorState {
         self.begin()
     }
 
+    /// Takes an input of the entity whose state this actor has. Decides it, unless its client has gone, or keeps it until the entity is
+    /// healthy again.
     fn take(&mut self, mono_ms: u64, input: Input<Caller>) {
         let Some(input) = self.in_time(input, mono_ms) else { return };
         let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
@@ -214,7 +217,8 @@ impl EntityActorState {
         }
     }
 
-    /// Lets the entity decide, and hands on the result.
+    /// Reads the shard's time, lets the entity decide and hands on the result. A cart's ask within the shard is decided together with
+    /// the inventory if that is possible.
     fn decide(&mut self, mono_ms: u64, mut input: Input<Caller>) {
         if let Input::Command { from, timeout_ms, .. } = &mut input {
             *timeout_ms = from.timeout_ms(mono_ms);
@@ -247,7 +251,8 @@ impl EntityActorState {
         }
     }
 
-    /// Hands on the result of the last turn.
+    /// Hands on the result of the last turn. Its events are proposed with the effects of `committed`, those of `read` wait for a read
+    /// of the shard, and those of `now` are carried out here.
     fn hand_on(&mut self, mono_ms: u64, at: Timestamp, events: Vec<u8>) {
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         let turn = &mut self.turn;

@@ -23,9 +23,9 @@ use boxoffice_core::{
 
 use crate::caller::Caller;
 
-/// Takes the ask out of a cart's turn if it can be decided together with the inventory: a hold of one line, or the sale of
-/// an order of one line, of an inventory for which `is_here` is true. A turn that reads, or that has effects before its
-/// commit, cannot.
+/// Takes the ask out of a cart's turn if it can be decided together with the inventory: a hold of one line, which is in `now`, or
+/// the sale of an order of one line, which is in `committed`. The inventory must be one for which `is_here` is true. A turn that waits
+/// for a read cannot be decided so, nor one with anything else in `now`, because all effects of a joint turn wait for its commit.
 pub(crate) fn take_ask(turn: &mut Turn<Caller>, is_here: impl Fn(&Entity) -> bool) -> Option<(Entity, Ask)> {
     if !turn.read.is_empty() {
         return None;
@@ -54,7 +54,8 @@ pub(crate) fn take_ask(turn: &mut Turn<Caller>, is_here: impl Fn(&Entity) -> boo
     }
 }
 
-/// The inventory's reply to the cart, if the inventory's turn has nothing else to say.
+/// The inventory's reply to the cart, if the inventory's turn has events and nothing else to say. Without events the reply waits in
+/// `read` and goes to the cart as a message.
 pub(crate) fn take_reply(turn: &mut Turn<Caller>, cart: &Entity) -> Option<Reply> {
     if turn.events.is_empty() || !turn.read.is_empty() || !turn.now.is_empty() || turn.committed.len() != 1 {
         return None;

@@ -12,6 +12,8 @@
 //! 4. The events are proposed to [`boxoffice_replication`]. Answers and messages that depend on them are held back.
 //! 5. When the entry is committed and applied, the answers are given, and the feeds receive the change.
 //!
+//! `docs/internals/way-of-a-hold.md` names every function of this way, with the thread that it runs on.
+//!
 //! A node in this process, without sockets:
 //!
 //! ```

@@ -50,6 +50,7 @@ impl Shared {
         }
     }
 
+    /// Sends a message to the leader, or queues it until there is one.
     fn send_or_queue(&self, lead: &ShardLead, message: Bytes) {
         // A hint whose node cannot be reached is dropped. There may be another hint.
         if !self.send_to_leader(lead, message.clone()) && !self.send_to_leader(lead, message.clone()) {
@@ -90,6 +91,7 @@ impl Shared {
         leader.is_some_and(|node| self.send_to(lead, node, message))
     }
 
+    /// Sends a message to a node, and forgets the hint to it if it cannot be reached.
     fn send_to(&self, lead: &ShardLead, node: NodeId, message: Bytes) -> bool {
         let sent = self.world.net.send(node, Lane::Calls, message);
         lead.note_sent(&sent);

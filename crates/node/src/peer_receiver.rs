@@ -85,6 +85,7 @@ impl PeerInbox for PeerReceiver {
     }
 }
 
+/// Notes how far the sender's log is durable, and queues its messages for the replicators.
 fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
     match DurablePosition::decode(&mut frame) {
         Some(position) => shared.replication.peer_positions.record(from, position),
@@ -171,6 +172,7 @@ struct Answers {
 }
 
 impl Answers {
+    /// Sends the answer to the call that the other node numbered `tag`.
     fn give(&self, tag: u64, result: Result<Cow<'_, Outcome>, NoAnswer>) {
         let Some(shared) = self.shared.upgrade() else { return };
         let message = Message::Answer { tag, result };

@@ -7,7 +7,8 @@ use boxoffice_replication::owner::{self as replication, ProposedTurn};
 
 use crate::{api::Failure, caller::Caller, shard_lead::ActorHandle};
 
-/// The effects of a turn that is not committed yet, or of a read that is not safe yet.
+/// The effects in a turn's `committed` until its entry is applied, or those in its `read` until the read is safe. It goes through the
+/// replication with the proposal or the read, and comes back with the place in the log, or is dropped with its callers.
 pub(crate) struct PendingCommit {
     /// The entity that the turn changes.
     pub(crate) entity: Entity,

@@ -35,6 +35,7 @@ impl Replicated {
         Replicated { shared, settle }
     }
 
+    /// Hands the changes of a pass to the feeds, and its completions to the selling runtime, which carries out their effects.
     fn committed(&self, changes: Vec<Commit>, settled: Settled) {
         if !changes.is_empty() {
             self.shared.remote_feeds.commit(&changes);
@@ -47,6 +48,7 @@ impl Replicated {
         }
     }
 
+    /// A proposal or a read is over without an outcome. Its callers hear whether it may have happened.
     fn dropped(&self, shard: ShardId, completion: PendingCommit, why: RejectReason) {
         // A turn that was never appended may be the last of several turns of a request. Inventories keep what they granted for it
         // in between until they hear otherwise.

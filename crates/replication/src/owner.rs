@@ -35,7 +35,7 @@ pub enum Event<T, C> {
     Committed {
         /// Changes of watched entities.
         changes: Vec<C>,
-        /// Tickets of this node, each with the index of its entry.
+        /// Completions of this node's proposals and reads, each with the index of its entry.
         settled: Vec<(T, u64)>,
     },
     /// A proposal or a read was dropped.

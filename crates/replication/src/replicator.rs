@@ -50,7 +50,7 @@ const DUE_MAX: usize = 256;
 /// Why a replicator does not wait for the store.
 const LOOP: &str = "a replicator carries votes and heartbeats";
 
-/// One turn of the loop.
+/// One turn of the loop, which has one or more passes of the engine. It has nothing to do with the turn of an entity.
 struct Turn {
     now: Now,
     /// The node stops after it.
@@ -378,6 +378,8 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
+    /// Handles all outputs of the engine in order. The completions of an entry are taken together with it, because it is applied with
+    /// the events that they have.
     fn take_outputs(&mut self) -> Result<(), ReplicationError> {
         let mut outputs = std::mem::take(&mut self.outputs);
         let mut rest = outputs.drain(..).peekable();
@@ -402,6 +404,7 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
+    /// Handles one output of the engine.
     fn take_output(&mut self, output: Output<O::Completion>) -> Result<(), ReplicationError> {
         match output {
             Output::Apply { shard, position, stamp, turns } => {

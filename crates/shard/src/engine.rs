@@ -197,6 +197,7 @@ impl<T> Engine<T> {
         out.append(&mut self.out);
     }
 
+    /// Finishes the pass of every touched replica. Those with more to do stay touched.
     fn finish(&mut self) {
         let mut kept = 0;
         for place in 0..self.touched.len() {
@@ -314,6 +315,8 @@ impl<T> Engine<T> {
         true
     }
 
+    /// Takes an input to the replica that it is about. Proposals are accepted here, and appended once all inputs of
+    /// the pass are taken.
     fn take(&mut self, input: Input<T>) {
         match input {
             Input::Propose { shard, epoch, events, beside, completion } => {

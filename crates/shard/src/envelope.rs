@@ -11,6 +11,7 @@ use crate::fields;
 
 const HEADER_BYTES: usize = 8;
 
+/// A message of raft with the sender's running time, if it knows that.
 pub(crate) fn seal(message: &Message, running_ms: Option<u64>) -> Bytes {
     let size = usize::try_from(message.compute_size()).expect("a message fits into memory");
     let mut bytes = Vec::with_capacity(HEADER_BYTES + size);

@@ -72,10 +72,12 @@ impl<T> Leadership<T> {
         }
     }
 
+    /// Accepts a proposal for the next entry.
     pub(crate) fn take(&mut self, proposed: Proposed<T>) {
         self.turns.push_back(proposed);
     }
 
+    /// Accepts a read for the next read index.
     pub(crate) fn request_read(&mut self, completion: T) {
         self.requested.push(completion);
     }

@@ -82,6 +82,7 @@ impl<R> CartHost<R> {
         self.adding.is_empty() && self.queued.is_empty() && !waits && !owes
     }
 
+    /// Handles an input. What the time has ended is ended before it, and what the input has made possible follows in the same turn.
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         if !self.resumed {
             self.resumed = true;
@@ -218,6 +219,7 @@ impl<R> CartHost<R> {
         None
     }
 
+    /// Takes a change that is no repeat. Changes of lines and checkouts may have to wait for inventories. The others are decided here.
     fn change(&mut self, stage: &mut Stage<'_, R>, waiter: (R, Timestamp), request: Request, command: CartCommand) {
         let decided = match command {
             CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
@@ -476,6 +478,8 @@ impl<R> CartHost<R> {
         None
     }
 
+    /// Takes the reply of an inventory: to an ask of a change or a checkout under way, or to a message of the outbox. One that nothing
+    /// waits for is late, and what it grants is given back.
     fn on_reply(&mut self, stage: &mut Stage<'_, R>, from: Entity, reply: Reply) {
         match reply {
             Reply::Granted(granted) => self.granted(stage, &from, granted),

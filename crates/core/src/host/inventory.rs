@@ -54,6 +54,7 @@ impl<R> InventoryHost<R> {
         InventoryHost { asked: FIRST, revoked: None, round_ends: Timestamp(0), vacating: Vec::new() }
     }
 
+    /// Handles an input. Everything is decided in its turn, except that a client that cancels a session waits until the venue knows.
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         let Stage { entity, rules, at, now, turn } = stage;
         let (rules, at, now) = (*rules, *at, *now);
@@ -315,6 +316,8 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
     }
 }
 
+/// Decides on an ask and replies, or stays silent where only another leader can know. The reply waits for the events of the ask, or for
+/// a read if it has none.
 fn answer_ask<R>(
     entity: &mut Speculation,
     rules: &Rules,

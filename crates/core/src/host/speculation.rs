@@ -84,10 +84,12 @@ impl Speculation {
         Some(self.state()?.inventory().unwrap_or_else(|| panic!("{} is no inventory", self.entity)))
     }
 
+    /// Writes an event of a cart, as [`Speculation::apply`].
     pub(super) fn apply_cart<R>(&mut self, event: CartEvent, turn: &mut Turn<R>) {
         self.apply(Event::Cart(event), turn);
     }
 
+    /// Writes an event of a venue, as [`Speculation::apply`].
     pub(super) fn apply_venue<R>(&mut self, event: VenueEvent, turn: &mut Turn<R>) {
         self.apply(Event::Venue(event), turn);
     }

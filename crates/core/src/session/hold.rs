@@ -191,6 +191,8 @@ impl Session {
         indexes.iter().map(|index| self.terms.layout.seat(*index)).collect()
     }
 
+    /// The named seats if all are free, or those of them that are free with `best_effort`. Looks at all of them, so that the refusal
+    /// names every seat that is in the way.
     fn named(&self, seats: &[Seat], best_effort: bool) -> Result<Vec<Seat>, Refusal> {
         let layout = &*self.terms.layout;
         let unknown = |seats: &[Seat]| seats.iter().copied().filter(|seat| layout.index(*seat).is_none()).collect();
@@ -214,6 +216,7 @@ impl Session {
         Err(if blocked { Refusal::SeatBlocked(taken) } else { Refusal::SeatsTaken(taken) })
     }
 
+    /// Free seats that fit a wish best.
     fn best(&self, wish: &BestWish) -> Result<Vec<Seat>, Refusal> {
         let indexes = best::choose(&self.terms.layout, |number| self.free_word(number), wish)?;
         Ok(indexes.into_iter().map(|index| self.terms.layout.seat(index)).collect())

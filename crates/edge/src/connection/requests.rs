@@ -127,6 +127,7 @@ impl Connection {
         }
     }
 
+    /// Answers a request whose head or body cannot be read.
     fn malformed(&mut self, id: u64, why: &Rejection) -> Result<(), End> {
         self.shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
         self.frames.write(|encoding, out| encode::rejection(encoding, out, Some(id), why))
@@ -153,6 +154,7 @@ impl Connection {
         }
     }
 
+    /// Answers a request that the caller may not make, and counts it.
     fn deny(&mut self, id: u64, op: Op, denied: Denied, now: Instant) -> Result<(), End> {
         match denied {
             Denied::Refused(denial, why) => {
@@ -406,6 +408,7 @@ impl Connection {
         Ok(())
     }
 
+    /// Notes a command as under way and submits it, behind the changes of the same cart that are under way on this connection.
     fn submit(
         &mut self,
         pending: PendingCommand,
@@ -425,11 +428,15 @@ impl Connection {
         queued.into_iter().for_each(|queued| self.submit_now(queued, left));
     }
 
+<<<<<<< HEAD
     /// How long what has arrived lies unread, in milliseconds. The runtime for selling measures its queues itself.
     fn unread_ms(&self) -> u64 {
         if self.watcher.is_some() { self.shared.watching_delay.ms() } else { 0 }
     }
 
+=======
+    /// Hands a command to the node, whose answer comes to the connection's queue with its tag. The client waits for `left`.
+>>>>>>> way
     fn submit_now(&self, queued: QueuedChange, left: Duration) {
         let QueuedChange { tag, rule, command, key, spare_ms } = queued;
         let left_ms = left.as_millis() as u64;
@@ -471,6 +478,7 @@ impl Connection {
         self.batches[place].as_mut().expect("items under way belong to a batch")
     }
 
+    /// An item of a batch has its verdict. The next ones may begin.
     fn item_ended(&mut self, place: usize, item: usize, verdict: Verdict, now: Instant) -> Result<(), End> {
         self.batch(place).ended(item, verdict);
         self.advance(place, now)

@@ -159,6 +159,7 @@ impl Socket {
         let _ = SockRef::from(&self.stream).set_linger(Some(std::time::Duration::ZERO));
     }
 
+    /// Writes as much as the stream takes.
     fn write_plain(&mut self) -> io::Result<()> {
         while !self.out.waiting().is_empty() {
             let written = self.stream.try_write(self.out.waiting())?;

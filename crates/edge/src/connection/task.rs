@@ -71,7 +71,8 @@ impl Connection {
         self.run().await
     }
 
-    /// Runs until the connection must move or end.
+    /// Runs until the connection must move or end. A wake-up looks at everything once, whatever has caused it: answers of the node,
+    /// then frames of the client, then timers. It ends with one flush of answers and due feeds.
     pub(super) async fn run(&mut self) -> Result<MoveToWatching, End> {
         let shared = Arc::clone(&self.shared);
         let mut armed = self.next_due(true);
@@ -387,6 +388,7 @@ async fn admitted(hello: &mut Option<PendingHello>) -> (u64, Result<Caller, NotA
     }
 }
 
+/// Waits until a feed of the connection may have something. For ever, if it watches nothing.
 async fn dirty(watcher: Option<&Watcher>) {
     match watcher {
         Some(watcher) => watcher.ready().await,

@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Shared {
-    /// Carries out an effect of the entity `from`.
+    /// Carries out an effect of the entity `from`. The caller has waited for what the effect rests on, as the list of the
+    /// [`Turn`](boxoffice_core::host::Turn) that it was in says.
     pub(crate) fn carry_out(self: &Arc<Self>, from: &Entity, effect: Effect<Caller>) {
         // An ask or reply that cannot be delivered is lost as on a broken link, and the asker asks again.
         match effect {

@@ -27,6 +27,7 @@ pub(crate) struct CallContext {
 }
 
 impl Shared {
+    /// Refuses a command because of overload, and counts that.
     fn is_busy(&self, retry_after_ms: u32, reply: ReplyTo) {
         self.metrics.busy.fetch_add(1, Ordering::Relaxed);
         reply.answer(Err(Failure::Busy(retry_after_ms)));

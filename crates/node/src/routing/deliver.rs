@@ -27,6 +27,7 @@ impl Shared {
         }
     }
 
+    /// Hands an input to its entity, or tells the node `from` which node leads. What the sender does not repeat is passed on.
     fn hand_in(self: &Arc<Self>, from: NodeId, to: &Entity, input: Input<Caller>) {
         let Err(input) = self.send(to, input) else { return };
         let lead: &Arc<ShardLead> = self.lead_of(to);

@@ -18,7 +18,8 @@ use crate::{
 };
 
 impl Shared {
-    /// Takes a client's command: counts it against the node's admission and hands it to its entity's actor.
+    /// Takes a client's command. A node that is alone hands it to its entity's actor. Otherwise it becomes a call, which may be sent to
+    /// the node that leads. It is counted by the admission of the node that decides it.
     pub(crate) fn submit(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
         self.metrics.commands.fetch_add(1, Ordering::Relaxed);
         if self.draining.load(Ordering::Relaxed) {
@@ -99,6 +100,7 @@ impl Shared {
         self.sheds_now(class, times.of(command))
     }
 
+    /// Asks the admission whether a command of this class is shed now, and counts it if so.
     fn sheds_now(&self, class: impl FnOnce() -> Option<Class>, times: CallTimes) -> Option<u32> {
         let retry_after_ms = self.admission.sheds(class, times, self.world.clock.monotonic_ms())?;
         self.metrics.busy.fetch_add(1, Ordering::Relaxed);

@@ -69,6 +69,8 @@ impl<O: Owner> Replicator<O> {
         applied
     }
 
+    /// The same, with the completions `own` of the entry. The events come from them if they have all turns of the entry, or else from
+    /// the entry.
     fn apply_own(
         &mut self,
         shard: ShardId,

@@ -81,6 +81,7 @@ impl<O: Owner> Replicator<O> {
         Some(Room { entries_bytes, is_last: left < segment_bytes / LAST_SHARE })
     }
 
+    /// Writes what a pass must make durable, as one record if it fits, and syncs it if every pass must be.
     pub(super) fn write(&mut self, write: &Write, now_ms: u64) -> Result<(), ReplicationError> {
         for received in &write.snapshots {
             self.save(received)?;
@@ -113,6 +114,7 @@ impl<O: Owner> Replicator<O> {
         Ok(())
     }
 
+    /// Makes everything that was written durable, by a sync of its own or by that of another replicator.
     pub(super) fn sync(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
         let clock = &self.replication.world.clock;
         let began_ns = clock.monotonic_ns();

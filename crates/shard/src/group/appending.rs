@@ -11,6 +11,8 @@ use crate::now::Now;
 use crate::output::{Output, RejectReason};
 
 impl<T> Group<T> {
+    /// Accepts a proposal for the next entry if it was decided in the epoch in which this node leads. Otherwise its completion is
+    /// lost, and so it is if a turn is too long for the log.
     pub(crate) fn propose(
         &mut self,
         now: Now,
@@ -30,6 +32,7 @@ impl<T> Group<T> {
         out.push(lost(self.shard, proposed.completion, RejectReason::Refused));
     }
 
+    /// Accepts a read, which is completed when it is safe and everything proposed before it is applied.
     pub(crate) fn read(&mut self, epoch: Epoch, completion: T, out: &mut Vec<Output<T>>) {
         if self.epoch() != Some(epoch) {
             return out.push(lost(self.shard, completion, RejectReason::NotLeader));
@@ -41,6 +44,7 @@ impl<T> Group<T> {
         act(self.leadership.as_mut().expect("an epoch was just found"));
     }
 
+    /// Appends the accepted proposals to raft's log, as one entry if they fit.
     pub(super) fn append_turns(&mut self, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
         let Some(leadership) = &mut self.leadership else { return };
         loop {
@@ -59,6 +63,7 @@ impl<T> Group<T> {
         }
     }
 
+    /// Asks raft for one read index for all reads that were accepted in this pass.
     pub(super) fn begin_reads(&mut self) {
         let Some(leadership) = &mut self.leadership else { return };
         if leadership.has_requested_reads() {

@@ -15,6 +15,7 @@ use crate::output::{FatalError, Output};
 use crate::snapshot::Members;
 
 impl<T> Group<T> {
+    /// Puts out committed entries, each followed by the completions that wait for it here.
     pub(super) fn apply_all(&mut self, entries: Vec<Entry>, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         for entry in entries {
             self.apply(entry, out)?;
@@ -22,6 +23,7 @@ impl<T> Group<T> {
         Ok(())
     }
 
+    /// Puts out one committed entry. With the first one of its own term, a leader begins to look for the time, and then leads.
     fn apply(&mut self, entry: Entry, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         let position = position(&entry);
         self.applied_state.take(position, entry.data.len())?;
@@ -43,6 +45,7 @@ impl<T> Group<T> {
         Ok(())
     }
 
+    /// Puts out the turns of an entry, if its header follows the one before.
     fn apply_turns(&mut self, position: Position, payload: Bytes, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         let (header, turns) = batch::open(payload)?;
         self.applied_state.follow(position, header)?;
@@ -64,6 +67,7 @@ impl<T> Group<T> {
         Ok(())
     }
 
+    /// Completes the reads that are safe by now.
     pub(super) fn finish_reads(&mut self, safe: &[ReadState], out: &mut Vec<Output<T>>) {
         let Some(leadership) = &mut self.leadership else { return };
         for read in safe {

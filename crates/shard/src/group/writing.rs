@@ -33,6 +33,7 @@ impl<T> Group<T> {
         Record::Reset { shard, index }.encode(&mut write.records);
     }
 
+    /// Adds entries to the write of the pass, and to the tail that raft reads in memory.
     pub(super) fn write_entries(&mut self, entries: &[Entry], write: &mut Write) {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
         self.changes.retain(|index| *index < first.index);
@@ -81,6 +82,7 @@ impl<T> Group<T> {
         }
     }
 
+    /// A message of raft as it is sent, with the shard's running time.
     pub(super) fn outgoing(&mut self, message: &Message, now: Now) -> Outgoing {
         let to = ReplicaId::from_bits(message.to).expect("raft knows only replicas");
         let snapshot = (message.get_msg_type() == MessageType::MsgSnapshot).then(|| {

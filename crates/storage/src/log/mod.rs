@@ -461,6 +461,7 @@ impl Log {
         Ok(())
     }
 
+    /// Writes a record, or a seal without a kind, behind the last one. It must fit.
     fn write(&mut self, kind: Option<Kind>, payload: &[&[u8]], last_entries: &[LastEntry]) -> Result<u64, LogError> {
         let seq = self.next_seq;
         let place = (self.active.segment.salt, self.at);

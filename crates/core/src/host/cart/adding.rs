@@ -140,6 +140,8 @@ impl<R> CartHost<R> {
         !items.is_empty() && (under_way.any(|item| items.contains(&item)) || self.queued.iter().take(queued).any(waits))
     }
 
+    /// Decides a change at once if only the cart has to agree, or asks the inventories and keeps it until they have replied. Nothing of
+    /// it is written before that.
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
         let Queued { request, waiting, waits_until, change } = queued;
         let guest = matches!(change, Change::Hold { guest: true, .. });

@@ -109,7 +109,8 @@ impl Parts {
         self.list.iter().filter_map(move |part| part.ask(to, life_ms))
     }
 
-    /// Sends every ask without a reply, in order.
+    /// Adds every ask without a reply to the turn, in order: to its `now`, or to its `read` if one of the parts must
+    /// [wait](Part::waits).
     pub(super) fn ask_all<R>(&self, life_ms: u64, turn: &mut Turn<R>) {
         let waits = self.list.iter().any(Part::waits);
         let effects = if waits { &mut turn.read } else { &mut turn.now };
@@ -274,7 +275,7 @@ impl Part {
         self.grows || self.hold.attempt > 0
     }
 
-    /// Asks for it, at once or after a read.
+    /// Adds the ask to the turn's `now`, or to its `read` if the part must [wait](Part::waits).
     pub(super) fn ask_in<R>(&self, to: (Option<&Id>, Option<Holder>), life_ms: u64, turn: &mut Turn<R>) {
         let effects = if self.waits() { &mut turn.read } else { &mut turn.now };
         effects.extend(self.ask(to, life_ms));
@@ -364,6 +365,7 @@ pub(super) fn one_refusal(mut refusals: Vec<(u16, Refusal)>, lines: usize) -> Op
     }
 }
 
+/// Answers all clients that wait for a change, when what the turn has written so far is committed.
 pub(super) fn answer_all<R>(stage: &mut Stage<'_, R>, mut waiting: Vec<R>, outcome: Outcome) {
     // Most answers have one receiver and need no copy.
     let Some(last) = waiting.pop() else { return };
