@@ -72,6 +72,22 @@ pub fn refusals() -> Vec<Refusal> {
     ]
 }
 
+/// More of them: the words for buyers differ, or other fields are shown.
+pub fn other_refusals() -> Vec<Refusal> {
+    vec![
+        Refusal::NotEnoughPlaces { area: id("yard"), free: 0 },
+        Refusal::NoAdjacentSeats { count: 4, free: 0 },
+        Refusal::ShareReached { entity: Entity::Session(id("hamlet-1")), held: 40, retry_after_ms: 60_000 },
+        Refusal::ShareReached { entity: Entity::Session(id("hamlet-1")), held: 40, retry_after_ms: 7_260_000 },
+        Refusal::CartDiffers(CartDifference::Lines { expected: 3, actual: 4 }),
+        Refusal::OutOfStock(vec![
+            Shortage { product: id("programme"), wanted: 3, free: 1, held: 0 },
+            Shortage { product: id("mug"), wanted: 3, free: 0, held: 0 },
+        ]),
+        Refusal::PaymentDeclined("".into()),
+    ]
+}
+
 /// Several lines refused at once. The refusal has the number of the first.
 pub fn refused_lines() -> Refusal {
     let seats = vec![TakenSeat { seat: seat(1, 5), state: SeatState::Held }];
