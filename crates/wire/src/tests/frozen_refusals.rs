@@ -8,14 +8,13 @@ use std::fmt::Write;
 use bytes::BytesMut;
 use expect_test::expect_file;
 
-use super::common::{other_refusals, refusals, refused_lines, rejections};
-use crate::{Encoding, Fail, FailKind, Rejection, encode::Verdict, http, schema::status};
+use super::common::{other_refusals, other_rejections, refusals, refused_lines, rejections};
+use crate::{Encoding, Fail, FailKind, encode::Verdict, http, schema::status};
 
 #[test]
 fn refusals_and_failures_stay_as_they_are() {
     let refused = refusals().into_iter().chain(other_refusals()).chain([refused_lines()]).map(Verdict::No);
-    let limited = Rejection::RateLimited { why: "too many watches".into(), retry_after_ms: None };
-    let rejected = rejections().into_iter().chain([limited]).map(Verdict::Rejected);
+    let rejected = rejections().into_iter().chain(other_rejections()).map(Verdict::Rejected);
     let failed = FailKind::ALL.map(|kind| Verdict::Fail(Fail::new(kind)));
     let mut text = String::new();
     for verdict in refused.chain(rejected).chain(failed) {
