@@ -282,8 +282,11 @@ impl Table {
             }
         }
         let fields = fields.iter().map(|Read { part: Part { name, read_as, .. }, of }| {
-            let words =
-                of.iter().map(|(words, names)| format!("{}: {words}", names.join(", "))).collect::<Vec<_>>().join(" ");
+            let words = of
+                .iter()
+                .map(|(words, names)| format!("{}: {}", names.join(", "), uncapitalized(words)))
+                .collect::<Vec<_>>()
+                .join(" ");
             let words = (!words.is_empty()).then(|| quote!(#[doc = #words]));
             let read_as = if is_of(read_as, &["Vec", "Option"]) { quote!(#read_as) } else { quote!(Option<#read_as>) };
             quote!(#words #name: #read_as,)
@@ -571,6 +574,12 @@ fn parts(field: &Field) -> Result<Vec<Part>> {
     }
 }
 
+/// A sentence as it stands after a colon.
+fn uncapitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// Whether the type is one of these, such as `Vec<…>`.
 fn is_of(of: &Type, names: &[&str]) -> bool {
     let Type::Path(path) = of else { return false };
@@ -614,4 +623,87 @@ fn check_template(template: &LitStr, fields: &[String]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table with these variants. `NoSuchLine` and `Lines` are good ones.
+    fn made(variants: &str) -> Result<TokenStream> {
+        let table = format!(
+            r#"
+            #[rows(Refusal)]
+            enum Refusal {{
+                /// The cart has no such line.
+                ///
+                /// Read the cart again.
+                #[row(303, "no_such_line", http = 404, buyer = "Line {{line}} is gone. | It is gone.")]
+                #[error("the cart has no line {{0}}")]
+                #[sample(3)]
+                NoSuchLine(#[shown(line)] u32),
+                #[row_of(first, stored = 0)]
+                Lines(Vec<LineRefusal>),
+                {variants}
+            }}
+            "#
+        );
+        let table: TokenStream = table.parse()?;
+        rows(table.clone())?;
+        stored(table)
+    }
+
+    /// A variant without fields but for what these replace.
+    fn variant(row: &str, error: &str, sample: &str, fields: &str) -> String {
+        format!("/// A cause.\n///\n/// An advice.\n#[row({row})] {error} {sample} Full {fields},")
+    }
+
+    const ROW: &str = r#"306, "too_many_lines", http = 409"#;
+    const ERROR: &str = r#"#[error("full")]"#;
+
+    #[test]
+    fn a_good_row_is_taken() {
+        assert!(made("").is_ok());
+        assert!(made(&variant(ROW, ERROR, "", "")).is_ok());
+        assert!(
+            made(&variant(ROW, ERROR, "#[sample { limit: 50 }]", "{ limit: u32, #[hidden] why: SmolStr }")).is_ok()
+        );
+    }
+
+    /// What a mistake is answered, which names the place of the mistake.
+    #[test]
+    fn each_mistake_is_named() {
+        let buyer = |words: &str| {
+            variant(&format!("{ROW}, buyer = \"{words}\""), ERROR, "#[sample { max: 3 }]", "{ max: u32 }")
+        };
+        let cases = [
+            (variant(r#"303, "full", http = 409"#, ERROR, "", ""), "the code 303 is that of `NoSuchLine`"),
+            (variant(r#"306, "no_such_line", http = 409"#, ERROR, "", ""), "the name is that of `NoSuchLine`"),
+            (variant(r#"306, "full""#, ERROR, "", ""), "`full` has no `http = status`"),
+            (variant(r#"6, "full", http = 409"#, ERROR, "", ""), "a code has three digits"),
+            (variant(r#"306, "full", http = 409, again"#, ERROR, "", ""), "a row has `http`, `buyer`"),
+            (variant(ROW, "", "", ""), "`Full` has no message"),
+            (variant(ROW, ERROR, "", "{ max: u32 }"), "`Full` needs a sample"),
+            (variant(ROW, ERROR, "#[sample(3)]", "(#[shown(line)] u64)"), "has the field `line` with another type"),
+            (
+                variant(ROW, ERROR, "#[sample { a: 3 }]", "{ #[hidden] #[shown(b)] a: u32 }"),
+                "a field is shown or hidden",
+            ),
+            (buyer("At most {most}."), "the body has no field `most`; it has max"),
+            (buyer("{max} | {max} | none"), "at most one alternative"),
+            (buyer("Some are left. | None is."), "an alternative is for the first field"),
+            (buyer("At most {max:hours}."), "`hours`: a field is shown as `span` or `reason`"),
+            (buyer("At most {max."), "a field is `{name}`"),
+            (
+                "/// One paragraph.\n#[row(306, \"full\", http = 409)] #[error(\"full\")] Full,".to_owned(),
+                "has two paragraphs",
+            ),
+            ("Full,".to_owned(), "`Full` has no row"),
+            ("#[row_of(first)] Full,".to_owned(), "`Full` is stored under no number"),
+        ];
+        for (variants, message) in cases {
+            let error = made(&variants).expect_err(message).to_string();
+            assert!(error.contains(message), "{error:?} does not say {message:?}");
+        }
+    }
 }
