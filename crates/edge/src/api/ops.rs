@@ -16,7 +16,7 @@ use boxoffice_wire::{
     rejection,
     schema::{self, HttpMethods},
 };
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::format_smolstr;
 use tokio::time::Instant;
 
 use super::{
