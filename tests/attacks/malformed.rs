@@ -1,7 +1,8 @@
 //! Malformed requests after authentication: every malformed request of a guest, a customer or a desk is refused by name and
 //! breaks nothing.
 
-use boxoffice_wire::{FailKind, Op, schema, schema::REFUSALS};
+use boxoffice_core::refusal::{FailKind, rows};
+use boxoffice_wire::{Op, schema};
 use serde_json::{Value, json};
 
 use super::{
@@ -83,10 +84,7 @@ fn request(rng: &mut Rng) -> Value {
 
 /// Whether the code exists.
 fn is_known(code: u64) -> bool {
-    let refusals = REFUSALS.iter().map(|row| u64::from(row.code));
-    let failures =
-        FailKind::ALL.into_iter().filter(|kind| *kind != FailKind::Internal).map(|kind| u64::from(kind.code()));
-    refusals.chain(failures).any(|known| known == code)
+    rows().any(|row| u64::from(row.code) == code && row.code != FailKind::Internal.code())
 }
 
 /// The next answer to a frame whose number could not be read.

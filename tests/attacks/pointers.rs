@@ -1,6 +1,9 @@
 //! References to tests elsewhere, by file and name. The checks show that they exist and contain the expected words.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// A test elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +38,31 @@ impl Pointer {
         let is_there = words.iter().any(|word| has_word(&body, word));
         assert!(is_there, "{test} in {file} contains none of {words:?}");
     }
+}
+
+/// Whether a test of some crate has this word.
+pub(crate) fn is_in_a_test(word: &str) -> bool {
+    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("a directory of sources") {
+            let path: PathBuf = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("sources are text");
+                if has_word(&text, word) && tests(&text).any(|test| has_word(&test, word)) {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
+/// The text of every test.
+fn tests(text: &str) -> impl Iterator<Item = String> + '_ {
+    let names = text.lines().filter_map(|line| line.trim_start().trim_start_matches("async ").strip_prefix("fn "));
+    names.filter_map(|rest| body_of(text, rest.split('(').next()?, true))
 }
 
 /// The text of a function. With `is_test` it must be a test.
@@ -72,4 +100,6 @@ fn a_pointer_without_a_test_is_found() {
     assert!(has_word(&body, "1000") && has_word(&body, "two") && !has_word(&body, "100") && !has_word(&body, "tw"));
     assert_eq!(body_of(text, "called", true), None, "it is not a test");
     assert_eq!(body_of(text, "three", true), None);
+    assert_eq!(tests(text).collect::<Vec<_>>(), [body]);
+    assert!(is_in_a_test("Refusal::CartExpired") && !is_in_a_test(&["Refusal", "NotAny"].join("::")));
 }

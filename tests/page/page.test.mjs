@@ -1,6 +1,7 @@
 // Every test of the page at the demonstration, in this order. Tests that end nodes come last. The tests of web.test.mjs have nodes of
 // their own.
 
+import './words.test.mjs';
 import './token.test.mjs';
 import './zone.test.mjs';
 import './doubt.test.mjs';

@@ -1,381 +1,665 @@
-//! The everyday "no", numbered for life: numbers and names are never reused (protocol).
+//! The table of every "no" and every failure. A variant is one row, declared once: its number and name, which are never used again,
+//! its message, cause, advice, HTTP status, the words for buyers, its fields and samples. [`boxoffice_declare::Rows`] says how.
+//!
+//! Everything else comes from here: the body on the wire and what clients read, the stored form, `docs/reference/refusals.md`, the
+//! table of statuses, the page's words, and the samples of tests. Rows may stand in any order.
 
-mod lines;
+mod details;
+mod row;
+mod samples;
+mod stored;
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
-use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
+use boxoffice_declare::{Rows, Stored};
+use smol_str::{SmolStr, format_smolstr};
 
+use self::samples::{conflict, euro, id, seat, short, taken};
+pub use self::{
+    details::{CartDifference, Conflict, LineRefusal, Shortage, TakenSeat},
+    row::{Detail, Kind, Row, Shown, rows},
+};
+pub(crate) use self::{row::show, stored::next_field};
 use crate::{
     id::{Entity, Id},
-    money::{Currency, Money},
-    seat::{Seat, SeatState},
-    time::Timestamp,
+    money::Currency,
+    seat::{HOLD_SEATS_MAX, Seat, SeatSetError},
 };
 
-/// A seat that stood in the way, and what it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TakenSeat {
-    pub seat: Seat,
-    /// Held, sold or blocked.
-    pub state: SeatState,
-}
-
 /// Why a command was refused. Nothing changed, unless it is an outcome: [`Refusal::is_outcome`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Rows, Stored)]
+#[rows(Refusal)]
 pub enum Refusal {
-    /// 101: The body is not what the op asks for, or a bound of the cart is reached. The message names the field and
+    /// The body is not what the op asks for, or a bound of the cart is reached. The message names the field and
     /// its place.
     ///
     /// Correct the request. The same request is refused again.
+    #[row(101, "bad_request", http = 400)]
     #[error("bad request: {0}")]
+    #[sample("`seats` is empty".into())]
     BadRequest(SmolStr),
-    /// 104: The command changes something and came without a request id.
+    /// The command changes something and came without a request id.
     ///
     /// Send a `rid`, or `Idempotency-Key` by HTTP, and keep it for repeats.
+    #[row(104, "request_id_missing", http = 400)]
     #[error("this command changes something and needs a request id (`rid`, by HTTP the header `Idempotency-Key`)")]
     RequestIdMissing,
-    /// 105: The same request id came before with another command.
+    /// The same request id came before with another command.
     ///
     /// Draw a new request id for each new command.
+    #[row(105, "request_id_reused", http = 409)]
     #[error("this request id was used before with another body")]
     RequestIdReused,
-    /// 106: The first request with this id is still under way, or was given up because no client waited for it any more.
+    /// The first request with this id is still under way, or was given up because no client waited for it any more.
     ///
     /// Repeat it under the same request id.
+    #[row(106, "in_progress", http = 409)]
     #[error("the first request with this id is still under way")]
     InProgress,
-    /// 108: What was shown is right, and does not allow this. The role is missing, the request is about another
+    /// What was shown is right, and does not allow this. The role is missing, the request is about another
     /// customer than the one shown, it comes from a page of a foreign origin, or a cart is to live longer than the role
     /// allows.
     ///
     /// Show a key with the role, or the customer's token. Do not repeat it as it is.
+    #[row(108, "forbidden", http = 403, buyer = "This is another customer’s.")]
     #[error("not allowed: {0}")]
+    #[sample("not an operator".into())]
     Forbidden(SmolStr),
-    /// 201: Seats are held or sold. Every seat that stood in the way is named.
+    /// Seats are held or sold. Every seat that stood in the way is named.
     ///
     /// Show the newest map and let the buyer choose other seats.
+    #[row(201, "seats_taken", http = 409, buyer = "These seats were taken by somebody else a moment ago.")]
     #[error("{} of the seats are taken", .0.len())]
-    SeatsTaken(Vec<TakenSeat>),
-    /// 202: The layout has no such seats. Each of them is named.
+    #[sample(taken())]
+    SeatsTaken(
+        #[shown(
+            /// The seats that stood in the way.
+            seats: Vec<Seat>,
+            /// The states of `seats`, as many.
+            states: Vec<SeatState>,
+        )]
+        Vec<TakenSeat>,
+    ),
+    /// The layout has no such seats. Each of them is named.
     ///
     /// Read the layout again. Seats are `[row, seat]`, counted from 0.
+    #[row(202, "no_such_seat", http = 404)]
     #[error("{} of the seats do not exist", .0.len())]
-    NoSuchSeat(Vec<Seat>),
-    /// 203: Seats are named more than once in one request. Each of them is named.
+    #[sample(vec![seat(9, 9)])]
+    NoSuchSeat(
+        /// The seats that do not exist.
+        #[shown(seats)]
+        Vec<Seat>,
+    ),
+    /// Seats are named more than once in one request. Each of them is named.
     ///
     /// Name each seat once.
+    #[row(203, "duplicate_seat", http = 400)]
     #[error("{} of the seats are named more than once", .0.len())]
-    DuplicateSeat(Vec<Seat>),
-    /// 204: The box office keeps seats off sale. Every seat that stood in the way is named.
+    #[sample(vec![seat(1, 5)])]
+    DuplicateSeat(
+        /// The seats that are named more than once.
+        #[shown(seats)]
+        Vec<Seat>,
+    ),
+    /// The box office keeps seats off sale. Every seat that stood in the way is named.
     ///
     /// Offer other seats. An operator may unblock them.
+    #[row(204, "seat_blocked", http = 409, buyer = "These seats are not for sale.")]
     #[error("{} of the seats are blocked", .0.len())]
-    SeatBlocked(Vec<TakenSeat>),
-    /// 205: The area has fewer places left. `free` says how many.
+    #[sample(taken())]
+    SeatBlocked(
+        #[shown(
+            /// The seats that stood in the way.
+            seats: Vec<Seat>,
+            /// The states of `seats`, as many.
+            states: Vec<SeatState>,
+        )]
+        Vec<TakenSeat>,
+    ),
+    /// The area has fewer places left. `free` says how many.
     ///
     /// Ask for fewer places, or for another area.
+    #[row(205, "not_enough_places", http = 409, buyer = "Only {free} places are left here. | No places are left here.")]
     #[error("{free} places are free in {area}")]
-    NotEnoughPlaces { area: Id, free: u32 },
-    /// 206: There are not this many adjacent free seats. `free` is the number of all free seats that fit the wish.
+    #[sample { area: id("yard"), free: 3 }]
+    #[sample { area: id("yard"), free: 0 }]
+    NotEnoughPlaces {
+        area: Id,
+        /// The number of free places.
+        free: u32,
+    },
+    /// There are not this many adjacent free seats. `free` is the number of all free seats that fit the wish.
     ///
     /// Ask for fewer seats, for another category, or with `split`.
+    #[row(
+        206,
+        "no_adjacent_seats",
+        http = 409,
+        buyer = "There are not so many seats side by side any more ({free} are free). | No such seats are left."
+    )]
     #[error("no {count} neighbouring seats are free ({free} single ones are)")]
-    NoAdjacentSeats { count: u16, free: u32 },
-    /// 207: The session does not sell. It is over or canceled, or not open yet.
+    #[sample { count: 4, free: 9 }]
+    #[sample { count: 4, free: 0 }]
+    NoAdjacentSeats {
+        /// The requested number.
+        count: u16,
+        /// The number of free single seats.
+        free: u32,
+    },
+    /// The session does not sell. It is over or canceled, or not open yet.
     ///
     /// Take the session off the screen.
+    #[row(207, "session_closed", http = 409, buyer = "Sale for this session is closed.")]
     #[error("the session is not on sale: {0}")]
+    #[sample("not open yet".into())]
     SessionClosed(SmolStr),
-    /// 208: Another session has the hall at that time. It is named.
+    /// Another session has the hall at that time. It is named.
     ///
     /// Choose another time or hall.
+    #[row(208, "hall_occupied", http = 409)]
     #[error("the hall is occupied at that time by session {0}")]
-    HallOccupied(Id),
-    /// 209: The customer has as many as one customer may have, in carts and orders.
+    #[sample(id("hamlet-early"))]
+    HallOccupied(#[shown(session)] Id),
+    /// The customer has as many as one customer may have, in carts and orders.
     ///
     /// Tell the buyer the limit. What is given back or expires counts no more.
+    #[row(209, "limit_per_customer", http = 409, buyer = "One customer may have at most {max} of these.")]
     #[error("a customer may have {max} of {quota} and has {taken}")]
-    LimitPerCustomer { quota: Id, max: u32, taken: u32 },
-    /// 210: One order may not have this many of the entity.
+    #[sample { quota: id("hamlet"), max: 12, taken: 11 }]
+    LimitPerCustomer {
+        quota: Id,
+        /// The limit.
+        max: u32,
+        /// The number that the customer has.
+        taken: u32,
+    },
+    /// One order may not have this many of the entity.
     ///
     /// Ask for fewer, and tell the buyer the limit.
+    #[row(210, "limit_per_order", http = 409, buyer = "One order may have at most {max} of these.")]
     #[error("an order may have {max} of {entity}")]
-    LimitPerOrder { entity: Entity, max: u32 },
-    /// 211: Everyone has a share of what is sold, and those behind the caller's connection have theirs. They hold `held`
+    #[sample { entity: Entity::Product(id("programme")), max: 8 }]
+    LimitPerOrder {
+        /// The session, product or resource.
+        entity: Entity,
+        /// The limit.
+        max: u32,
+    },
+    /// Everyone has a share of what is sold, and those behind the caller's connection have theirs. They hold `held`
     /// of it. What they buy is given back to the share.
     ///
     /// Pay for what is held, or try again after `retry_after_ms`.
+    #[row(
+        211,
+        "share_reached",
+        http = 409,
+        buyer = "Others behind your connection hold many of these. Pay for what you hold, or try again in {retry_after_ms:span}."
+    )]
     #[error(
         "those behind your connection have their share of {entity}, and hold {held} now; pay for what is held, or try again in {} \
          minutes",
         .retry_after_ms.div_ceil(60_000)
     )]
-    ShareReached { entity: Entity, held: u32, retry_after_ms: u64 },
-    /// 301: The cart is done or canceled, or it is being paid.
+    #[sample { entity: Entity::Session(id("hamlet-1")), held: 40, retry_after_ms: 180_000 }]
+    #[sample { entity: Entity::Session(id("hamlet-1")), held: 40, retry_after_ms: 60_000 }]
+    #[sample { entity: Entity::Session(id("hamlet-1")), held: 40, retry_after_ms: 7_260_000 }]
+    ShareReached {
+        /// The session, product or resource.
+        entity: Entity,
+        /// The number that those behind the connection hold.
+        held: u32,
+        /// When to retry, in milliseconds from now. `rate_limited` has it as well, if it is known.
+        retry_after_ms: u64,
+    },
+    /// The cart is done or canceled, or it is being paid.
     ///
     /// Read the cart. If it is being paid, wait. Otherwise begin a new one.
+    #[row(301, "cart_not_active", http = 409, buyer = "This cart is closed already.")]
     #[error("the cart is {0}")]
+    #[sample("done".into())]
     CartNotActive(SmolStr),
-    /// 302: The cart's deadline has passed. Its seats are free again.
+    /// The cart's deadline has passed. Its seats are free again.
     ///
     /// Begin a new cart.
+    #[row(302, "cart_expired", http = 409, buyer = "The time of your cart ran out; what it held is free again.")]
     #[error("the cart has expired")]
     CartExpired,
-    /// 303: The cart has no line with this number.
+    /// The cart has no line with this number.
     ///
     /// Read the cart again.
+    #[row(303, "no_such_line", http = 404)]
     #[error("the cart has no line {0}")]
-    NoSuchLine(u32),
-    /// 304: The cart has nothing to check out.
+    #[sample(3)]
+    NoSuchLine(
+        /// The line of the cart. In `lines` it is the number of the line in the request, from 0.
+        #[shown(line)]
+        u32,
+    ),
+    /// The cart has nothing to check out.
     ///
     /// Hold something first.
+    #[row(304, "cart_empty", http = 409, buyer = "Nothing is held.")]
     #[error("the cart is empty")]
     CartEmpty,
-    /// 305: The token does not open this cart.
+    /// The token does not open this cart.
     ///
     /// Show the token that the cart was opened with.
+    #[row(305, "not_your_cart", http = 403)]
     #[error("the token does not open this cart")]
     NotYourCart,
-    /// 306: The cart has as many lines as a cart may have.
+    /// The cart has as many lines as a cart may have.
     ///
     /// Check out, or release a line.
+    #[row(306, "too_many_lines", http = 409, buyer = "A cart has at most {limit} lines.")]
     #[error("a cart has at most {0} lines")]
-    TooManyLines(u32),
-    /// 307: The cart has reached the highest age of an active cart.
+    #[sample(50)]
+    TooManyLines(
+        /// The maximum.
+        #[shown(limit)]
+        u32,
+    ),
+    /// The cart has reached the highest age of an active cart.
     ///
     /// Check out now, or begin a new cart.
+    #[row(
+        307,
+        "hold_age_exceeded",
+        http = 409,
+        buyer = "This cart cannot be kept any longer; please pay, or begin anew."
+    )]
     #[error("the cart has reached its highest age")]
     HoldAgeExceeded,
-    /// 308: The cart is not what the buyer expects to pay for. Both figures are there.
+    /// The cart is not what the buyer expects to pay for. Both figures are there.
     ///
     /// Show the cart again and let the buyer confirm.
+    #[row(308, "cart_differs", http = 409, buyer = "The cart has changed. Please look at it again before you pay.")]
     #[error("the cart is not as expected: {0}")]
-    CartDiffers(CartDifference),
-    /// 401: Products have fewer units left. Every one that fell short is named, with `free` and `held` units.
+    #[sample(CartDifference::Total { expected: euro(3_000), actual: euro(2_000) })]
+    #[sample(CartDifference::Lines { expected: 3, actual: 4 })]
+    CartDiffers(
+        #[shown(
+            /// What the buyer expects.
+            expected: Figure,
+            actual: Figure,
+        )]
+        CartDifference,
+    ),
+    /// Products have fewer units left. Every one that fell short is named, with `free` and `held` units.
     ///
     /// Ask for fewer. What is `held` may come back, and a product with `held` 0 is sold out.
+    #[row(
+        401,
+        "out_of_stock",
+        http = 409,
+        buyer = "{shortages.held?}There is not so much left of it. Some is in other carts and may come back. | There is not so much left of it."
+    )]
     #[error("{} of the products are out of stock", .0.len())]
-    OutOfStock(Vec<Shortage>),
-    /// 402: The quantity cannot be. It is 0, negative, no whole number, or over the limit.
+    #[sample(vec![short("programme", 1, 6)])]
+    #[sample(vec![short("programme", 1, 0), short("mug", 0, 0)])]
+    OutOfStock(
+        /// Every product with too few units.
+        #[shown(shortages)]
+        Vec<Shortage>,
+    ),
+    /// The quantity cannot be. It is 0, negative, no whole number, or over the limit.
     ///
     /// Send a whole number from 1 to 1 000 000.
+    #[row(402, "bad_quantity", http = 400)]
     #[error("bad quantity: {0}")]
+    #[sample("`quantity` is a whole number from 1 to 1000000, not 0".into())]
     BadQuantity(SmolStr),
-    /// 403: There is no such product.
+    /// There is no such product.
     ///
     /// Read the offer again.
+    #[row(403, "no_such_product", http = 404)]
     #[error("product {0} is not known")]
-    NoSuchProduct(Id),
-    /// 501: The time is taken. Every booking in the way is named, up to the first hundred.
+    #[sample(id("programme"))]
+    NoSuchProduct(#[shown(product)] Id),
+    /// The time is taken. Every booking in the way is named, up to the first hundred.
     ///
     /// Ask `resource.free_slots` for a free time.
+    #[row(501, "slot_taken", http = 409, buyer = "Somebody else has this time.")]
     #[error("{} bookings are in the way", .0.len())]
-    SlotTaken(Vec<Conflict>),
-    /// 502: The time cannot be. It ends before it begins, is too long, or is on no clock.
+    #[sample(vec![conflict()])]
+    SlotTaken(
+        /// The conflicts.
+        #[shown(conflicts)]
+        Vec<Conflict>,
+    ),
+    /// The time cannot be. It ends before it begins, is too long, or is on no clock.
     ///
     /// Correct the time.
+    #[row(502, "bad_interval", http = 400)]
     #[error("bad interval: {0}")]
+    #[sample("it is longer than 366 days".into())]
     BadInterval(SmolStr),
-    /// 503: A booking with this id exists already.
+    /// A booking with this id exists already.
     ///
     /// Choose another id, or repeat under the first request's id.
+    #[row(503, "id_in_use", http = 409)]
     #[error("there is a booking {0} already")]
-    IdInUse(Id),
-    /// 504: The time is not within opening hours.
+    #[sample(id("choir"))]
+    IdInUse(#[shown(booking)] Id),
+    /// The time is not within opening hours.
     ///
     /// Ask `resource.free_slots` for a free time.
+    #[row(504, "outside_hours", http = 409, buyer = "It is closed at this time.")]
     #[error("outside opening hours: {0}")]
+    #[sample("it closes at 18:00".into())]
     OutsideHours(SmolStr),
-    /// 505: There is no such booking.
+    /// There is no such booking.
     ///
     /// Read the bookings again.
+    #[row(505, "no_such_booking", http = 404)]
     #[error("there is no booking {0}")]
-    NoSuchBooking(Id),
-    /// 506: The time is sooner than the notice or later than the horizon allows, or it has passed.
+    #[sample(id("choir"))]
+    NoSuchBooking(#[shown(booking)] Id),
+    /// The time is sooner than the notice or later than the horizon allows, or it has passed.
     ///
     /// Ask `resource.free_slots` for a free time.
+    #[row(506, "too_soon_or_far", http = 409, buyer = "This time is too soon, or too far away, to be booked.")]
     #[error("{0}")]
+    #[sample("it begins in less than an hour".into())]
     TooSoonOrFar(SmolStr),
-    /// 601: The gateway declined the payment. This is an outcome, and every repeat gets it again.
+    /// The gateway declined the payment. This is an outcome, and every repeat gets it again.
     ///
     /// Let the buyer try another card, under another request id.
+    #[row(
+        601,
+        "payment_declined",
+        http = 402,
+        outcome,
+        buyer = "The payment was declined ({message:reason}). | The payment was declined."
+    )]
     #[error("the payment was declined: {0}")]
+    #[sample("the card is blocked".into())]
+    #[sample("".into())]
     PaymentDeclined(SmolStr),
-    /// 602: How the payment ended is not known yet. The cart stays as it is until it is.
+    /// How the payment ended is not known yet. The cart stays as it is until it is.
     ///
     /// Repeat under the same request id.
+    #[row(602, "payment_pending", http = 409, buyer = "The payment is not decided yet.")]
     #[error("how the payment ended is not known yet; ask again with the same request id")]
     PaymentPending,
-    /// 603: The gateway set aside another amount than was asked for. It is given up. This is an outcome, and every
+    /// The gateway set aside another amount than was asked for. It is given up. This is an outcome, and every
     /// repeat gets it again.
     ///
     /// Try again under another request id, and look at the gateway.
+    #[row(603, "amount_mismatch", http = 409, outcome, buyer = "The gateway set aside another amount. It is given up.")]
     #[error("the gateway answered {got} instead of {asked} minor units")]
-    AmountMismatch { asked: i64, got: i64 },
-    /// Several lines of one request were refused. Its number and name are those of the first.
+    #[sample { asked: 3_000, got: 300 }]
+    AmountMismatch {
+        /// The requested amount in minor units.
+        asked: i64,
+        got: i64,
+    },
+    /// Several lines of one request were refused. Its row is that of the first. It is stored under 0, which is no code.
+    #[row_of(row_of_first, stored = 0)]
     #[error("{} of the lines are refused; the first: {}", .0.len(), .0[0].refusal)]
-    Lines(#[serde(deserialize_with = "lines::some")] Vec<LineRefusal>),
-    /// 701: There is no such venue, hall, session, cart or order.
+    Lines(Vec<LineRefusal>),
+    /// There is no such venue, hall, session, cart or order.
     ///
     /// Read the offer again.
+    #[row(701, "not_found", http = 404, buyer = "There is no such thing (any more).")]
     #[error("{0} is not known")]
+    #[sample("session hamlet-tonight".into())]
     NotFound(SmolStr),
-    /// 702: It exists already with other content.
+    /// It exists already with other content.
     ///
     /// Read it, or choose another id.
+    #[row(702, "already_exists_differently", http = 409)]
     #[error("{0} exists already and is different")]
+    #[sample("session hamlet-tonight".into())]
     AlreadyExistsDifferently(SmolStr),
-    /// 703: A thing is sold in one currency for life. Carts may have lines in it, and orders are paid back in it.
+    /// A thing is sold in one currency for life. Carts may have lines in it, and orders are paid back in it.
     ///
     /// Put another product or resource for the other currency.
+    #[row(703, "currency_fixed", http = 409)]
     #[error("{entity} is sold in {currency:?} for as long as it exists; put another one to sell in another currency")]
-    CurrencyFixed { entity: Entity, currency: Currency },
-    /// 801: No member has this id.
+    #[sample { entity: Entity::Product(id("programme")), currency: euro(0).currency }]
+    CurrencyFixed {
+        /// The product or resource.
+        entity: Entity,
+        /// The currency that it is sold in.
+        currency: Currency,
+    },
+    /// No member has this id.
     ///
     /// Look at `boxoffice admin nodes`.
+    #[row(801, "no_such_node", http = 404)]
     #[error("node {node} is not a member")]
+    #[sample { node: 9 }]
     NoSuchNode { node: u64 },
-    /// 802: The member was removed. Its id is never given again.
+    /// The member was removed. Its id is never given again.
     ///
     /// Join with an empty data directory and another id.
+    #[row(802, "node_gone", http = 409)]
     #[error("node {node} was removed from the cluster and cannot come back under this id")]
+    #[sample { node: 3 }]
     NodeGone { node: u64 },
-    /// 803: The member has another disk.
+    /// The member has another disk.
     ///
     /// If its disk is lost, say so with `boxoffice admin replace`, then join again.
+    #[row(803, "disk_differs", http = 409)]
     #[error("node {node} has another disk; if that is lost, `admin replace {node}` comes first")]
+    #[sample { node: 2 }]
     DiskDiffers { node: u64 },
-    /// 804: Shards would be left without a majority of their voters. Every one is named.
+    /// Shards would be left without a majority of their voters. Every one is named.
     ///
     /// Bring other nodes back first.
+    #[row(804, "quorum_would_be_lost", http = 409)]
     #[error("without node {node}, {} of the shards would have no majority of their voters", .shards.len())]
+    #[sample { node: 2, shards: vec![0, 7, 31] }]
     QuorumWouldBeLost { node: u64, shards: Vec<u16> },
-    /// 805: The cluster has changed since the placement was thought out.
+    /// The cluster has changed since the placement was thought out.
     ///
     /// Do nothing. The next plan is made from the new table.
+    #[row(805, "placement_stale", http = 409)]
     #[error("the cluster has changed meanwhile; it is at version {version}")]
-    PlacementStale { version: u64 },
-    /// 806: The member cannot be drained, or cannot be kept from it. The message says why.
+    #[sample { version: 412 }]
+    PlacementStale {
+        /// The version of the cluster.
+        version: u64,
+    },
+    /// The member cannot be drained, or cannot be kept from it. The message says why.
     ///
     /// Look at `boxoffice admin nodes`.
+    #[row(806, "not_drainable", http = 409)]
     #[error("node {node} cannot be drained or kept from it: {why}")]
-    NotDrainable { node: u64, why: SmolStr },
-    /// 807: The cluster was founded by another node or disk.
+    #[sample { node: 2, why: "no other member serves".into() }]
+    NotDrainable {
+        node: u64,
+        #[hidden]
+        why: SmolStr,
+    },
+    /// The cluster was founded by another node or disk.
     ///
     /// Join it instead.
+    #[row(807, "already_founded", http = 409)]
     #[error("the cluster was founded already, by another disk")]
     AlreadyFounded,
-    /// 808: The member still has copies. Every shard is named.
+    /// The member still has copies. Every shard is named.
     ///
     /// Wait until the drain has ended.
+    #[row(808, "node_in_use", http = 409)]
     #[error("node {node} still has copies of {} shards", .shards.len())]
+    #[sample { node: 2, shards: vec![7] }]
     NodeInUse { node: u64, shards: Vec<u16> },
-    /// 809: Every id of a member was given.
+    /// Every id of a member was given.
     ///
     /// Found a new cluster.
+    #[row(809, "too_many_nodes", http = 409)]
     #[error("a cluster has at most {max} members, those that were removed included")]
-    TooManyNodes { max: u64 },
-    /// 810: A machine that wants to join does not know what the cluster's nodes show each other.
+    #[sample { max: 65_535 }]
+    TooManyNodes {
+        /// The limit.
+        #[shown(max: u32)]
+        max: u64,
+    },
+    /// A machine that wants to join does not know what the cluster's nodes show each other.
     ///
     /// Set the same `peers.secret` on all nodes.
+    #[row(810, "wrong_secret", http = 403)]
     #[error(
         "the machine that asks does not know the secret of this cluster's nodes; give all nodes of a cluster the same (peers.secret)"
     )]
     WrongSecret,
-    /// 811: Too few members would serve for more than one voter in each shard.
+    /// Too few members would serve for more than one voter in each shard.
     ///
     /// Let another node join and serve first, or force it.
+    #[row(811, "too_few_left", http = 409)]
     #[error(
         "without node {node} only {serving} members serve, and each shard would have a single voter, whose disk may not be lost; \
          let another node join and serve first, or force it"
     )]
-    TooFewLeft { node: u64, serving: u64 },
-    /// 812: A machine that wants to join shows no invitation, or one that is not known, has ended or was used by another
+    #[sample { node: 2, serving: 2 }]
+    TooFewLeft {
+        node: u64,
+        /// The number of members that would serve.
+        serving: u64,
+    },
+    /// A machine that wants to join shows no invitation, or one that is not known, has ended or was used by another
     /// machine.
     ///
     /// Make an invitation with `boxoffice admin invite` at a member, and paste it into `boxoffice join` on the machine. A
     /// member that was replaced needs one again.
+    #[row(812, "not_invited", http = 409)]
     #[error(
         "the machine that asks shows no invitation that is valid for it; make one with `boxoffice admin invite` at a member, and \
          paste it into `boxoffice join` on the machine"
     )]
     NotInvited,
-    /// 906: The decision failed, and nothing came of this ask. Clients hear it as a failure and not as a refusal, because they must
-    /// not take it as final.
+    /// The decision failed, and nothing came of this ask. Clients hear it as the failure of this number and not as a refusal,
+    /// because they must not take it as final.
+    #[row_of(row_of_internal, stored = 906)]
     #[error("a fault of the server, which its log tells")]
     Internal,
 }
 
-/// What of a cart is not as its buyer expects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum CartDifference {
-    /// What it comes to.
-    #[error(
-        "it comes to {} minor units of {:?}, not to {} of {:?}",
-        .actual.amount, .actual.currency, .expected.amount, .expected.currency
-    )]
-    Total {
-        /// What the buyer expects to pay, or has paid.
-        expected: Money,
-        /// What the lines come to.
-        actual: Money,
+/// A refusal before any entity was asked. Nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Rows)]
+#[rows(Rejection)]
+pub enum Rejection {
+    /// A refusal of the core.
+    #[row_of(Refusal::row)]
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// There is no such op.
+    ///
+    /// Ask for an op of the table. An older node may not know a newer op.
+    #[row(102, "unknown_op", http = 404)]
+    #[error("there is no op {0}")]
+    #[sample("`cart.steal`".into())]
+    UnknownOp(
+        /// The name in backticks, and the op that was probably meant.
+        SmolStr,
+    ),
+    /// A frame, a list or a text is too big, or a command for a segment of the log.
+    ///
+    /// Send less at once.
+    #[row(103, "too_large", http = 413)]
+    #[error("too large: {0}")]
+    #[sample("at most 20 seats at once".into())]
+    TooLarge(SmolStr),
+    /// The op needs a key or token and none was shown, or what was shown is wrong.
+    ///
+    /// Show another key or token. Guesses of one network are answered one after the other, each later than the one before.
+    #[row(107, "unauthenticated", http = 401)]
+    #[error("unauthenticated: {0}")]
+    #[sample("the token is not known".into())]
+    Unauthenticated(SmolStr),
+    /// The caller has taken enough for now.
+    ///
+    /// Wait `retry_after_ms`, then repeat. A caller that needs more shows a key.
+    #[row(109, "rate_limited", http = 429, buyer = "Too much at once; please wait a moment.")]
+    #[error("rate limited: {why}")]
+    #[sample { why: "too many requests a second".into(), retry_after_ms: Some(100) }]
+    #[sample { why: "too many watches".into(), retry_after_ms: None }]
+    RateLimited {
+        /// The limit, in words.
+        #[hidden]
+        why: SmolStr,
+        /// When to retry, in milliseconds from now, if known.
+        retry_after_ms: Option<u64>,
     },
-    /// The version of its lines.
-    #[error("its lines are at version {actual}, not at {expected}")]
-    Lines { expected: u64, actual: u64 },
+    /// The client and the node have no version in common.
+    ///
+    /// Use a client of the node's version.
+    #[row(110, "unsupported_version", http = 400)]
+    #[error("unsupported version: {0}")]
+    #[sample("2".into())]
+    UnsupportedVersion(SmolStr),
 }
 
-/// A product with fewer free units than were asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shortage {
-    pub product: Id,
-    /// How many more were asked for.
-    pub wanted: u32,
-    pub free: u64,
-    /// How many are only held, by other lines of carts: they may come back.
-    pub held: u64,
-}
-
-/// A booking in the way, or a time that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Conflict {
-    /// The time asked for that it is about.
-    pub begin: Timestamp,
-    /// Up to.
-    pub end: Timestamp,
-    /// Why: the booking in the way, or what is wrong with the time.
-    pub why: SmolStr,
-    /// The booking in the way by the name that `resource.bookings` gives it; none if the time itself is wrong.
-    pub booking: Option<SmolStr>,
-}
-
-/// One line of a request, and why it was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LineRefusal {
-    /// The how-manieth line of the request, from 0.
-    pub line: u16,
-    /// Why; not for lines of its own.
-    #[serde(deserialize_with = "lines::one")]
-    pub refusal: Refusal,
+/// The kinds of failure. A failure is not a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Rows)]
+#[rows(Failure)]
+pub enum FailKind {
+    /// The node has too much to do.
+    ///
+    /// Repeat after `retry_after_ms`, with jitter.
+    #[row(901, "busy", http = 503, retry_after_ms = 100, buyer = "The box office is very busy. Please try again.")]
+    #[error("too much is under way; try again")]
+    Busy,
+    /// No answer came before the deadline.
+    ///
+    /// Repeat with the same `rid`, over the same connection while it stands.
+    #[row(
+        902,
+        "unknown",
+        http = 504,
+        retry_after_ms = 100,
+        in_doubt,
+        buyer = "No answer came in time: it may have happened. The cart shows what is so."
+    )]
+    #[error("no answer before the deadline; repeat with the same rid")]
+    Unknown,
+    /// The node that decides this is not ready, for example because its shard elects a leader.
+    ///
+    /// Repeat after `retry_after_ms`, with jitter, or ask another node.
+    #[row(
+        903,
+        "not_ready",
+        http = 503,
+        retry_after_ms = 200,
+        buyer = "No node could answer in time. Please try again."
+    )]
+    #[error("the node that decides this is not ready yet; try again")]
+    NotReady,
+    /// The node is going away.
+    ///
+    /// Repeat at another node.
+    #[row(904, "draining", http = 503, retry_after_ms = 0)]
+    #[error("this node is going away; try another")]
+    Draining,
+    /// Nothing can be written. The disk is full or broken.
+    ///
+    /// Repeat at another node. An operator must make room.
+    #[row(
+        905,
+        "read_only",
+        http = 507,
+        retry_after_ms = 5_000,
+        buyer = "This node cannot write at the moment. Please try again."
+    )]
+    #[error("the node cannot write: its disk is full or broken")]
+    ReadOnly,
+    /// A fault of the server, which its log tells. A decision panicked. Where an earlier attempt may have happened
+    /// the answer is 902 instead.
+    ///
+    /// Do not repeat it by yourself. It may fail in the same way at any node, so neither the nodes nor the Rust client
+    /// repeat it.
+    #[row(906, "internal", http = 500, in_doubt)]
+    #[error("a fault of the server; its log says more")]
+    Internal,
 }
 
 impl Refusal {
-    /// The number, for life.
-    pub fn code(&self) -> u16 {
-        self.code_and_name().0
-    }
-
-    /// The name, for life.
-    pub fn name(&self) -> &'static str {
-        self.code_and_name().1
-    }
-
     /// Whether it says how a payment ended. The cart remembers that under the request, so a repeat gets the same answer and
     /// the request can never be granted. Every other refusal is decided afresh when it is repeated.
     pub fn is_outcome(&self) -> bool {
-        matches!(self, Refusal::PaymentDeclined(_) | Refusal::AmountMismatch { .. })
+        self.row().is_outcome
     }
 
     /// Whether a decision failed that this one rests on.
@@ -386,93 +670,41 @@ impl Refusal {
             _ => false,
         }
     }
+}
 
-    fn code_and_name(&self) -> (u16, &'static str) {
-        match self {
-            Refusal::BadRequest(_) => (101, "bad_request"),
-            Refusal::RequestIdMissing => (104, "request_id_missing"),
-            Refusal::RequestIdReused => (105, "request_id_reused"),
-            Refusal::InProgress => (106, "in_progress"),
-            Refusal::Forbidden(_) => (108, "forbidden"),
-            Refusal::SeatsTaken(_) => (201, "seats_taken"),
-            Refusal::NoSuchSeat(_) => (202, "no_such_seat"),
-            Refusal::DuplicateSeat(_) => (203, "duplicate_seat"),
-            Refusal::SeatBlocked(_) => (204, "seat_blocked"),
-            Refusal::NotEnoughPlaces { .. } => (205, "not_enough_places"),
-            Refusal::NoAdjacentSeats { .. } => (206, "no_adjacent_seats"),
-            Refusal::SessionClosed(_) => (207, "session_closed"),
-            Refusal::HallOccupied(_) => (208, "hall_occupied"),
-            Refusal::LimitPerCustomer { .. } => (209, "limit_per_customer"),
-            Refusal::LimitPerOrder { .. } => (210, "limit_per_order"),
-            Refusal::ShareReached { .. } => (211, "share_reached"),
-            Refusal::CartNotActive(_) => (301, "cart_not_active"),
-            Refusal::CartExpired => (302, "cart_expired"),
-            Refusal::NoSuchLine(_) => (303, "no_such_line"),
-            Refusal::CartEmpty => (304, "cart_empty"),
-            Refusal::NotYourCart => (305, "not_your_cart"),
-            Refusal::TooManyLines(_) => (306, "too_many_lines"),
-            Refusal::HoldAgeExceeded => (307, "hold_age_exceeded"),
-            Refusal::CartDiffers(_) => (308, "cart_differs"),
-            Refusal::OutOfStock(_) => (401, "out_of_stock"),
-            Refusal::BadQuantity(_) => (402, "bad_quantity"),
-            Refusal::NoSuchProduct(_) => (403, "no_such_product"),
-            Refusal::SlotTaken(_) => (501, "slot_taken"),
-            Refusal::BadInterval(_) => (502, "bad_interval"),
-            Refusal::IdInUse(_) => (503, "id_in_use"),
-            Refusal::OutsideHours(_) => (504, "outside_hours"),
-            Refusal::NoSuchBooking(_) => (505, "no_such_booking"),
-            Refusal::TooSoonOrFar(_) => (506, "too_soon_or_far"),
-            Refusal::PaymentDeclined(_) => (601, "payment_declined"),
-            Refusal::PaymentPending => (602, "payment_pending"),
-            Refusal::AmountMismatch { .. } => (603, "amount_mismatch"),
-            Refusal::Lines(lines) => lines[0].refusal.code_and_name(),
-            Refusal::NotFound(_) => (701, "not_found"),
-            Refusal::AlreadyExistsDifferently(_) => (702, "already_exists_differently"),
-            Refusal::CurrencyFixed { .. } => (703, "currency_fixed"),
-            Refusal::NoSuchNode { .. } => (801, "no_such_node"),
-            Refusal::NodeGone { .. } => (802, "node_gone"),
-            Refusal::DiskDiffers { .. } => (803, "disk_differs"),
-            Refusal::QuorumWouldBeLost { .. } => (804, "quorum_would_be_lost"),
-            Refusal::PlacementStale { .. } => (805, "placement_stale"),
-            Refusal::NotDrainable { .. } => (806, "not_drainable"),
-            Refusal::AlreadyFounded => (807, "already_founded"),
-            Refusal::NodeInUse { .. } => (808, "node_in_use"),
-            Refusal::TooManyNodes { .. } => (809, "too_many_nodes"),
-            Refusal::WrongSecret => (810, "wrong_secret"),
-            Refusal::TooFewLeft { .. } => (811, "too_few_left"),
-            Refusal::NotInvited => (812, "not_invited"),
-            Refusal::Internal => (906, "internal"),
+fn row_of_first(lines: &[LineRefusal]) -> &'static Row {
+    lines[0].refusal.row()
+}
+
+fn row_of_internal() -> &'static Row {
+    FailKind::Internal.row()
+}
+
+impl Rejection {
+    /// 101 with this message.
+    pub fn bad_request(reason: impl AsRef<str>) -> Rejection {
+        Rejection::Refusal(Refusal::BadRequest(SmolStr::new(reason)))
+    }
+}
+
+impl From<SeatSetError> for Rejection {
+    fn from(error: SeatSetError) -> Rejection {
+        match error {
+            SeatSetError::Empty => Rejection::bad_request("a list of seats is empty"),
+            SeatSetError::TooMany => Rejection::TooLarge(format_smolstr!("at most {HOLD_SEATS_MAX} seats at once")),
+            SeatSetError::Duplicate(seats) => Rejection::Refusal(Refusal::DuplicateSeat(seats)),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use alloc::{vec, vec::Vec};
-
-    use super::*;
-
-    fn several(refusal: Refusal) -> Refusal {
-        Refusal::Lines(vec![LineRefusal { line: 3, refusal }])
+impl FailKind {
+    /// Whether the command may have happened all the same.
+    pub fn may_have_happened(self) -> bool {
+        self.row().in_doubt
     }
 
-    #[test]
-    fn refusals_of_no_lines_or_of_lines_in_lines_are_not_read() {
-        for good in [several(Refusal::CartExpired), several(Refusal::NoSuchLine(7)), Refusal::NoSuchProduct(id())] {
-            let bytes = postcard::to_allocvec(&good).expect("the refusal can be encoded");
-            assert_eq!(postcard::from_bytes(&bytes), Ok(good));
-        }
-        for bad in [Refusal::Lines(Vec::new()), several(several(Refusal::CartExpired))] {
-            let bytes = postcard::to_allocvec(&bad).expect("the refusal can be encoded");
-            assert!(postcard::from_bytes::<Refusal>(&bytes).is_err(), "{bad:?}");
-        }
-        // Nested as deep as the bytes allow, without an end.
-        let head = postcard::to_allocvec(&several(Refusal::CartExpired)).expect("the refusal can be encoded");
-        let deep: Vec<u8> = head[..3].iter().copied().cycle().take(3_000_000).collect();
-        assert!(postcard::from_bytes::<Refusal>(&deep).is_err());
-    }
-
-    fn id() -> Id {
-        Id::new("mug").expect("a good id")
+    /// The kind with this number. An unknown number counts as internal.
+    pub fn from_code(code: u16) -> FailKind {
+        FailKind::ALL.into_iter().find(|kind| kind.code() == code).unwrap_or(FailKind::Internal)
     }
 }

@@ -1,12 +1,12 @@
-//! The body of a refusal: code, name, message, and the details of its kind.
+//! The body of a refusal: code, name, message, and the fields of its row.
 
-use boxoffice_core::refusal::{CartDifference, LineRefusal, Refusal};
+use boxoffice_core::refusal::{LineRefusal, Refusal, Rejection, Shown};
 use serde::{
     Serialize, Serializer,
     ser::{Error as _, SerializeMap},
 };
 
-use crate::{Rejection, repr::ListOf, repr::ToWire, repr::payment::Figure};
+use crate::{repr::ListOf, repr::ToWire, repr::payment::Figure};
 
 /// The body of a refusal.
 pub(crate) enum RefusalBody<'a> {
@@ -18,14 +18,7 @@ pub(crate) enum RefusalBody<'a> {
 
 impl<'a> RefusalBody<'a> {
     pub(crate) fn of(why: &'a Rejection) -> RefusalBody<'a> {
-        match why {
-            Rejection::Refusal(refusal) => RefusalBody::Refusal(refusal),
-            Rejection::UnknownOp(_)
-            | Rejection::TooLarge(_)
-            | Rejection::Unauthenticated(_)
-            | Rejection::RateLimited { .. }
-            | Rejection::UnsupportedVersion(_) => RefusalBody::Rejection(why),
-        }
+        if let Rejection::Refusal(refusal) = why { RefusalBody::Refusal(refusal) } else { RefusalBody::Rejection(why) }
     }
 }
 
@@ -33,34 +26,31 @@ impl Serialize for RefusalBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             RefusalBody::Rejection(why) => {
-                let retry_after_ms = match why {
-                    Rejection::RateLimited { retry_after_ms, .. } => *retry_after_ms,
-                    _ => None,
-                };
-                let mut map = serializer.serialize_map(Some(HEAD_FIELDS + usize::from(retry_after_ms.is_some())))?;
+                let fields = why.details();
+                let mut map = serializer.serialize_map(Some(HEAD_FIELDS + fields.len()))?;
                 head(&mut map, why.code(), why.name(), why)?;
-                if let Some(retry_after_ms) = retry_after_ms {
-                    map.serialize_entry("retry_after_ms", &retry_after_ms)?;
-                }
+                write(&fields, &mut map)?;
                 map.end()
             }
             RefusalBody::Refusal(refusal @ Refusal::Lines(lines)) => several(refusal, lines, serializer),
             RefusalBody::Refusal(refusal) => {
-                let mut map = serializer.serialize_map(Some(HEAD_FIELDS + details_fields(refusal)))?;
+                let fields = refusal.details();
+                let mut map = serializer.serialize_map(Some(HEAD_FIELDS + fields.len()))?;
                 head(&mut map, refusal.code(), refusal.name(), refusal)?;
-                details(&mut map, refusal)?;
+                write(&fields, &mut map)?;
                 map.end()
             }
         }
     }
 }
 
-/// Several refused lines of a request. The body has the details of the first, then all lines with theirs.
+/// Several refused lines of a request. The body has the fields of the first, then all lines with theirs.
 fn several<S: Serializer>(all: &Refusal, lines: &[LineRefusal], serializer: S) -> Result<S::Ok, S::Error> {
     let first = &lines.first().ok_or_else(|| S::Error::custom("a refusal of no lines"))?.refusal;
-    let mut map = serializer.serialize_map(Some(HEAD_FIELDS + details_fields(first) + 1))?;
+    let fields = first.details();
+    let mut map = serializer.serialize_map(Some(HEAD_FIELDS + fields.len() + 1))?;
     head(&mut map, all.code(), all.name(), all)?;
-    details(&mut map, first)?;
+    write(&fields, &mut map)?;
     map.serialize_entry("lines", &ListOf(|| lines.iter().map(Line)))?;
     map.end()
 }
@@ -71,15 +61,13 @@ struct Line<'a>(&'a LineRefusal);
 impl Serialize for Line<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let LineRefusal { line, refusal } = self.0;
-        // `line` is the number of the line in the request. A refusal about a line of the cart has its own `line`, which is
-        // omitted here. No such refusal is known.
-        let own = if matches!(refusal, Refusal::NoSuchLine(_)) { 0 } else { details_fields(refusal) };
-        let mut map = serializer.serialize_map(Some(1 + HEAD_FIELDS + own))?;
+        let mut fields = refusal.details();
+        // `line` is the number of the line in the request, and hides the line of the cart that a refusal may be about.
+        fields.retain(|(name, _)| *name != "line");
+        let mut map = serializer.serialize_map(Some(1 + HEAD_FIELDS + fields.len()))?;
         map.serialize_entry("line", line)?;
         head(&mut map, refusal.code(), refusal.name(), refusal)?;
-        if own > 0 {
-            details(&mut map, refusal)?;
-        }
+        write(&fields, &mut map)?;
         map.end()
     }
 }
@@ -105,125 +93,32 @@ fn head<M: SerializeMap>(
     map.serialize_entry("message", &Words(message))
 }
 
-/// The number of details of a refusal, which MessagePack needs beforehand.
-fn details_fields(refusal: &Refusal) -> usize {
-    let mut count = Count(0);
-    // Counting cannot fail.
-    let _ = details(&mut count, refusal);
-    count.0
+/// The fields of a row with their values. MessagePack needs their number before the first.
+type Fields<'a> = Vec<(&'static str, Shown<'a>)>;
+
+fn write<M: SerializeMap>(fields: &Fields<'_>, map: &mut M) -> Result<(), M::Error> {
+    fields.iter().try_for_each(|(name, shown)| map.serialize_entry(name, &Value(*shown)))
 }
 
-/// Counts the entries of a map.
-struct Count(usize);
+/// A value as it is written.
+struct Value<'a>(Shown<'a>);
 
-impl SerializeMap for Count {
-    type Ok = ();
-    type Error = std::fmt::Error;
-
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, _: &T) -> Result<(), std::fmt::Error> {
-        self.0 += 1;
-        Ok(())
-    }
-
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, _: &T) -> Result<(), std::fmt::Error> {
-        Ok(())
-    }
-
-    fn end(self) -> Result<(), std::fmt::Error> {
-        Ok(())
-    }
-}
-
-/// Writes the details of a refusal.
-fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Error> {
-    match refusal {
-        Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
-            map.serialize_entry("seats", &ListOf(|| taken.iter().map(|taken| ToWire(&taken.seat))))?;
-            map.serialize_entry("states", &ListOf(|| taken.iter().map(|taken| ToWire(&taken.state))))
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Shown::Number(number) => serializer.serialize_u64(number),
+            Shown::Amount(amount) => serializer.serialize_i64(amount),
+            Shown::Id(id) => ToWire(id).serialize(serializer),
+            Shown::Entity(entity) => ToWire(entity).serialize(serializer),
+            Shown::Currency(currency) => ToWire(&currency).serialize(serializer),
+            Shown::Seats(seats) => ListOf(|| seats.iter().map(ToWire)).serialize(serializer),
+            Shown::SeatsOf(taken) => ListOf(|| taken.iter().map(|taken| ToWire(&taken.seat))).serialize(serializer),
+            Shown::StatesOf(taken) => ListOf(|| taken.iter().map(|taken| ToWire(&taken.state))).serialize(serializer),
+            Shown::Shortages(shortages) => ListOf(|| shortages.iter().map(ToWire)).serialize(serializer),
+            Shown::Conflicts(conflicts) => ListOf(|| conflicts.iter().map(ToWire)).serialize(serializer),
+            Shown::Shards(shards) => shards.serialize(serializer),
+            Shown::Total(total) => Figure { total: Some(total), lines: None }.serialize(serializer),
+            Shown::LinesVersion(version) => Figure { total: None, lines: Some(version) }.serialize(serializer),
         }
-        Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => map.serialize_entry("seats", &ToWire(seats)),
-        Refusal::NotEnoughPlaces { area, free } => {
-            map.serialize_entry("area", &ToWire(area))?;
-            map.serialize_entry("free", free)
-        }
-        Refusal::NoAdjacentSeats { count, free } => {
-            map.serialize_entry("count", count)?;
-            map.serialize_entry("free", free)
-        }
-        Refusal::HallOccupied(session) => map.serialize_entry("session", &ToWire(session)),
-        Refusal::LimitPerCustomer { quota, max, taken } => {
-            map.serialize_entry("quota", &ToWire(quota))?;
-            map.serialize_entry("max", max)?;
-            map.serialize_entry("taken", taken)
-        }
-        Refusal::LimitPerOrder { entity, max } => {
-            map.serialize_entry("entity", &ToWire(entity))?;
-            map.serialize_entry("max", max)
-        }
-        Refusal::ShareReached { entity, held, retry_after_ms } => {
-            map.serialize_entry("entity", &ToWire(entity))?;
-            map.serialize_entry("held", held)?;
-            map.serialize_entry("retry_after_ms", retry_after_ms)
-        }
-        Refusal::NoSuchLine(line) => map.serialize_entry("line", line),
-        Refusal::CartDiffers(CartDifference::Total { expected, actual }) => {
-            map.serialize_entry("expected", &Figure { total: Some(*expected), lines: None })?;
-            map.serialize_entry("actual", &Figure { total: Some(*actual), lines: None })
-        }
-        Refusal::CartDiffers(CartDifference::Lines { expected, actual }) => {
-            map.serialize_entry("expected", &Figure { total: None, lines: Some(*expected) })?;
-            map.serialize_entry("actual", &Figure { total: None, lines: Some(*actual) })
-        }
-        Refusal::TooManyLines(limit) => map.serialize_entry("limit", limit),
-        Refusal::OutOfStock(shortages) => map.serialize_entry("shortages", &ToWire(shortages)),
-        Refusal::NoSuchProduct(product) => map.serialize_entry("product", &ToWire(product)),
-        Refusal::SlotTaken(conflicts) => map.serialize_entry("conflicts", &ToWire(conflicts)),
-        Refusal::IdInUse(booking) | Refusal::NoSuchBooking(booking) => map.serialize_entry("booking", &ToWire(booking)),
-        Refusal::CurrencyFixed { entity, currency } => {
-            map.serialize_entry("entity", &ToWire(entity))?;
-            map.serialize_entry("currency", &ToWire(currency))
-        }
-        Refusal::AmountMismatch { asked, got } => {
-            map.serialize_entry("asked", asked)?;
-            map.serialize_entry("got", got)
-        }
-        Refusal::NoSuchNode { node }
-        | Refusal::NodeGone { node }
-        | Refusal::DiskDiffers { node }
-        | Refusal::NotDrainable { node, why: _ } => map.serialize_entry("node", node),
-        Refusal::QuorumWouldBeLost { node, shards } | Refusal::NodeInUse { node, shards } => {
-            map.serialize_entry("node", node)?;
-            map.serialize_entry("shards", shards)
-        }
-        Refusal::PlacementStale { version } => map.serialize_entry("version", version),
-        Refusal::TooManyNodes { max } => map.serialize_entry("max", max),
-        Refusal::TooFewLeft { node, serving } => {
-            map.serialize_entry("node", node)?;
-            map.serialize_entry("serving", serving)
-        }
-        Refusal::BadRequest(_)
-        | Refusal::RequestIdMissing
-        | Refusal::RequestIdReused
-        | Refusal::InProgress
-        | Refusal::Internal
-        | Refusal::Forbidden(_)
-        | Refusal::SessionClosed(_)
-        | Refusal::CartNotActive(_)
-        | Refusal::CartExpired
-        | Refusal::CartEmpty
-        | Refusal::NotYourCart
-        | Refusal::HoldAgeExceeded
-        | Refusal::BadQuantity(_)
-        | Refusal::BadInterval(_)
-        | Refusal::OutsideHours(_)
-        | Refusal::TooSoonOrFar(_)
-        | Refusal::PaymentDeclined(_)
-        | Refusal::PaymentPending
-        | Refusal::Lines(_)
-        | Refusal::NotFound(_)
-        | Refusal::AlreadyExistsDifferently(_)
-        | Refusal::AlreadyFounded
-        | Refusal::WrongSecret
-        | Refusal::NotInvited => Ok(()),
     }
 }

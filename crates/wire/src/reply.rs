@@ -11,7 +11,7 @@ use boxoffice_core::{
     id::{Entity, Id},
     money::Currency,
     payment::RefundRecord,
-    refusal::{Conflict, Shortage},
+    refusal::{Conflict, Shortage, rows},
     seat::{Seat, SeatState},
     time::Timestamp,
 };
@@ -249,68 +249,29 @@ impl No {
     /// Whether it says how a payment ended, as [`boxoffice_core::refusal::Refusal::is_outcome`]. A repeat gets the same answer,
     /// and an earlier attempt cannot be granted any more.
     pub fn is_outcome(&self) -> bool {
-        matches!(self.name.as_str(), "payment_declined" | "amount_mismatch")
+        rows().any(|row| row.code == self.code && row.is_outcome)
     }
 }
 
-shapes! {
-    /// A refusal. Nothing changed. 601 and 603 say how a payment ended.
-    #[derive(Default, Eq)]
-    pub struct No {
-        pub code: u16,
-        pub name: SmolStr,
-        pub message!: String,
-        /// The seats that are taken.
-        pub seats?: Vec<Seat>,
-        /// The states of `seats`, as many or none.
-        pub states?: Vec<SeatState>,
-        /// `no_adjacent_seats`: the requested number.
-        pub count?: Option<u16>,
-        /// `no_adjacent_seats`: the number of free single seats. `not_enough_places`: the number of free places.
-        pub free?: Option<u32>,
-        pub area?: Option<Id>,
-        pub quota?: Option<Id>,
-        /// `limit_per_customer`, `limit_per_order`: the limit.
-        pub max?: Option<u32>,
-        /// `limit_per_customer`: the number that the customer has.
-        pub taken?: Option<u32>,
-        /// `share_reached`: the number that those behind the connection hold.
-        pub held?: Option<u32>,
-        /// `limit_per_order`, `share_reached`: the session, product or resource. `currency_fixed`: the product or resource.
-        pub entity?: Option<Entity>,
-        /// `out_of_stock`: every product with too few units.
-        pub shortages?: Vec<Shortage>,
-        pub product?: Option<Id>,
-        /// `slot_taken`: the conflicts.
-        pub conflicts?: Vec<Conflict>,
-        pub booking?: Option<Id>,
-        /// `amount_mismatch`: the requested amount in minor units.
-        pub asked?: Option<i64>,
-        pub got?: Option<i64>,
-        /// `cart_differs`: what the buyer expects.
-        pub expected?: Option<Figure>,
-        pub actual?: Option<Figure>,
-        /// `currency_fixed`: the currency that it is sold in.
-        pub currency?: Option<Currency>,
-        pub session?: Option<Id>,
-        /// `no_such_line`: the line. In `lines`: the number of the line in the request, from 0.
-        pub line?: Option<u32>,
-        /// `too_many_lines`: the maximum.
-        pub limit?: Option<u32>,
-        /// `no_such_node`, `node_gone`, `disk_differs`, `not_drainable`, `quorum_would_be_lost`, `node_in_use`, `too_few_left`: which
-        /// node.
-        pub node?: Option<u64>,
-        pub shards?: Vec<u16>,
-        /// `rate_limited`, `share_reached`: when to retry, in milliseconds from now. Absent if not known.
-        pub retry_after_ms?: Option<u64>,
-        /// `too_few_left`: the number of members that would serve.
-        pub serving?: Option<u64>,
-        /// `placement_stale`: the version of the cluster.
-        pub version?: Option<u64>,
-        /// Every refused line, if several lines of a request were refused. The other fields are those of the first.
-        pub lines?: Vec<No>,
-    }
+/// Declares [`No`] with the fields of all refusals.
+macro_rules! no {
+    ($($(#[doc = $words:literal])? $name:ident: $type:ty,)+) => { shapes! {
+        /// A refusal. Nothing changed. 601 and 603 say how a payment ended.
+        #[derive(Default, Eq)]
+        pub struct No {
+            pub code: u16,
+            pub name: SmolStr,
+            pub message!: String,
+            $($(#[doc = $words])? pub $name?: $type,)+
+            /// Every refused line, if several lines of a request were refused. The other fields are those of the first.
+            pub lines?: Vec<No>,
+        }
+    } };
+}
 
+boxoffice_core::refusal_fields!(no);
+
+shapes! {
     /// The sessions of a venue.
     #[derive(Eq)]
     pub struct SessionPage {

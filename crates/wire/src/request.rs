@@ -9,7 +9,7 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use serde::de::DeserializeOwned;
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::format_smolstr;
 
 use crate::{
     Encoding, Op, body,
@@ -23,7 +23,7 @@ use crate::{
     },
     permission::BatchRule,
     raw,
-    rejection::Rejection,
+    rejection::{Rejection, unknown_op},
     repr::cart_token,
     unknown::Unknown,
 };
@@ -181,7 +181,7 @@ fn too_long(most: usize) -> Rejection {
 }
 
 fn op(name: &str) -> Result<Op, Rejection> {
-    Op::from_name(name).ok_or_else(|| Rejection::UnknownOp(SmolStr::new(crate::repr::shortened(name))))
+    Op::from_name(name).ok_or_else(|| unknown_op(&crate::repr::shortened(name)))
 }
 
 /// The hash of the request id, if the op needs one. A needless one is ignored.

@@ -4,10 +4,11 @@ use std::{pin::pin, time::Duration};
 
 use boxoffice_core::{answer::Answered, refusal::Refusal};
 use boxoffice_wire::{
-    Fail, Op, Rejection, Request,
+    Fail, Op, Request,
     call::Shape,
     cluster::{NodeAddress, ShardMap},
     encode,
+    rejection::unknown_op,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -529,7 +530,7 @@ async fn a_node_without_a_usable_map_is_not_asked_every_second() {
                             if knows_the_op {
                                 one.shards(&request, &ShardMap::default()).await;
                             } else {
-                                one.reject(&request, &Rejection::UnknownOp("shards".into())).await;
+                                one.reject(&request, &unknown_op("shards")).await;
                             }
                         }
                         _ => one.ok(&request, held(cart.id())).await,

@@ -50,6 +50,7 @@ mod quotas;
 mod races;
 mod random_runs;
 mod reference;
+mod refusals;
 mod repeats;
 mod revoked_bookings;
 mod sizes;

@@ -13,9 +13,10 @@ use axum::{
 use boxoffice_wire::{
     Call, Op, Rejection, Request,
     path::Price,
+    rejection,
     schema::{self, HttpMethods},
 };
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::format_smolstr;
 use tokio::time::Instant;
 
 use super::{
@@ -97,7 +98,7 @@ async fn answer(shared: &Arc<Shared>, permit: &Arc<ConnectionPermit>, request: H
 /// The refusal of a path below `/v1/` that names no op.
 pub(super) fn unknown_op(name: &str) -> ApiAnswer {
     let shown: String = name.chars().take(NAME_SHOWN).collect();
-    ApiAnswer::rejected(Rejection::UnknownOp(SmolStr::new(shown)))
+    ApiAnswer::rejected(rejection::unknown_op(&shown))
 }
 
 /// The op of a request, whether its body is the query string, and the caller. Checks that there is such an op and that the

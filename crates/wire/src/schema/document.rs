@@ -2,16 +2,17 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use boxoffice_core::refusal::{Kind, Row, rows};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{
-    HttpMethods, OpSchema, REFUSALS, RESOURCES, component, components, of, ok_name,
+    HttpMethods, OpSchema, RESOURCES, component, components, of, ok_name,
     query::{is_nested, is_secret},
     status,
 };
 use crate::{
-    FailKind, Op,
+    Op,
     customer::TOKEN_DIGITS,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
     repr::shape::SCHEMAS,
@@ -259,20 +260,21 @@ fn response_name(status: u16) -> String {
 
 /// The responses that are not an ok, by status. `x-codes` and the description have their codes and names.
 fn endings() -> BTreeMap<u16, Value> {
-    let mut rows: BTreeMap<u16, Vec<(u16, &str, String)>> = BTreeMap::new();
-    let mut add = |status: u16, code, name, words| rows.entry(status).or_default().push((code, name, words));
-    for row in REFUSALS {
-        let details = if row.details.is_empty() { String::new() } else { format!(" ({})", row.details.join(", ")) };
-        let words = format!("{} {}{details}: {}", row.code, row.name, row.meaning);
-        add(status::of_refusal(row.code, row.name), row.code, row.name, words);
+    let mut endings: BTreeMap<u16, Vec<(u16, &str, String)>> = BTreeMap::new();
+    let mut add = |status: u16, code, name, words| endings.entry(status).or_default().push((code, name, words));
+    let rows: BTreeMap<u16, &Row> = rows().map(|row| (row.code, row)).collect();
+    for row in rows.values().filter(|row| row.kind != Kind::Failure) {
+        let details = if row.fields.is_empty() { String::new() } else { format!(" ({})", row.fields.join(", ")) };
+        let (meaning, _) = row.cause.split_once('.').expect("a sentence");
+        add(row.http, row.code, row.name, format!("{} {}{details}: {meaning}", row.code, row.name));
     }
     for status in [status::WRONG_METHOD, status::TOO_SLOW] {
         add(status, 101, "bad_request", "101 bad_request".to_owned());
     }
-    for kind in FailKind::ALL {
-        add(status::of_failure(kind), kind.code(), kind.name(), format!("{} {}", kind.code(), kind.name()));
+    for row in rows.values().filter(|row| row.kind == Kind::Failure) {
+        add(row.http, row.code, row.name, format!("{} {}", row.code, row.name));
     }
-    rows.into_iter().map(|(status, rows)| (status, ending(status, &rows))).collect()
+    endings.into_iter().map(|(status, rows)| (status, ending(status, &rows))).collect()
 }
 
 fn ending(status: u16, rows: &[(u16, &str, String)]) -> Value {

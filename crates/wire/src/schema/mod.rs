@@ -3,8 +3,7 @@
 //!
 //! A new op needs its entry in [`ops`] (the compiler asks for it) and examples in `examples.txt`.
 
-// In reading order: refusals, the ops, the document and query strings.
-mod refusals;
+// In reading order: statuses, the ops, the document and query strings.
 pub mod status;
 
 mod batch;
@@ -20,7 +19,6 @@ use serde_json::{Value, json};
 
 pub use document::document;
 pub use query::{CART_TOKEN_HEADER, body_of_query, with_cart_token};
-pub use refusals::{REFUSALS, RefusalRow};
 
 use crate::{
     Op, feed,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::common::{other_requests, refusals, rejections, requests, server_frames};
-use crate::{FailKind, Op, hello::Limits, http, limits, schema::status};
+use super::common::{other_requests, requests, server_frames};
+use crate::{Op, hello::Limits, http, limits};
 
 /// The pages of the protocol, one after the other.
 fn document() -> String {
@@ -46,32 +46,6 @@ fn posted(request: &str) {
     let op = name.and_then(Op::from_name).unwrap_or_else(|| panic!("not a request of an op: {request}"));
     let body = body.strip_suffix('\'').expect("a quote at the end").as_bytes();
     http::request(op, Some("c1-000042"), None, body).unwrap_or_else(|why| panic!("{why}: {request}"));
-}
-
-#[test]
-fn every_status_is_in_the_table() {
-    let document = document();
-    // Rows of `| 409 | 105, 106, … |`.
-    let row = |status: u16| {
-        let begin = format!("| {status} |");
-        let row = document.lines().find_map(|line| line.strip_prefix(&begin));
-        row.unwrap_or_else(|| panic!("{status} is not in the table"))
-    };
-    let names =
-        |cells: &str, code: u16| cells.split(|char: char| !char.is_ascii_digit()).any(|word| word == code.to_string());
-    let refused = refusals().into_iter().map(|no| (status::of_refusal(no.code(), no.name()), no.code()));
-    let rejected = rejections().into_iter().map(|no| (status::of_refusal(no.code(), no.name()), no.code()));
-    let failed = FailKind::ALL.into_iter().map(|kind| (status::of_failure(kind), kind.code()));
-    let ended: Vec<(u16, u16)> = refused.chain(rejected).chain(failed).collect();
-    for (status, code) in &ended {
-        assert!(names(row(*status), *code), "{code} is not in the row of {status}");
-        for (other, _) in ended.iter().filter(|(other, _)| other != status) {
-            assert!(!names(row(*other), *code), "{code} is in the row of {other}, but has status {status}");
-        }
-    }
-    for status in [status::OK, status::WRONG_METHOD, status::TOO_SLOW] {
-        row(status);
-    }
 }
 
 #[test]

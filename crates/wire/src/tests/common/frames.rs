@@ -15,6 +15,7 @@ use boxoffice_wire::{
     encode::{self, Verdict},
     feed::{Ended, Notice},
     hello::{Durability, Hello, Limits},
+    rejection::unknown_op,
 };
 
 use super::{
@@ -100,7 +101,7 @@ pub fn server_frames() -> Vec<Sample> {
             let verdicts = [
                 Verdict::Ok(Answered { answer: Answer::Done, at: at() }, Shape::Plain),
                 Verdict::No(Refusal::CartExpired),
-                Verdict::Rejected(Rejection::UnknownOp("cart.steal".into())),
+                Verdict::Rejected(unknown_op("cart.steal")),
                 Verdict::Fail(Fail::new(FailKind::Busy)),
             ];
             encode::batch(encoding, out, 7, &verdicts);
