@@ -389,6 +389,23 @@ mod tests {
 
     const WAIT: Duration = Duration::from_millis(100);
 
+    /// The ops that an overloaded node lets wait in its clients. A change of the list is one that operators notice.
+    #[test]
+    fn what_begins_something_waits() {
+        let limited: Vec<&str> = Op::ALL.into_iter().filter(|op| is_limited(*op)).map(Op::name).collect();
+        let expected = [
+            "resource.reserve",
+            "cart.open",
+            "cart.hold_seats",
+            "cart.hold_best",
+            "cart.hold_places",
+            "cart.hold_stock",
+            "cart.hold_slot",
+            "cart.hold_all",
+        ];
+        assert_eq!(limited, expected);
+    }
+
     #[test]
     fn refusals_halve_the_window_once_and_answers_open_it_again() {
         let (mut limit, mut now) = (ConcurrencyLimit::new(64), Instant::now());
