@@ -37,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("boxoffice-bench", &["client", "core", "env", "load", "node", "storage", "workload"]),
     ("boxoffice-client", &["core", "wire"]),
     ("boxoffice-core", &[]),
+    ("boxoffice-declare", &[]),
     ("boxoffice-edge", &["core", "env", "feeds", "node", "wire"]),
     ("boxoffice-env", &["core"]),
     ("boxoffice-feeds", &["core", "env", "wire"]),
@@ -50,7 +51,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("boxoffice-shard", &[]),
     ("boxoffice-sim", &["core", "env", "feeds", "node", "storage", "wire", "workload"]),
     ("boxoffice-storage", &["core", "env", "shard"]),
-    ("boxoffice-wire", &["core"]),
+    ("boxoffice-wire", &["core", "declare"]),
     ("boxoffice-workload", &["core"]),
 ];
 

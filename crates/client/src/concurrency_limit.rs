@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_wire::{Op, needed::NeededTime};
+use boxoffice_wire::{Op, needed::NeededTime, op::Pace};
 use tokio::{
     sync::{
         Notify,
@@ -368,17 +368,10 @@ impl Drop for Permit<'_> {
 
 /// Whether the op begins something, so that an overloaded node may refuse it and the client may delay it.
 pub(crate) fn is_limited(op: Op) -> bool {
-    matches!(
-        op,
-        Op::CartOpen
-            | Op::CartHoldSeats
-            | Op::CartHoldBest
-            | Op::CartHoldPlaces
-            | Op::CartHoldStock
-            | Op::CartHoldSlot
-            | Op::CartHoldAll
-            | Op::ResourceReserve
-    )
+    match op.pace() {
+        Pace::Limited => true,
+        Pace::AtOnce => false,
+    }
 }
 
 #[cfg(test)]

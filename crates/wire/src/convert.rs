@@ -1,11 +1,4 @@
-//! Converts bodies to commands of the core. Checks everything that can be checked without state.
-
-pub(crate) mod admin;
-pub(crate) mod cart;
-pub(crate) mod catalogue;
-pub(crate) mod product;
-pub(crate) mod resource;
-pub(crate) mod session;
+//! Checks that several ops share. They need no state.
 
 use std::fmt;
 
@@ -25,10 +18,10 @@ use crate::{
     rejection::Rejection,
 };
 
-type Converted<T> = Result<T, Rejection>;
+pub(crate) type Converted<T> = Result<T, Rejection>;
 
 /// A text of a bounded length without control characters except line breaks.
-fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
+pub(crate) fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
     if text.len() < least {
         return Err(Rejection::bad_request(format!("`{name}` is empty")));
     }
@@ -48,7 +41,7 @@ pub(crate) fn bytes_at_most(name: &str, length: usize, most: usize) -> Converted
 }
 
 /// Checks that a list is not too long.
-fn at_most(count: usize, most: usize, what: impl fmt::Display) -> Converted<()> {
+pub(crate) fn at_most(count: usize, most: usize, what: impl fmt::Display) -> Converted<()> {
     if count > most {
         return Err(Rejection::TooLarge(format_smolstr!("at most {most} {what}")));
     }
@@ -56,7 +49,7 @@ fn at_most(count: usize, most: usize, what: impl fmt::Display) -> Converted<()> 
 }
 
 /// Checks that a list is neither empty nor too long.
-fn one_to(name: &str, count: usize, most: usize) -> Converted<()> {
+pub(crate) fn one_to(name: &str, count: usize, most: usize) -> Converted<()> {
     if count == 0 {
         return Err(Rejection::bad_request(format!("`{name}` is empty")));
     }
@@ -64,7 +57,7 @@ fn one_to(name: &str, count: usize, most: usize) -> Converted<()> {
 }
 
 /// Checks that no two entries of a sorted list have the same key.
-fn distinct<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> &K, twice: &str) -> Converted<()> {
+pub(crate) fn distinct<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> &K, twice: &str) -> Converted<()> {
     if sorted.windows(2).any(|pair| key(&pair[0]) == key(&pair[1])) {
         return Err(Rejection::bad_request(twice));
     }
@@ -72,12 +65,12 @@ fn distinct<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> &K, twice: &str) 
 }
 
 /// A text that may be absent.
-fn text_if_any(name: &str, said: Option<SmolStr>, least: usize, most: usize) -> Converted<Option<SmolStr>> {
+pub(crate) fn text_if_any(name: &str, said: Option<SmolStr>, least: usize, most: usize) -> Converted<Option<SmolStr>> {
     said.map(|said| text(name, said, least, most)).transpose()
 }
 
 /// Texts by name, sorted, since their order in the request has no meaning.
-fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr, SmolStr)>> {
+pub(crate) fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr, SmolStr)>> {
     at_most(properties.len(), PROPERTIES_MAX, "properties")?;
     for (name, value) in &properties {
         text("the name of a property", name.clone(), 1, PROPERTY_NAME_BYTES_MAX)?;
@@ -89,12 +82,12 @@ fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr
 }
 
 /// The number of entries of a page.
-fn limit(limit: Option<u32>) -> Converted<u32> {
+pub(crate) fn limit(limit: Option<u32>) -> Converted<u32> {
     bounded("limit", limit.unwrap_or(PAGE_ENTRIES), PAGE_ENTRIES_MAX)
 }
 
 /// Checks that a number is from 1 to `most`.
-fn bounded(name: &str, number: u32, most: u32) -> Converted<u32> {
+pub(crate) fn bounded(name: &str, number: u32, most: u32) -> Converted<u32> {
     if (1..=most).contains(&number) {
         Ok(number)
     } else {
@@ -103,7 +96,7 @@ fn bounded(name: &str, number: u32, most: u32) -> Converted<u32> {
 }
 
 /// The beginning of a page, if `place` understands the cursor. It takes only what a page gives.
-fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> Converted<Option<T>> {
+pub(crate) fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> Converted<Option<T>> {
     let foreign = || Rejection::bad_request("`cursor` is not from an answer");
     match cursor {
         Some(cursor) if cursor.len() <= CURSOR_BYTES_MAX => place(&cursor).map(Some).ok_or_else(foreign),
@@ -118,7 +111,7 @@ pub(crate) fn title_cursor(name: &str, id: &Id) -> SmolStr {
 }
 
 /// Checks that a time ends after it begins and is not too long.
-fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp)> {
+pub(crate) fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp)> {
     if begin >= end {
         return Err(Refusal::BadInterval("it ends before it begins, or is empty".into()).into());
     }
@@ -129,7 +122,7 @@ fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp
 }
 
 /// Checks that a span in milliseconds is not too long.
-fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
+pub(crate) fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
     if (least..=most).contains(&millis) {
         Ok(millis)
     } else {
@@ -138,7 +131,7 @@ fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
 }
 
 /// Checks that an amount can be a price.
-fn price(amount: i64) -> Converted<()> {
+pub(crate) fn price(amount: i64) -> Converted<()> {
     if (0..=PRICE_MAX).contains(&amount) {
         Ok(())
     } else {
@@ -147,7 +140,7 @@ fn price(amount: i64) -> Converted<()> {
 }
 
 /// Checks that all prices of a session are in one currency.
-fn one_currency(mut currencies: impl Iterator<Item = Currency>) -> Converted<()> {
+pub(crate) fn one_currency(mut currencies: impl Iterator<Item = Currency>) -> Converted<()> {
     let first = currencies.next();
     if currencies.all(|currency| Some(currency) == first) {
         Ok(())

@@ -1,0 +1,58 @@
+//! The attributes from which the code of a declaration is made. The macros run while `boxoffice-wire` is compiled, and nothing
+//! of them is in the program.
+
+use proc_macro::TokenStream;
+
+mod arguments;
+mod facts;
+mod op;
+mod shape;
+
+#[cfg(test)]
+mod tests;
+
+/// Declares an op of the protocol: its name, what it is, and its body as a plain struct.
+///
+/// ```text
+/// /// Hold named seats.
+/// #[op("cart.hold_seats", hold, weight(14), answers(Held))]
+/// pub struct HoldSeats {
+///     pub token: CartToken,
+///     pub customer: Option<Id>,
+///     pub session: Id,
+///     pub seats: List<Seat, 1, HOLD_SEATS_MAX>,
+/// }
+///
+/// impl HoldSeats {
+///     fn command(self) -> Converted<Command> { … }
+/// }
+/// ```
+///
+/// The doc comment is the op's summary. A fact that the op does not say does not compile. A group (`hold`) says the facts that
+/// many ops share, and the op may say one of them otherwise. `facts.rs` has the list of both. A body that several ops share
+/// stands in a struct with one unnamed field: `pub struct VenueGet(Get);`. The fields are those of a [`macro@shape`].
+#[proc_macro_attribute]
+pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    written(op::expand(arguments.into(), item.into()))
+}
+
+/// Declares a map of the protocol as a plain struct, from which its reader, its writer and its schema are made.
+///
+/// - A field of the type `Option` may be absent, and is left out if it is `None`. `#[optional]` says the same of a field that
+///   has its default then. With `#[optional(written)]` the default is written as well.
+/// - `#[since(1, 3)]` is the version of the protocol that has brought the field.
+/// - `#[narrow(…)]` restricts the schema of the field's type, and `#[with("path")]` reads and writes the field by the functions
+///   of a module.
+/// - `#[one_of([a, b] [c])]` at the struct says that exactly one of these sets of optional fields is present.
+///   `[a without b]` is a set without `b`.
+///
+/// The schema is called as the struct, or `Name` with `#[shape("Name")]`. Doc comments are the descriptions in it.
+#[proc_macro_attribute]
+pub fn shape(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    written(shape::expand(arguments.into(), item.into()))
+}
+
+/// The code, or the errors at their places.
+fn written(made: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    made.unwrap_or_else(|error| error.into_compile_error()).into()
+}
