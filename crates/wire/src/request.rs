@@ -225,8 +225,9 @@ fn items(encoding: Encoding, body: &[u8]) -> Result<Vec<Result<Item, Rejection>>
     let (mut list, mut unknown) = (None, Unknown::default());
     raw::fields(encoding, body, |name, value| {
         match name {
-            "items" => list = Some(value),
+            // `null` is the same as absent.
             _ if raw::is_nothing(encoding, value) => {}
+            "items" => list = Some(value),
             _ => unknown.note_field(name, &["items"]),
         }
         Ok(())

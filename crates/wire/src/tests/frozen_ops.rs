@@ -272,3 +272,31 @@ fn the_rejections_of_every_op_are_frozen() {
     }
     expect_file!["frozen_ops/rejections.txt"].assert_eq(&text);
 }
+
+/// The verdict on a body, without the number of the request.
+fn read(op: Op, body: &Value) -> Result<Request, String> {
+    let rid = op.changes().then_some("r");
+    let read = Request::from_parts(Encoding::Json, 1, op, rid, None, Some(body.to_string().as_bytes()));
+    read.map_err(|why| format!("{} {why}", why.code()))
+}
+
+#[test]
+fn null_is_absent_in_every_field() {
+    let mut compared = 0;
+    for op in Op::ALL {
+        for example in &schema::of(op).examples {
+            let bodies: BTreeMap<String, Value> = mutants(&schema::of(op).request, example).into_iter().collect();
+            for (name, body) in &bodies {
+                let Some(place) = name.strip_suffix(" = null") else { continue };
+                // Names of data and elements of lists are no fields.
+                if place.ends_with(['*', ']']) {
+                    continue;
+                }
+                let absent = bodies.get(&format!("{place} absent")).unwrap_or(example);
+                assert_eq!(read(op, body), read(op, absent), "{} {name}", op.name());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 300, "only {compared} fields are compared");
+}
