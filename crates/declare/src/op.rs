@@ -41,8 +41,8 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> syn::Result<T
     let literal = &arguments.name;
     let read = match (arguments.fact("by_hand"), shared) {
         (Some(_), _) => quote!(<#name>::read(body)),
-        (None, Some(_)) => quote!(#name(body.read()?).command().map(crate::call::Called::into_call)),
-        (None, None) => quote!(body.read::<#name>()?.command().map(crate::call::Called::into_call)),
+        (None, Some(_)) => quote!(#name(body.read_checked()?).command().map(crate::call::Called::into_call)),
+        (None, None) => quote!(body.read_checked::<#name>()?.command().map(crate::call::Called::into_call)),
     };
     Ok(quote! {
         #declared

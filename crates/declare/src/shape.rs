@@ -36,6 +36,7 @@ pub(crate) fn made(input: &DeriveInput, component: Option<LitStr>, is_described:
     let members = fields.iter().map(ShapeField::member);
     let schemas = fields.iter().map(ShapeField::schema);
     let newer = fields.iter().map(ShapeField::newer);
+    let checks = fields.iter().map(ShapeField::check);
     Ok(quote! {
         #(#attributes)*
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -63,6 +64,11 @@ pub(crate) fn made(input: &DeriveInput, component: Option<LitStr>, is_described:
             fn newer(newer: &mut crate::newer::Newer) {
                 let _ = &newer;
                 #(#newer)*
+            }
+
+            fn check(&self) -> ::core::result::Result<(), crate::bound::OutOfBounds> {
+                #(#checks)*
+                ::core::result::Result::Ok(())
             }
         }
     })
@@ -124,17 +130,18 @@ struct ShapeField<'a> {
     presence: Presence,
     since: u32,
     narrow: Option<TokenStream>,
+    within: Option<TokenStream>,
     with: Option<LitStr>,
 }
 
 /// The attributes of fields that the macro reads and takes away.
-const OF_FIELDS: [&str; 4] = ["optional", "since", "narrow", "with"];
+const OF_FIELDS: [&str; 5] = ["optional", "since", "within", "narrow", "with"];
 
 impl ShapeField<'_> {
     fn read(field: &Field) -> syn::Result<ShapeField<'_>> {
         let name = field.ident.as_ref().expect("it is a named field");
         let presence = if is_option(&field.ty) { Presence::Omitted } else { Presence::Needed };
-        let mut read = ShapeField { field, name, presence, since: 0, narrow: None, with: None };
+        let mut read = ShapeField { field, name, presence, since: 0, narrow: None, within: None, with: None };
         for attribute in &field.attrs {
             let at = |words: String| syn::Error::new_spanned(attribute, words);
             let Some(word) = attribute.path().get_ident() else { continue };
@@ -152,6 +159,10 @@ impl ShapeField<'_> {
                         .map_err(|error| at(format!("`{name}`: a version is as `#[since(1, 3)]`; {error}")))?;
                     read.since = since.minor;
                 }
+                ("within", Meta::List(list)) if !list.tokens.to_string().contains("..=") => {
+                    return Err(at(format!("the bound of `{name}` has both ends: `#[within(1..=9)]`")));
+                }
+                ("within", Meta::List(list)) => read.within = Some(list.tokens.clone()),
                 ("narrow", Meta::List(list)) => read.narrow = Some(list.tokens.clone()),
                 ("with", Meta::List(list)) => read.with = Some(syn::parse2(list.tokens.clone())?),
                 (word, _) if OF_FIELDS.contains(&word) => {
@@ -168,6 +179,10 @@ impl ShapeField<'_> {
                     return Err(at(format!("`#[{other}]` of `{name}` is none of {known}")));
                 }
             }
+        }
+        if read.within.is_some() && read.narrow.is_some() {
+            let words = format!("`{name}` has its bound once: `#[within]` narrows its schema, too");
+            return Err(syn::Error::new(name.span(), words));
         }
         if read.since > 0 && read.presence == Presence::Needed {
             let words =
@@ -197,7 +212,7 @@ impl ShapeField<'_> {
         let (name, kind) = (self.name.to_string(), &self.field.ty);
         let (is_needed, words) = (self.presence == Presence::Needed, doc_lines(&self.field.attrs));
         let schema = quote!(<#kind as crate::repr::WireRepr>::schema(shapes));
-        let schema = match &self.narrow {
+        let schema = match self.within.as_ref().or(self.narrow.as_ref()) {
             Some(narrow) => quote!({
                 let schema = #schema;
                 crate::repr::shape::Narrow::narrow(#narrow, schema, shapes)
@@ -206,6 +221,16 @@ impl ShapeField<'_> {
         };
         quote! {
             crate::repr::shape::Field { name: #name, is_needed: #is_needed, schema: #schema, words: &[#(#words),*] }
+        }
+    }
+
+    /// The check of the field's bound, and of those in it.
+    fn check(&self) -> TokenStream {
+        let (name, text) = (self.name, self.name.to_string());
+        let own = self.within.as_ref().map(|bound| quote!(crate::bound::check(&self.#name, #text, #bound)?;));
+        quote! {
+            #own
+            crate::repr::WireRepr::check(&self.#name)?;
         }
     }
 

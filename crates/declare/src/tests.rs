@@ -124,7 +124,7 @@ fn a_newer_field_may_be_absent() {
 
 #[test]
 fn the_attributes_of_a_field_are_those_of_its_shape() {
-    let words = "`#[narow]` of `note` is none of `#[optional]`, `#[since]`, `#[narrow]`, `#[with]`";
+    let words = "`#[narow]` of `note` is none of `#[optional]`, `#[since]`, `#[within]`, `#[narrow]`, `#[with]`";
     refused(said(), with(quote!(#[narow(0..=9)] note: SmolStr)), words);
     let words = "`note` is an `Option`, and so it is optional without `#[optional]`";
     refused(said(), with(quote!(#[optional] note: Option<SmolStr>)), words);
@@ -132,6 +132,14 @@ fn the_attributes_of_a_field_are_those_of_its_shape() {
     refused(said(), with(quote!(#[serde(default)] note: SmolStr)), words);
     let words = "`note` is `#[optional]` or `#[optional(written)]`";
     refused(said(), with(quote!(#[optional(always)] note: SmolStr)), words);
+}
+
+#[test]
+fn a_bound_has_both_ends_and_stands_once() {
+    let words = "the bound of `note` has both ends: `#[within(1..=9)]`";
+    refused(said(), with(quote!(#[within(256)] note: Option<SmolStr>)), words);
+    let words = "`note` has its bound once: `#[within]` narrows its schema, too";
+    refused(said(), with(quote!(#[within(0..=256)] #[narrow(0..=256)] note: Option<SmolStr>)), words);
 }
 
 #[test]

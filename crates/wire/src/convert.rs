@@ -11,10 +11,8 @@ use boxoffice_core::{
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    limits::{
-        CURSOR_BYTES_MAX, INTERVAL_MS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX,
-        PROPERTY_VALUE_BYTES_MAX,
-    },
+    bound,
+    limits::{CURSOR_BYTES_MAX, INTERVAL_MS_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX},
     rejection::Rejection,
 };
 
@@ -22,13 +20,7 @@ pub(crate) type Converted<T> = Result<T, Rejection>;
 
 /// A text of a bounded length without control characters except line breaks.
 pub(crate) fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
-    if text.len() < least {
-        return Err(Rejection::bad_request(format!("`{name}` is empty")));
-    }
-    bytes_at_most(name, text.len(), most)?;
-    if text.chars().any(|char| char.is_control() && char != '\n') {
-        return Err(Rejection::bad_request(format!("`{name}` has control characters")));
-    }
+    bound::check(&text, name, least..=most)?;
     Ok(text)
 }
 
@@ -48,25 +40,12 @@ pub(crate) fn at_most(count: usize, most: usize, what: impl fmt::Display) -> Con
     Ok(())
 }
 
-/// Checks that a list is neither empty nor too long.
-pub(crate) fn one_to(name: &str, count: usize, most: usize) -> Converted<()> {
-    if count == 0 {
-        return Err(Rejection::bad_request(format!("`{name}` is empty")));
-    }
-    at_most(count, most, format_args!("{name} at once"))
-}
-
 /// Checks that no two entries of a sorted list have the same key.
 pub(crate) fn distinct<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> &K, twice: &str) -> Converted<()> {
     if sorted.windows(2).any(|pair| key(&pair[0]) == key(&pair[1])) {
         return Err(Rejection::bad_request(twice));
     }
     Ok(())
-}
-
-/// A text that may be absent.
-pub(crate) fn text_if_any(name: &str, said: Option<SmolStr>, least: usize, most: usize) -> Converted<Option<SmolStr>> {
-    said.map(|said| text(name, said, least, most)).transpose()
 }
 
 /// Texts by name, sorted, since their order in the request has no meaning.
@@ -79,20 +58,6 @@ pub(crate) fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<V
     properties.sort();
     distinct(&properties, |(name, _)| name, "a property has two values")?;
     Ok(properties)
-}
-
-/// The number of entries of a page.
-pub(crate) fn limit(limit: Option<u32>) -> Converted<u32> {
-    bounded("limit", limit.unwrap_or(PAGE_ENTRIES), PAGE_ENTRIES_MAX)
-}
-
-/// Checks that a number is from 1 to `most`.
-pub(crate) fn bounded(name: &str, number: u32, most: u32) -> Converted<u32> {
-    if (1..=most).contains(&number) {
-        Ok(number)
-    } else {
-        Err(Rejection::bad_request(format!("`{name}` is from 1 to {most}")))
-    }
 }
 
 /// The beginning of a page, if `place` understands the cursor. It takes only what a page gives.
@@ -123,11 +88,8 @@ pub(crate) fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp
 
 /// Checks that a span in milliseconds is not too long.
 pub(crate) fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
-    if (least..=most).contains(&millis) {
-        Ok(millis)
-    } else {
-        Err(Rejection::bad_request(format!("`{name}` is from {least} to {most} milliseconds")))
-    }
+    bound::check(&millis, name, least..=most)?;
+    Ok(millis)
 }
 
 /// Checks that an amount can be a price.

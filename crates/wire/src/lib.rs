@@ -23,6 +23,7 @@
 pub mod limits;
 pub mod op;
 
+mod bound;
 mod newer;
 
 mod decode;

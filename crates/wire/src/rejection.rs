@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
+    bound::OutOfBounds,
     op::Op,
     raw::Malformed,
     repr::shape::{With, shapes},
@@ -90,6 +91,16 @@ fn meant(name: &str) -> SmolStr {
 impl From<Malformed> for Rejection {
     fn from(Malformed(reason): Malformed) -> Rejection {
         Rejection::bad_request(reason)
+    }
+}
+
+impl From<OutOfBounds> for Rejection {
+    fn from(fault: OutOfBounds) -> Rejection {
+        match fault {
+            OutOfBounds::Bad(words) => Rejection::bad_request(words),
+            OutOfBounds::TooLarge(words) => Rejection::TooLarge(words),
+            OutOfBounds::Quantity(words) => Rejection::Refusal(Refusal::BadQuantity(words)),
+        }
     }
 }
 

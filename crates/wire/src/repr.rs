@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use self::{list::read_list, shape::Shapes};
-use crate::newer::Newer;
+use crate::{bound::OutOfBounds, newer::Newer};
 
 pub(crate) use self::{
     bytes::Base64,
@@ -71,6 +71,14 @@ pub trait WireRepr: Sized {
 
     /// Adds the fields of the value that are newer than 1.0. A value without fields has none.
     fn newer(_: &mut Newer) {}
+
+    /// Checks the bounds of the fields in the value. A value without fields has none.
+    ///
+    /// # Errors
+    /// The first field out of its bounds, in words.
+    fn check(&self) -> Result<(), OutOfBounds> {
+        Ok(())
+    }
 }
 
 /// For `#[serde(with = "repr")]`.
@@ -235,6 +243,10 @@ impl<T: WireRepr> WireRepr for Vec<T> {
     fn newer(newer: &mut Newer) {
         newer.each(T::newer);
     }
+
+    fn check(&self) -> Result<(), OutOfBounds> {
+        self.iter().try_for_each(T::check)
+    }
 }
 
 impl<T: WireRepr> WireRepr for Option<T> {
@@ -255,6 +267,10 @@ impl<T: WireRepr> WireRepr for Option<T> {
 
     fn newer(newer: &mut Newer) {
         T::newer(newer);
+    }
+
+    fn check(&self) -> Result<(), OutOfBounds> {
+        self.as_ref().map_or(Ok(()), T::check)
     }
 }
 

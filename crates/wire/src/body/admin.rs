@@ -20,9 +20,9 @@ use crate::{
     access::{KeyList, RoleName},
     call::{Call, Shape},
     cluster::{Address, ClusterStatus, InvitationStatus, Node},
-    convert::{Converted, limit, text},
+    convert::{Converted, text},
     joining,
-    limits::{PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    limits::{PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
     mac::HEX_256,
     rejection::Rejection,
     repr::shape::{Each, With},
@@ -77,7 +77,7 @@ pub struct History {
     /// Only what happened to this seat, if the entity is a session.
     pub seat: Option<Seat>,
     /// The maximum number of entries, 100 if absent.
-    #[narrow(1..=PAGE_ENTRIES_MAX)]
+    #[within(1..=PAGE_ENTRIES_MAX)]
     pub limit: Option<u32>,
     /// Only entries older than this version. The cursor of the page before.
     pub before: Option<u64>,
@@ -85,7 +85,7 @@ pub struct History {
 
 impl History {
     fn command(self) -> Converted<Call> {
-        let limit = limit(self.limit)?;
+        let limit = self.limit.unwrap_or(PAGE_ENTRIES);
         match (&self.entity, self.seat) {
             (Entity::Session(_), _) | (_, None) => {}
             (_, Some(_)) => return Err(Rejection::bad_request("a `seat` is one of a session")),
@@ -104,14 +104,13 @@ pub struct AdminRelease {
     /// The reason, which the owner is shown.
     #[since(1, 1)]
     #[optional]
-    #[narrow(0..=REASON_BYTES_MAX)]
+    #[within(0..=REASON_BYTES_MAX)]
     pub reason: SmolStr,
 }
 
 impl AdminRelease {
     fn command(self) -> Converted<Command> {
-        let reason = text("reason", self.reason, 0, REASON_BYTES_MAX)?;
-        Ok(Command::Cart(self.cart, CartCommand::Revoke { line: self.line, reason }))
+        Ok(Command::Cart(self.cart, CartCommand::Revoke { line: self.line, reason: self.reason }))
     }
 }
 

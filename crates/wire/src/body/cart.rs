@@ -14,8 +14,8 @@ use smol_str::SmolStr;
 
 pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
-    convert::{Converted, at_most, interval, one_to, text},
-    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX, PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    convert::{Converted, at_most, interval, text},
+    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
     quantity::Quantity,
     rejection::Rejection,
     repr::{Bounded, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
@@ -140,14 +140,14 @@ pub struct HoldPlaces {
     pub customer: Option<Id>,
     pub session: Id,
     pub area: Id,
-    #[narrow(1..=LINE_QUANTITY_MAX)]
+    #[within(1..=LINE_QUANTITY_MAX)]
     pub quantity: Quantity,
 }
 
 impl HoldPlaces {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let want = Want::Places { area: self.area, quantity: line_quantity(&self.quantity)? };
+        let want = Want::Places { area: self.area, quantity: self.quantity.checked_u32() };
         Ok(hold(cart, Entity::Session(self.session), want, self.customer))
     }
 }
@@ -162,14 +162,14 @@ pub struct HoldStock {
     /// The owner of the cart, if it has none yet.
     pub customer: Option<Id>,
     pub product: Id,
-    #[narrow(1..=LINE_QUANTITY_MAX)]
+    #[within(1..=LINE_QUANTITY_MAX)]
     pub quantity: Quantity,
 }
 
 impl HoldStock {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let want = Want::Units { quantity: line_quantity(&self.quantity)?, now: false };
+        let want = Want::Units { quantity: self.quantity.checked_u32(), now: false };
         Ok(hold(cart, Entity::Product(self.product), want, self.customer))
     }
 }
@@ -190,7 +190,7 @@ pub struct HoldSlot {
     /// Details of the booking.
     #[since(1, 1)]
     #[optional]
-    #[narrow(0..=DETAILS_BYTES_MAX)]
+    #[within(0..=DETAILS_BYTES_MAX)]
     pub details: SmolStr,
 }
 
@@ -198,8 +198,8 @@ impl HoldSlot {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let (begin, end) = interval(self.begin, self.end)?;
-        let details = details(self.details)?;
-        Ok(hold(cart, Entity::Resource(self.resource), Want::Slot { begin, end, details }, self.customer))
+        let want = Want::Slot { begin, end, details: self.details };
+        Ok(hold(cart, Entity::Resource(self.resource), want, self.customer))
     }
 }
 
@@ -213,14 +213,13 @@ pub struct HoldAll {
     /// The owner of the cart, if it has none yet.
     pub customer: Option<Id>,
     #[with("Bounded::<CART_LINES_MAX>")]
-    #[narrow(1..=CART_LINES_MAX)]
+    #[within(1..=CART_LINES_MAX)]
     pub lines: Vec<Line>,
 }
 
 impl HoldAll {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        one_to("lines", self.lines.len(), CART_LINES_MAX)?;
         let lines = self.lines.into_iter().map(line).collect::<Converted<_>>()?;
         Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: self.customer, guest: true, holder: None }))
     }
@@ -275,14 +274,14 @@ pub struct SetQuantity {
     #[narrow(0..=u32::MAX)]
     pub line: u32,
     /// The new quantity of the line. 0 ends the line.
-    #[narrow(0..=LINE_QUANTITY_MAX)]
+    #[within(0..=LINE_QUANTITY_MAX)]
     pub quantity: Quantity,
 }
 
 impl SetQuantity {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let quantity = self.quantity.within_u32("quantity", 0, LINE_QUANTITY_MAX)?;
+        let quantity = self.quantity.checked_u32();
         Ok(Command::Cart(cart, CartCommand::SetQuantity { line: self.line, quantity, holder: None }))
     }
 }
@@ -451,10 +450,9 @@ fn of_session(line: Line) -> Converted<Want> {
 
 fn payment(payment: PaymentBody) -> Converted<Payment> {
     match (payment.recorded, payment.gateway) {
-        (Some(recorded), None) => Ok(Payment::Recorded {
-            method: text("method", recorded.method, 1, PAYMENT_TEXT_BYTES_MAX)?,
-            transaction_id: text("transaction_id", recorded.transaction_id, 0, PAYMENT_TEXT_BYTES_MAX)?,
-        }),
+        (Some(recorded), None) => {
+            Ok(Payment::Recorded { method: recorded.method, transaction_id: recorded.transaction_id })
+        }
         (None, Some(gateway)) => Ok(Payment::Gateway {
             source: text("source", gateway.source, 1, SOURCE_BYTES_MAX)?,
             on_decline: gateway.on_decline,

@@ -15,9 +15,9 @@ use super::Get;
 pub use crate::repr::answer::Position;
 use crate::{
     call::Shape,
-    convert::{Converted, after, at_most, limit, span, text, text_if_any},
+    convert::{Converted, after, at_most, text},
     layout::Written,
-    limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX},
+    limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
     rejection::Rejection,
     reply::TitlePage,
     repr::{Bounded, shape::Each},
@@ -27,24 +27,24 @@ use crate::{
 #[op("venue.put", desk, venues(OfEntity), weight(15), answers())]
 pub struct VenuePut {
     pub id: Id,
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub name: SmolStr,
     #[optional(written)]
-    #[narrow(0..=NAME_BYTES_MAX)]
+    #[within(0..=NAME_BYTES_MAX)]
     pub city: SmolStr,
     pub position: Option<Position>,
     #[optional(written)]
-    #[narrow(0..=COMMENTS_BYTES_MAX)]
+    #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
 }
 
 impl VenuePut {
     fn command(self) -> Converted<Command> {
         let details = VenueDetails {
-            name: text("name", self.name, 1, NAME_BYTES_MAX)?,
-            city: text("city", self.city, 0, NAME_BYTES_MAX)?,
+            name: self.name,
+            city: self.city,
             position: on_globe("position", self.position)?,
-            comments: text("comments", self.comments, 0, COMMENTS_BYTES_MAX)?,
+            comments: self.comments,
         };
         Ok(Command::Venue(self.id, VenueCommand::Put(details)))
     }
@@ -64,15 +64,15 @@ impl VenueGet {
 #[op("venue.search", read, weight(3), answers(VenuesPage))]
 #[derive(Default)]
 pub struct VenueSearch {
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub city: Option<SmolStr>,
     /// A part of the name.
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub name: Option<SmolStr>,
     /// Search the nearest venues first.
     pub near: Option<Position>,
     /// The maximum number of entries, 100 if absent.
-    #[narrow(1..=PAGE_ENTRIES_MAX)]
+    #[within(1..=PAGE_ENTRIES_MAX)]
     pub limit: Option<u32>,
     /// The cursor of the page before.
     pub cursor: Option<SmolStr>,
@@ -81,10 +81,10 @@ pub struct VenueSearch {
 impl VenueSearch {
     fn command(self) -> Converted<Command> {
         let search = DirectoryCommand::SearchVenues {
-            city: text_if_any("city", self.city, 1, NAME_BYTES_MAX)?,
-            name: text_if_any("name", self.name, 1, NAME_BYTES_MAX)?,
+            city: self.city,
+            name: self.name,
             near: on_globe("near", self.near)?,
-            limit: limit(self.limit)?,
+            limit: self.limit.unwrap_or(PAGE_ENTRIES),
             after: after(self.cursor, |cursor| Some(SmolStr::new(cursor)))?,
         };
         Ok(Command::Directory(search))
@@ -96,11 +96,11 @@ impl VenueSearch {
 pub struct HallPut {
     pub venue: Id,
     pub id: Id,
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub name: SmolStr,
     #[since(1, 1)]
     #[optional]
-    #[narrow(0..=COMMENTS_BYTES_MAX)]
+    #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
     #[narrow(Written)]
     pub layout: Arc<Layout>,
@@ -108,10 +108,8 @@ pub struct HallPut {
 
 impl HallPut {
     fn command(self) -> Converted<Command> {
-        let name = text("name", self.name, 1, NAME_BYTES_MAX)?;
-        let comments = text("comments", self.comments, 0, COMMENTS_BYTES_MAX)?;
-        let layout = Arc::clone(&self.layout);
-        Ok(Command::Venue(self.venue, VenueCommand::PutHall { hall: self.id, name, comments, layout }))
+        let HallPut { venue, id, name, comments, layout } = self;
+        Ok(Command::Venue(venue, VenueCommand::PutHall { hall: id, name, comments, layout }))
     }
 }
 
@@ -134,19 +132,19 @@ impl HallGet {
 #[derive(Eq)]
 pub struct TitlePut {
     pub id: Id,
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub name: SmolStr,
     #[optional]
-    #[narrow(0..=NAME_BYTES_MAX)]
+    #[within(0..=NAME_BYTES_MAX)]
     pub director: SmolStr,
     #[optional]
     #[with("Bounded::<CAST_MAX>")]
     #[narrow((0..=CAST_MAX, Each(1..=NAME_BYTES_MAX)))]
     pub cast: Vec<SmolStr>,
     #[optional]
-    #[narrow(0..=COMMENTS_BYTES_MAX)]
+    #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
-    #[narrow(1..=DURATION_MS_MAX)]
+    #[within(1..=DURATION_MS_MAX)]
     pub duration_ms: Option<u64>,
 }
 
@@ -154,11 +152,11 @@ impl TitlePut {
     fn command(self) -> Converted<Command> {
         at_most(self.cast.len(), CAST_MAX, "names in `cast`")?;
         let title = Title {
-            name: text("name", self.name, 1, NAME_BYTES_MAX)?,
-            director: text("director", self.director, 0, NAME_BYTES_MAX)?,
+            name: self.name,
+            director: self.director,
             cast: self.cast.into_iter().map(|name| text("cast", name, 1, NAME_BYTES_MAX)).collect::<Converted<_>>()?,
-            comments: text("comments", self.comments, 0, COMMENTS_BYTES_MAX)?,
-            duration_ms: self.duration_ms.map(|ms| span("duration_ms", ms, 1, DURATION_MS_MAX)).transpose()?,
+            comments: self.comments,
+            duration_ms: self.duration_ms,
         };
         Ok(Command::Directory(DirectoryCommand::PutTitle(self.id, title)))
     }
@@ -179,10 +177,10 @@ impl TitleGet {
 #[derive(Default, Eq)]
 pub struct TitleSearch {
     /// A part of the name.
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub name: Option<SmolStr>,
     /// The maximum number of entries, 100 if absent.
-    #[narrow(1..=PAGE_ENTRIES_MAX)]
+    #[within(1..=PAGE_ENTRIES_MAX)]
     pub limit: Option<u32>,
     /// The cursor of the page before.
     pub cursor: Option<SmolStr>,
@@ -190,17 +188,13 @@ pub struct TitleSearch {
 
 impl TitleSearch {
     fn command(self) -> Converted<(Command, Shape)> {
-        let limit = limit(self.limit)?;
+        let limit = self.limit.unwrap_or(PAGE_ENTRIES);
         let place = |cursor: &str| {
             let (id, name) = cursor.split_once('/')?;
             let name = text("name", SmolStr::new(name), 1, NAME_BYTES_MAX).ok()?;
             Some((name, Id::new(id)?))
         };
-        let search = DirectoryCommand::SearchTitles {
-            name: text_if_any("name", self.name, 1, NAME_BYTES_MAX)?,
-            limit,
-            after: after(self.cursor, place)?,
-        };
+        let search = DirectoryCommand::SearchTitles { name: self.name, limit, after: after(self.cursor, place)? };
         Ok((Command::Directory(search), Shape::Page { limit }))
     }
 }

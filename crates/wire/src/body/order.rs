@@ -10,8 +10,9 @@ use boxoffice_declare::op;
 use smol_str::SmolStr;
 
 use crate::{
-    convert::{Converted, distinct, limit, one_to, text},
-    limits::{CART_LINES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
+    bound,
+    convert::{Converted, distinct},
+    limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
     repr::{OptionalBounded, order::OrderView, shape::Each},
 };
 
@@ -37,21 +38,20 @@ pub struct OrderRefund {
     #[with("OptionalBounded::<CART_LINES_MAX>")]
     #[narrow((1..=CART_LINES_MAX, Each(0..=u32::MAX)))]
     pub lines: Option<Vec<u32>>,
-    #[narrow(1..=REASON_BYTES_MAX)]
+    #[within(1..=REASON_BYTES_MAX)]
     pub reason: SmolStr,
 }
 
 impl OrderRefund {
     fn command(self) -> Converted<Command> {
-        let reason = text("reason", self.reason, 1, REASON_BYTES_MAX)?;
         let lines = self.lines.map(lines).transpose()?;
-        Ok(Command::Cart(self.order.cart(), CartCommand::Refund { lines, reason }))
+        Ok(Command::Cart(self.order.cart(), CartCommand::Refund { lines, reason: self.reason }))
     }
 }
 
 /// Numbers of lines, sorted, since their order in the request has no meaning.
 fn lines(mut lines: Vec<u32>) -> Converted<Vec<u32>> {
-    one_to("lines", lines.len(), CART_LINES_MAX)?;
+    bound::check(&lines, "lines", 1..=CART_LINES_MAX)?;
     lines.sort_unstable();
     distinct(&lines, |line| line, "a line is named twice")?;
     Ok(lines)
@@ -73,13 +73,14 @@ pub struct CustomerPurchases {
     /// Continue after this purchase. From the first if absent.
     pub cursor: Option<u64>,
     /// The maximum number of entries, 100 if absent.
-    #[narrow(1..=PAGE_ENTRIES_MAX)]
+    #[within(1..=PAGE_ENTRIES_MAX)]
     pub limit: Option<u32>,
 }
 
 impl CustomerPurchases {
     fn command(self) -> Converted<Command> {
-        let purchases = CustomerCommand::Purchases { after: self.cursor.unwrap_or(0), limit: limit(self.limit)? };
+        let purchases =
+            CustomerCommand::Purchases { after: self.cursor.unwrap_or(0), limit: self.limit.unwrap_or(PAGE_ENTRIES) };
         Ok(Command::Customer(self.customer, purchases))
     }
 }

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use super::{Get, LimitsBody};
 use crate::{
-    convert::{Converted, bytes_at_most, price, properties, text},
+    convert::{Converted, bytes_at_most, price, properties},
     limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
     quantity::Quantity,
     repr::{Base64, Price, shape::WHOLE_MAX},
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Eq)]
 pub struct ProductPut {
     pub id: Id,
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub name: SmolStr,
     #[optional]
     pub properties: Vec<(SmolStr, SmolStr)>,
@@ -34,7 +34,7 @@ pub struct ProductPut {
     #[narrow(Price)]
     pub price: Money,
     /// The units that are free, held and sold together.
-    #[narrow(0..=STOCK_MAX)]
+    #[within(0..=STOCK_MAX)]
     pub stock: Quantity,
     /// When a cart holds units. `at_add` if absent.
     #[optional]
@@ -51,11 +51,11 @@ impl ProductPut {
         bytes_at_most("blob", self.blob.len(), BLOB_BYTES_MAX)?;
         price(self.price.amount)?;
         let details = ProductDetails {
-            name: text("name", self.name, 1, NAME_BYTES_MAX)?,
+            name: self.name,
             properties: properties(self.properties)?,
             blob: self.blob,
             price: self.price,
-            stock: self.stock.within("stock", 0, STOCK_MAX)?,
+            stock: self.stock.checked(),
             hold: self.hold,
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits.try_into()?,

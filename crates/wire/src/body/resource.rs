@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 use super::{Get, LimitsBody};
 use crate::{
     call::Shape,
-    convert::{Converted, after, at_most, bounded, distinct, interval, limit, price, properties, span, text},
+    convert::{Converted, after, at_most, distinct, interval, price, properties, span},
     limits::{
         AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
         PAGE_ENTRIES_MAX, RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
@@ -35,12 +35,12 @@ use crate::{
 #[derive(Eq)]
 pub struct ResourcePut {
     pub id: Id,
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub name: SmolStr,
     #[optional]
     pub properties: Vec<(SmolStr, SmolStr)>,
     /// The maximum of bookings at an instant. 1 if absent.
-    #[narrow(1..=RESOURCE_CAPACITY_MAX)]
+    #[within(1..=RESOURCE_CAPACITY_MAX)]
     pub capacity: Option<Quantity>,
     /// The IANA name of its time zone.
     #[narrow(With("pattern", format!("^[A-Za-z0-9/_+-]{{1,{ZONE_BYTES_MAX}}}$")))]
@@ -49,18 +49,18 @@ pub struct ResourcePut {
     pub hours: Option<OpeningHours>,
     /// The time that is kept free before every booking.
     #[optional]
-    #[narrow(0..=BUFFER_MS_MAX)]
+    #[within(0..=BUFFER_MS_MAX)]
     pub before_ms: u64,
     /// The time that is kept free after every booking.
     #[optional]
-    #[narrow(0..=BUFFER_MS_MAX)]
+    #[within(0..=BUFFER_MS_MAX)]
     pub after_ms: u64,
     /// The least time from now to a booking.
     #[optional]
-    #[narrow(0..=AHEAD_MS_MAX)]
+    #[within(0..=AHEAD_MS_MAX)]
     pub notice_ms: u64,
     /// The most time from now to a booking.
-    #[narrow(1..=AHEAD_MS_MAX)]
+    #[within(1..=AHEAD_MS_MAX)]
     pub horizon_ms: Option<u64>,
     pub rate: Rate,
     /// The time to live of carts with slots of it, instead of the default.
@@ -73,18 +73,15 @@ pub struct ResourcePut {
 impl ResourcePut {
     fn command(self) -> Converted<Command> {
         let details = ResourceDetails {
-            name: text("name", self.name, 1, NAME_BYTES_MAX)?,
+            name: self.name,
             properties: properties(self.properties)?,
-            capacity: match self.capacity {
-                Some(capacity) => capacity.within_u32("capacity", 1, RESOURCE_CAPACITY_MAX)?,
-                None => 1,
-            },
+            capacity: self.capacity.map_or(1, |capacity| capacity.checked_u32()),
             zone: zone(self.zone)?,
             hours: self.hours.map(hours).transpose()?,
-            before_ms: span("before_ms", self.before_ms, 0, BUFFER_MS_MAX)?,
-            after_ms: span("after_ms", self.after_ms, 0, BUFFER_MS_MAX)?,
-            notice_ms: span("notice_ms", self.notice_ms, 0, AHEAD_MS_MAX)?,
-            horizon_ms: self.horizon_ms.map(|ms| span("horizon_ms", ms, 1, AHEAD_MS_MAX)).transpose()?,
+            before_ms: self.before_ms,
+            after_ms: self.after_ms,
+            notice_ms: self.notice_ms,
+            horizon_ms: self.horizon_ms,
             rate: rate(self.rate)?,
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits.try_into()?,
@@ -121,7 +118,7 @@ pub struct ResourceReserve {
     pub local_end: Option<SmolStr>,
     pub repeat: Option<RepeatBody>,
     #[optional]
-    #[narrow(0..=DETAILS_BYTES_MAX)]
+    #[within(0..=DETAILS_BYTES_MAX)]
     pub details: SmolStr,
 }
 
@@ -135,7 +132,7 @@ impl ResourceReserve {
             booking: self.booking,
             when: when(self.begin, self.end, self.local_begin, self.local_end)?,
             repeat: self.repeat.map(repeat).transpose()?,
-            details: text("details", self.details, 0, DETAILS_BYTES_MAX)?,
+            details: self.details,
         };
         Ok(Command::Resource(self.resource, reserve))
     }
@@ -149,13 +146,13 @@ pub struct RepeatBody {
     #[narrow(["day", "week", "month"])]
     pub every: SmolStr,
     /// The number of days, weeks or months between bookings. 1 if absent.
-    #[narrow(1..=SERIES_INTERVAL_MAX)]
+    #[within(1..=SERIES_INTERVAL_MAX)]
     pub interval: Option<u32>,
     /// The weekdays, 1 is Monday and 7 Sunday. With `week` only.
     #[optional]
     #[narrow(((0..=7, Each(1..=7)), With("uniqueItems", true)))]
     pub weekdays: Vec<u8>,
-    #[narrow(1..=SERIES_MAX)]
+    #[within(1..=SERIES_MAX)]
     pub count: Option<u32>,
     #[narrow(Day)]
     pub until: Option<SmolStr>,
@@ -238,7 +235,7 @@ pub struct ResourceBookings {
     /// Only bookings that begin before this time.
     pub to: Timestamp,
     /// The maximum number of entries, 100 if absent.
-    #[narrow(1..=PAGE_ENTRIES_MAX)]
+    #[within(1..=PAGE_ENTRIES_MAX)]
     pub limit: Option<u32>,
     /// The cursor of the page before.
     pub cursor: Option<SmolStr>,
@@ -246,7 +243,7 @@ pub struct ResourceBookings {
 
 impl ResourceBookings {
     fn command(self) -> Converted<(Command, Shape)> {
-        let ((from, to), limit) = (interval(self.from, self.to)?, limit(self.limit)?);
+        let ((from, to), limit) = (interval(self.from, self.to)?, self.limit.unwrap_or(PAGE_ENTRIES));
         let after = after(self.cursor, |cursor| read_by_time(cursor, BookingName::parse))?;
         let bookings = ResourceCommand::Bookings { from, to, limit, after };
         Ok((Command::Resource(self.resource, bookings), Shape::Page { limit }))
@@ -265,7 +262,7 @@ pub struct ResourceFreeSlots {
     #[narrow(1..=INTERVAL_MS_MAX)]
     pub length_ms: u64,
     /// The maximum number of slots, 100 if absent.
-    #[narrow(1..=PAGE_ENTRIES_MAX)]
+    #[within(1..=PAGE_ENTRIES_MAX)]
     pub count: Option<u32>,
 }
 
@@ -275,7 +272,7 @@ impl ResourceFreeSlots {
         if !(1..=INTERVAL_MS_MAX).contains(&self.length_ms) {
             return Err(Refusal::BadInterval("`length_ms` is from 1 millisecond to 366 days".into()).into());
         }
-        let count = bounded("count", self.count.unwrap_or(PAGE_ENTRIES), PAGE_ENTRIES_MAX)?;
+        let count = self.count.unwrap_or(PAGE_ENTRIES);
         let slots = ResourceCommand::FreeSlots { from, to, length_ms: self.length_ms, count };
         Ok(Command::Resource(self.resource, slots))
     }
@@ -447,14 +444,14 @@ fn repeat(body: RepeatBody) -> Converted<Repeat> {
         _ => return Err(Rejection::bad_request("`every` is `day`, `week` or `month`")),
     };
     let until = match (body.count, body.until) {
-        (Some(count), None) => Until::Count(bounded("count", count, SERIES_MAX)?),
+        (Some(count), None) => Until::Count(count),
         (None, Some(date)) if is_date(&date) => Until::Date(date),
         (None, Some(_)) => return Err(Rejection::bad_request("`until` is a day, as `2026-12-31`")),
         (None, None) | (Some(_), Some(_)) => {
             return Err(Rejection::bad_request("a repetition ends with either `count` or `until`"));
         }
     };
-    Ok(Repeat { every, interval: bounded("interval", body.interval.unwrap_or(1), SERIES_INTERVAL_MAX)?, until })
+    Ok(Repeat { every, interval: body.interval.unwrap_or(1), until })
 }
 
 /// The booking with this name.

@@ -18,10 +18,10 @@ use super::{Get, LimitsBody};
 use crate::{
     call::{Call, CitySearch, Shape},
     city::CityPage,
-    convert::{Converted, after, at_most, distinct, limit, one_currency, one_to, price, text},
+    convert::{Converted, after, at_most, distinct, one_currency, price},
     limits::{
-        AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX,
-        REASON_BYTES_MAX,
+        AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
+        PAGE_ENTRIES_MAX, REASON_BYTES_MAX,
     },
     quantity::Quantity,
     rejection::Rejection,
@@ -53,7 +53,7 @@ pub struct SessionCreate {
     pub limits: LimitsBody,
     #[since(1, 1)]
     #[optional]
-    #[narrow(0..=COMMENTS_BYTES_MAX)]
+    #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
 }
 
@@ -75,7 +75,7 @@ impl SessionCreate {
             areas,
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits.try_into()?,
-            comments: text("comments", self.comments, 0, COMMENTS_BYTES_MAX)?,
+            comments: self.comments,
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
     }
@@ -87,9 +87,9 @@ impl SessionCreate {
 pub struct AreaBody {
     pub id: Id,
     #[optional]
-    #[narrow(0..=NAME_BYTES_MAX)]
+    #[within(0..=NAME_BYTES_MAX)]
     pub name: SmolStr,
-    #[narrow(1..=AREA_CAPACITY_MAX)]
+    #[within(1..=AREA_CAPACITY_MAX)]
     pub capacity: Quantity,
     #[narrow(Price)]
     pub price: Money,
@@ -111,7 +111,7 @@ impl SessionGet {
 #[one_of([venue] [city])]
 pub struct SessionSearch {
     pub venue: Option<Id>,
-    #[narrow(1..=NAME_BYTES_MAX)]
+    #[within(1..=NAME_BYTES_MAX)]
     pub city: Option<SmolStr>,
     pub title: Option<Id>,
     /// With `venue` only.
@@ -121,7 +121,7 @@ pub struct SessionSearch {
     /// Only sessions that start before this time.
     pub to: Option<Timestamp>,
     /// The maximum number of entries, 100 if absent.
-    #[narrow(1..=PAGE_ENTRIES_MAX)]
+    #[within(1..=PAGE_ENTRIES_MAX)]
     pub limit: Option<u32>,
     /// The cursor of the page before.
     pub cursor: Option<SmolStr>,
@@ -129,7 +129,7 @@ pub struct SessionSearch {
 
 impl SessionSearch {
     fn command(self) -> Converted<(Call, Shape)> {
-        let limit = limit(self.limit)?;
+        let limit = self.limit.unwrap_or(PAGE_ENTRIES);
         let after = after(self.cursor, |cursor| read_by_time(cursor, Id::new))?;
         let (title, from, to) = (self.title, self.from.unwrap_or_default(), self.to.unwrap_or(TIMESTAMP_MAX));
         let search = match (self.venue, self.city) {
@@ -140,10 +140,7 @@ impl SessionSearch {
             (None, Some(_)) if self.hall.is_some() => {
                 return Err(Rejection::bad_request("a `hall` is one of a `venue`"));
             }
-            (None, Some(city)) => {
-                let city = text("city", city, 1, NAME_BYTES_MAX)?;
-                Call::SearchCity(CitySearch { city, title, from, to, limit, after })
-            }
+            (None, Some(city)) => Call::SearchCity(CitySearch { city, title, from, to, limit, after }),
             (None, None) | (Some(_), Some(_)) => {
                 return Err(Rejection::bad_request("a search has either a `venue` or a `city`"));
             }
@@ -178,14 +175,13 @@ impl SessionMap {
 pub struct SessionSeats {
     pub id: Id,
     #[with("Bounded::<LAYOUT_SEATS_MAX>")]
-    #[narrow(1..=LAYOUT_SEATS_MAX)]
+    #[within(1..=LAYOUT_SEATS_MAX)]
     pub seats: Vec<Seat>,
 }
 
 impl SessionSeats {
     /// The command that `make` makes of the seats.
     fn command(self, make: fn(Vec<Seat>) -> SessionCommand) -> Converted<Command> {
-        one_to("seats", self.seats.len(), LAYOUT_SEATS_MAX)?;
         let mut sorted = self.seats;
         sorted.sort_unstable();
         let mut twice: Vec<Seat> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
@@ -224,14 +220,13 @@ impl SessionUnblock {
 pub struct SessionCancel {
     pub id: Id,
     /// The reason, public.
-    #[narrow(1..=REASON_BYTES_MAX)]
+    #[within(1..=REASON_BYTES_MAX)]
     pub reason: SmolStr,
 }
 
 impl SessionCancel {
     fn command(self) -> Converted<Command> {
-        let reason = text("reason", self.reason, 1, REASON_BYTES_MAX)?;
-        Ok(Command::Session(self.id, SessionCommand::Cancel { reason }))
+        Ok(Command::Session(self.id, SessionCommand::Cancel { reason: self.reason }))
     }
 }
 
@@ -268,10 +263,5 @@ fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
 
 fn area(area: AreaBody) -> Converted<Area> {
     price(area.price.amount)?;
-    Ok(Area {
-        id: area.id,
-        name: text("name", area.name, 0, NAME_BYTES_MAX)?,
-        capacity: area.capacity.within_u32("capacity", 1, AREA_CAPACITY_MAX)?,
-        price: area.price,
-    })
+    Ok(Area { id: area.id, name: area.name, capacity: area.capacity.checked_u32(), price: area.price })
 }

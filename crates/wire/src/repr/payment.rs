@@ -32,10 +32,10 @@ pub struct PaymentBody {
 #[derive(Eq)]
 pub struct RecordedPayment {
     /// The method: cash, card, …
-    #[narrow(1..=PAYMENT_TEXT_BYTES_MAX)]
+    #[within(1..=PAYMENT_TEXT_BYTES_MAX)]
     pub method: SmolStr,
     /// The payer's reference.
-    #[narrow(0..=PAYMENT_TEXT_BYTES_MAX)]
+    #[within(0..=PAYMENT_TEXT_BYTES_MAX)]
     pub transaction_id: SmolStr,
     /// The paid amount. The checkout is refused if the total of the cart differs.
     #[since(1, 1)]
