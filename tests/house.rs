@@ -54,7 +54,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("boxoffice-shard", &[]),
     ("boxoffice-sim", &["core", "env", "feeds", "node", "storage", "wire", "workload"]),
     ("boxoffice-storage", &["core", "env", "shard"]),
-    ("boxoffice-wire", &["core"]),
+    ("boxoffice-wire", &["core", "declare"]),
     ("boxoffice-workload", &["core"]),
 ];
 

@@ -9,7 +9,7 @@ use boxoffice_wire::{
     cluster::ShardMap,
     envelope::Envelope,
     reply::{FromBody, request},
-    version::{self, ADDED, Added},
+    version::{self, Added},
 };
 use bytes::BytesMut;
 use rand::Rng;
@@ -225,7 +225,7 @@ impl Client {
 
 /// The newest field of the request, if some nodes do not know it.
 fn newest_field(encoding: Encoding, op: Op, frame: &[u8]) -> Option<Added> {
-    if op != Op::Batch && !ADDED.iter().any(|added| added.op == op) {
+    if op != Op::Batch && !version::added().iter().any(|added| added.op == op) {
         return None;
     }
     let envelope = Envelope::read(encoding, frame).expect("the client writes requests that it can read");

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_wire::{Op, needed::NeededTime};
+use boxoffice_wire::{Op, needed::NeededTime, op::Pace};
 use tokio::{
     sync::{
         Notify,
@@ -368,17 +368,10 @@ impl Drop for Permit<'_> {
 
 /// Whether the op begins something, so that an overloaded node may refuse it and the client may delay it.
 pub(crate) fn is_limited(op: Op) -> bool {
-    matches!(
-        op,
-        Op::CartOpen
-            | Op::CartHoldSeats
-            | Op::CartHoldBest
-            | Op::CartHoldPlaces
-            | Op::CartHoldStock
-            | Op::CartHoldSlot
-            | Op::CartHoldAll
-            | Op::ResourceReserve
-    )
+    match op.pace() {
+        Pace::Limited => true,
+        Pace::AtOnce => false,
+    }
 }
 
 #[cfg(test)]
@@ -388,6 +381,23 @@ mod tests {
     use super::*;
 
     const WAIT: Duration = Duration::from_millis(100);
+
+    /// The ops that an overloaded node lets wait in its clients. A change of the list is one that operators notice.
+    #[test]
+    fn what_begins_something_waits() {
+        let limited: Vec<&str> = Op::ALL.into_iter().filter(|op| is_limited(*op)).map(Op::name).collect();
+        let expected = [
+            "resource.reserve",
+            "cart.open",
+            "cart.hold_seats",
+            "cart.hold_best",
+            "cart.hold_places",
+            "cart.hold_stock",
+            "cart.hold_slot",
+            "cart.hold_all",
+        ];
+        assert_eq!(limited, expected);
+    }
 
     #[test]
     fn refusals_halve_the_window_once_and_answers_open_it_again() {

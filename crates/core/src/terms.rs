@@ -4,7 +4,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     command::{Limits, Want},
-    directory::COMMENTS_BYTES_MAX,
+    directory::{COMMENTS_BYTES_MAX, NAME_BYTES_MAX},
     id::Id,
     money::PRICE_MAX,
     portion::LINE_QUANTITY_MAX,
@@ -12,17 +12,17 @@ use crate::{
     rules::Rules,
 };
 
-/// The longest name of something, in bytes.
-pub(crate) const NAME_BYTES_MAX: usize = 256;
-
 /// The longest details of a booking, in bytes.
 const DETAILS_BYTES_MAX: usize = 1_024;
 
 /// The most properties of something.
 pub(crate) const PROPERTIES_MAX: usize = 64;
 
-/// The longest name or value of a property, in bytes.
-pub(crate) const PROPERTY_BYTES_MAX: usize = 1_024;
+/// The longest name of a property, in bytes.
+pub(crate) const PROPERTY_NAME_BYTES_MAX: usize = 64;
+
+/// The longest value of a property, in bytes.
+pub(crate) const PROPERTY_VALUE_BYTES_MAX: usize = 1_024;
 
 /// The refusal of a bad body.
 pub(crate) fn bad<T>(text: SmolStr) -> Result<T, Refusal> {
@@ -42,8 +42,11 @@ pub(crate) fn check_properties(properties: &[(SmolStr, SmolStr)]) -> Result<(), 
     if properties.len() > PROPERTIES_MAX {
         return bad(format_smolstr!("there are more than {PROPERTIES_MAX} properties"));
     }
-    if properties.iter().any(|(name, value)| name.len().max(value.len()) > PROPERTY_BYTES_MAX) {
-        return bad(format_smolstr!("a property is longer than {PROPERTY_BYTES_MAX} bytes"));
+    if properties.iter().any(|(name, _)| name.len() > PROPERTY_NAME_BYTES_MAX) {
+        return bad(format_smolstr!("the name of a property is longer than {PROPERTY_NAME_BYTES_MAX} bytes"));
+    }
+    if properties.iter().any(|(_, value)| value.len() > PROPERTY_VALUE_BYTES_MAX) {
+        return bad(format_smolstr!("a property is longer than {PROPERTY_VALUE_BYTES_MAX} bytes"));
     }
     if !properties.windows(2).all(|pair| pair[0].0 < pair[1].0) {
         return bad("names of properties are unique and ascend".into());

@@ -1,19 +1,74 @@
 //! Declarations: what is told once, at a type, and what is made of it. The macros run while a crate is compiled, so nothing of this
 //! crate is in a program.
 
-mod refusal;
-
 use proc_macro::TokenStream;
+
+mod arguments;
+mod facts;
+mod op;
+mod refusal;
+mod shape;
+
+#[cfg(test)]
+mod tests;
+
+/// Declares an op of the protocol: its name, what it is, and its body as a plain struct.
+///
+/// ```text
+/// /// Hold named seats.
+/// #[op("cart.hold_seats", hold, weight(14), answers(Held))]
+/// pub struct HoldSeats {
+///     pub token: CartToken,
+///     pub customer: Option<Id>,
+///     pub session: Id,
+///     pub seats: List<Seat, 1, HOLD_SEATS_MAX>,
+/// }
+///
+/// impl HoldSeats {
+///     fn command(self) -> Converted<Command> { … }
+/// }
+/// ```
+///
+/// The doc comment is the op's summary. A fact that the op does not say does not compile. A group (`hold`) says the facts that
+/// many ops share, and the op may say one of them otherwise. `facts.rs` has the list of both. A body that several ops share
+/// stands in a struct with one unnamed field: `pub struct VenueGet(Get);`. The fields are those of a [`macro@shape`].
+#[proc_macro_attribute]
+pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    written(op::expand(arguments.into(), item.into()))
+}
+
+/// Declares a map of the protocol as a plain struct, from which its reader, its writer and its schema are made.
+///
+/// - A field of the type `Option` may be absent, and is left out if it is `None`. `#[optional]` says the same of a field that
+///   has its default then. With `#[optional(written)]` the default is written as well.
+/// - `#[since(1, 3)]` is the version of the protocol that has brought the field.
+/// - `#[within(1..=9)]` is the bound of a number, or of the length of a text or list. It stands in the schema, and requests out of it
+///   are refused with the name of the field.
+/// - `#[narrow(…)]` restricts the schema of the field's type, and `#[with("path")]` reads and writes the field by the functions
+///   of a module.
+/// - `#[one_of([a, b] [c])]` at the struct says that exactly one of these sets of optional fields is present.
+///   `[a without b]` is a set without `b`.
+///
+/// The schema is called as the struct, or `Name` with `#[shape("Name")]`. Doc comments are the descriptions in it.
+#[proc_macro_attribute]
+pub fn shape(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    written(shape::expand(arguments.into(), item.into()))
+}
 
 /// Makes the rows of a kind of "no" or of failures from the variants of an enum: code, name, message, cause, what to do, HTTP
 /// status, the words for buyers, the fields of the body, and samples. [`refusal`] says how a variant is declared.
 #[proc_macro_derive(Rows, attributes(rows, row, row_of, shown, hidden, sample, error))]
 pub fn rows(input: TokenStream) -> TokenStream {
-    refusal::rows(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    written(refusal::rows(input.into()))
 }
 
 /// Writes and reads the values of an enum with [`Rows`] by the code of their row, so the order of the variants is free.
 #[proc_macro_derive(Stored)]
 pub fn stored(input: TokenStream) -> TokenStream {
-    refusal::stored(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    written(refusal::stored(input.into()))
+}
+
+/// The code, or the errors at their places.
+fn written(made: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    made.unwrap_or_else(|error| error.into_compile_error()).into()
 }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use boxoffice_core::id::Id;
 use boxoffice_wire::{
     FailKind, Rejection,
-    body::ClientHello,
+    call::HelloFields,
     customer::{CUSTOMER_HEADER, TOKEN_HEADER},
     weight,
 };
@@ -73,7 +73,7 @@ impl Credentials {
     ///
     /// # Errors
     /// A customer's token comes without its customer.
-    pub(crate) fn of_hello(shared: &Shared, hello: ClientHello) -> Result<Credentials, Rejection> {
+    pub(crate) fn of_hello(shared: &Shared, hello: HelloFields) -> Result<Credentials, Rejection> {
         let customer = customer_shown(shared, hello.customer, hello.customer_token)?;
         Ok(Credentials { token: hello.token, is_unreadable: false, customer })
     }

@@ -14,8 +14,7 @@ use boxoffice_core::{
 use boxoffice_node::api;
 use boxoffice_wire::{
     Call, Op, Rejection,
-    body::ClientHello,
-    call::Item,
+    call::{HelloFields, Item},
     feed_kind::FeedKind,
     joining,
     permission::{OwnerRule, VenueRule},
@@ -84,7 +83,7 @@ impl Caller {
         mut self,
         shared: Arc<Shared>,
         permit: Arc<ConnectionPermit>,
-        hello: ClientHello,
+        hello: HelloFields,
     ) -> Result<Caller, NotAdmitted> {
         let shows_token = hello.token.is_some();
         let shown = Credentials::of_hello(&shared, hello)?;

@@ -8,7 +8,7 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-use crate::{Op, body, feed_kind::FeedKind, rejection::Rejection};
+use crate::{Op, feed_kind::FeedKind, rejection::Rejection};
 
 /// The shape of the answer to a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,10 +21,41 @@ pub enum Shape {
     Page { limit: u32 },
 }
 
+/// What the rule of an op makes of its body.
+pub(crate) trait Called {
+    /// The call, and the shape of its answer.
+    fn into_call(self) -> (Call, Shape);
+}
+
+impl Called for Command {
+    fn into_call(self) -> (Call, Shape) {
+        (Call::Command(self), Shape::Plain)
+    }
+}
+
+impl Called for (Command, Shape) {
+    fn into_call(self) -> (Call, Shape) {
+        let (command, shape) = self;
+        (Call::Command(command), shape)
+    }
+}
+
+impl Called for Call {
+    fn into_call(self) -> (Call, Shape) {
+        (self, Shape::Plain)
+    }
+}
+
+impl Called for (Call, Shape) {
+    fn into_call(self) -> (Call, Shape) {
+        self
+    }
+}
+
 /// The call that a request makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    Hello(body::ClientHello),
+    Hello(HelloFields),
     Command(Command),
     /// `session.search` over a city, which asks all of its venues.
     SearchCity(CitySearch),
@@ -66,11 +97,30 @@ pub enum Call {
     },
 }
 
+/// Who a client says it is, in its first frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HelloFields {
+    pub client: SmolStr,
+    /// The operators' token or a key.
+    pub token: Option<SmolStr>,
+    /// The customer that the connection acts for.
+    pub customer: Option<Id>,
+    /// That customer's token.
+    pub customer_token: Option<SmolStr>,
+}
+
+/// The version that a watcher has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resume {
+    pub epoch: u64,
+    pub version: u64,
+}
+
 /// The state that a watcher has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// A version.
-    Version(body::Resume),
+    Version(Resume),
     /// A customer's purchases up to this cursor.
     Cursor(u64),
 }

@@ -18,9 +18,13 @@
 //! assert_eq!(rejected.id, Some(2));
 //! ```
 
-// In reading order: limits and encodings, representations of values, requests, answers, the client's side, customers'
-// tokens, payments, schemas.
+// In reading order: limits and encodings, representations of values, calls, answers, the client's side, the ops with their
+// bodies, requests, customers' tokens, payments, schemas.
 pub mod limits;
+pub mod op;
+
+mod bound;
+mod newer;
 
 mod decode;
 pub mod encoding;
@@ -34,17 +38,16 @@ pub mod repr;
 
 pub mod envelope;
 pub mod feed_kind;
-pub mod op;
 pub mod path;
 pub mod permission;
 pub mod rejection;
 
-pub mod body;
 pub mod call;
 mod convert;
+mod spec;
+mod unread;
+
 pub mod needed;
-pub mod request;
-pub mod version;
 pub mod weight;
 
 pub mod access;
@@ -61,6 +64,12 @@ pub mod http;
 mod refusal;
 
 pub mod reply;
+
+pub mod body;
+mod ops;
+
+pub mod request;
+pub mod version;
 
 pub mod customer;
 mod mac;

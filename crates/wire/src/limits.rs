@@ -142,7 +142,7 @@ pub const SERIES_INTERVAL_MAX: u32 = boxoffice_core::calendar::INTERVAL_MAX as u
 pub const CLIENT_NAME_BYTES_MAX: usize = 100;
 
 /// The maximum of prices of a session, one for each category.
-pub const CATEGORIES_MAX: usize = 1_000;
+pub const CATEGORIES_MAX: usize = boxoffice_core::layout::LAYOUT_CATEGORIES_MAX;
 
 /// Close codes, and what a client does after them.
 pub mod close {

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-use boxoffice_core::refusal::Refusal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{rejection::Rejection, repr::plain_repr};
+use crate::{
+    bound::{OutOfBounds, Within},
+    rejection::Rejection,
+    repr::plain_repr,
+};
 
 /// A number in the place of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,21 +29,41 @@ impl Quantity {
     ///
     /// # Errors
     /// `bad_quantity` with the reason.
-    pub(crate) fn within(&self, name: &str, least: u64, most: u64) -> Result<u64, Rejection> {
-        let refused = |said: &dyn fmt::Display| {
-            Refusal::BadQuantity(format_smolstr!("`{name}` is a whole number from {least} to {most}, not {said}"))
-        };
+    pub(crate) fn within_u32(&self, name: &str, least: u32, most: u32) -> Result<u32, Rejection> {
+        self.within(name, least.into(), most.into())?;
+        Ok(self.checked_u32())
+    }
+
+    /// The number of a field that is `#[within(…)]`.
+    ///
+    /// # Panics
+    /// The field was not checked.
+    pub(crate) fn checked(&self) -> u64 {
         match self {
-            Quantity::Whole(number) if (least..=most).contains(number) => Ok(*number),
-            Quantity::Whole(number) => Err(refused(number).into()),
-            Quantity::Other(said) => Err(refused(said).into()),
+            Quantity::Whole(number) => *number,
+            Quantity::Other(said) => panic!("a quantity that was not checked: {said}"),
         }
     }
 
-    /// [`Quantity::within`] for 32 bits.
-    pub(crate) fn within_u32(&self, name: &str, least: u32, most: u32) -> Result<u32, Rejection> {
-        let number = self.within(name, least.into(), most.into())?;
-        Ok(u32::try_from(number).expect("it is at most a number of 32 bits"))
+    /// [`Quantity::checked`] for bounds of 32 bits.
+    ///
+    /// # Panics
+    /// The field was not checked.
+    pub(crate) fn checked_u32(&self) -> u32 {
+        u32::try_from(self.checked()).expect("its bound is a number of 32 bits")
+    }
+}
+
+impl Within for Quantity {
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
+        let refused = |said: &dyn fmt::Display| {
+            Err(OutOfBounds::Quantity(format_smolstr!("`{name}` is a whole number from {least} to {most}, not {said}")))
+        };
+        match self {
+            Quantity::Whole(number) if (least..=most).contains(number) => Ok(()),
+            Quantity::Whole(number) => refused(number),
+            Quantity::Other(said) => refused(said),
+        }
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use boxoffice_core::refusal::Refusal;
 pub use boxoffice_core::refusal::{FailKind, Rejection};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
+    bound::OutOfBounds,
     op::Op,
     raw::Malformed,
     repr::shape::{With, shapes},
@@ -26,6 +28,16 @@ pub fn unknown_op(name: &str) -> Rejection {
 impl From<Malformed> for Rejection {
     fn from(Malformed(reason): Malformed) -> Rejection {
         Rejection::bad_request(reason)
+    }
+}
+
+impl From<OutOfBounds> for Rejection {
+    fn from(fault: OutOfBounds) -> Rejection {
+        match fault {
+            OutOfBounds::Bad(words) => Rejection::bad_request(words),
+            OutOfBounds::TooLarge(words) => Rejection::TooLarge(words),
+            OutOfBounds::Quantity(words) => Rejection::Refusal(Refusal::BadQuantity(words)),
+        }
     }
 }
 

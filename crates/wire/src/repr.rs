@@ -36,6 +36,7 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use self::{list::read_list, shape::Shapes};
+use crate::{bound::OutOfBounds, newer::Newer};
 
 pub(crate) use self::{
     bytes::Base64,
@@ -67,6 +68,17 @@ pub trait WireRepr: Sized {
 
     /// The JSON Schema. For a shape with a name, a reference to its schema in `shapes`.
     fn schema(shapes: &mut Shapes) -> Value;
+
+    /// Adds the fields of the value that are newer than 1.0. A value without fields has none.
+    fn newer(_: &mut Newer) {}
+
+    /// Checks the bounds of the fields in the value. A value without fields has none.
+    ///
+    /// # Errors
+    /// The first field out of its bounds, in words.
+    fn check(&self) -> Result<(), OutOfBounds> {
+        Ok(())
+    }
 }
 
 /// For `#[serde(with = "repr")]`.
@@ -227,6 +239,14 @@ impl<T: WireRepr> WireRepr for Vec<T> {
     fn schema(shapes: &mut Shapes) -> Value {
         json!({"type": "array", "items": T::schema(shapes)})
     }
+
+    fn newer(newer: &mut Newer) {
+        newer.each(T::newer);
+    }
+
+    fn check(&self) -> Result<(), OutOfBounds> {
+        self.iter().try_for_each(T::check)
+    }
 }
 
 impl<T: WireRepr> WireRepr for Option<T> {
@@ -244,6 +264,14 @@ impl<T: WireRepr> WireRepr for Option<T> {
     fn schema(shapes: &mut Shapes) -> Value {
         T::schema(shapes)
     }
+
+    fn newer(newer: &mut Newer) {
+        T::newer(newer);
+    }
+
+    fn check(&self) -> Result<(), OutOfBounds> {
+        self.as_ref().map_or(Ok(()), T::check)
+    }
 }
 
 impl<T: WireRepr> WireRepr for Arc<T> {
@@ -257,6 +285,10 @@ impl<T: WireRepr> WireRepr for Arc<T> {
 
     fn schema(shapes: &mut Shapes) -> Value {
         T::schema(shapes)
+    }
+
+    fn newer(newer: &mut Newer) {
+        T::newer(newer);
     }
 }
 

@@ -1,31 +1,27 @@
 //! Requests, read and checked.
 
 use boxoffice_core::{
-    command::{
-        CartCommand, ClusterCommand, Command, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
-        VenueCommand,
-    },
-    id::{CartId, Id, Request as RequestKey, RequestHash},
+    command::{Command, VenueCommand},
+    id::{CartId, Request as RequestKey, RequestHash},
     refusal::Refusal,
 };
-use serde::de::DeserializeOwned;
 use smol_str::format_smolstr;
 
 use crate::{
     Encoding, Op, body,
     call::{Call, Item, Shape},
-    convert::{self, session::Search},
-    decode,
     envelope::{Envelope, Parts, Rejected},
     limits::{
-        BATCH_ITEMS_MAX, BATCH_SEATS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX,
-        IMPORT_FRAME_BYTES_MAX, REQUEST_ID_BYTES_MAX,
+        BATCH_ITEMS_MAX, BATCH_SEATS_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX,
+        REQUEST_ID_BYTES_MAX,
     },
+    op::HeadClass,
     permission::BatchRule,
     raw,
     rejection::{Rejection, unknown_op},
     repr::cart_token,
     unknown::Unknown,
+    unread::Body,
 };
 
 /// A valid request.
@@ -144,7 +140,7 @@ impl<'a> Head<'a> {
     /// The answer instead.
     pub fn request(&self) -> Result<Request, Rejection> {
         let Head { id, op, encoding, envelope } = self;
-        envelope.unknown.refuse_of(*op)?;
+        envelope.unknown.refuse_if(op.is_strict())?;
         let (rid, patience_ms) = (envelope.rid.as_deref(), envelope.patience_ms);
         Request::from_parts(*encoding, *id, *op, rid, envelope.deadline_ms, envelope.body)
             .map(|request| request.with_patience(patience_ms))
@@ -152,13 +148,10 @@ impl<'a> Head<'a> {
 
     /// The command, if the head shows that it is one that may be refused under overload.
     pub fn first_command(&self) -> Option<FirstCommand> {
-        match self.op {
-            Op::CartGet | Op::OrderGet | Op::CustomerPurchases => Some(FirstCommand::Read),
-            Op::SessionGet | Op::SessionMap | Op::VenueGet | Op::VenueSearch | Op::HallGet => Some(FirstCommand::Read),
-            Op::TitleGet | Op::TitleSearch | Op::ProductGet | Op::ResourceGet => Some(FirstCommand::Read),
-            Op::ResourceIsAvailable | Op::ResourceBookings | Op::ResourceFreeSlots => Some(FirstCommand::Read),
-            op if op.begins_cart() => self.open_cart(),
-            _ => None,
+        match self.op.class() {
+            HeadClass::Read => Some(FirstCommand::Read),
+            HeadClass::Begin => self.open_cart(),
+            HeadClass::Later => None,
         }
     }
 
@@ -213,159 +206,17 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
     if !raw::is_map(encoding, bytes) {
         return Err(Rejection::bad_request("the body of a request is a map of fields"));
     }
-    let body = Body { encoding, op, bytes };
-    let call = match op {
-        Op::Hello => {
-            let hello: body::ClientHello = body.read()?;
-            convert::bytes_at_most("client", hello.client.len(), CLIENT_NAME_BYTES_MAX)?;
-            Call::Hello(hello)
-        }
-        Op::SessionSearch => {
-            let (search, shape) = convert::session::session_search(body.read()?)?;
-            let call = match search {
-                Search::Venue(command) => Call::Command(command),
-                Search::City(search) => Call::SearchCity(search),
-            };
-            return Ok((call, shape));
-        }
-        Op::Watch => convert::admin::watch(body.read()?)?,
-        Op::Unwatch => {
-            let body::Unwatch { feed } = body.read()?;
-            Call::Unwatch { feed }
-        }
-        Op::Batch => Call::Batch(items(encoding, bytes)?),
-        Op::AdminStatus => Call::Status,
-        Op::Shards => {
-            let body::Empty {} = body.read()?;
-            Call::Shards
-        }
-        Op::AdminAudit => match body.read::<body::Audit>()?.entity {
-            Some(entity) => Call::Command(convert::admin::audit(entity)?),
-            None => Call::AuditNode,
-        },
-        Op::AdminHistory => convert::admin::history(body.read()?)?,
-        // The rest are commands.
-        _ => {
-            let (command, shape) = command(body)?;
-            return Ok((Call::Command(command), shape));
-        }
-    };
-    Ok((call, Shape::Plain))
-}
-
-/// Reads the command of an op.
-fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
-    let command = match body.op {
-        Op::VenuePut => convert::catalogue::venue_put(body.read()?)?,
-        Op::VenueGet => Command::Venue(body.id()?, VenueCommand::Get),
-        Op::VenueSearch => convert::catalogue::venue_search(body.read()?)?,
-        Op::HallPut => convert::catalogue::hall_put(body.read()?)?,
-        Op::HallGet => {
-            let body::HallGet { venue, id } = body.read()?;
-            Command::Venue(venue, VenueCommand::GetHall { hall: id })
-        }
-        Op::TitlePut => convert::catalogue::title_put(body.read()?)?,
-        Op::TitleGet => Command::Directory(DirectoryCommand::GetTitle(body.id()?)),
-        Op::TitleSearch => return convert::catalogue::title_search(body.read()?),
-        Op::SessionCreate => convert::session::session_create(body.read()?)?,
-        Op::SessionGet => Command::Session(body.id()?, SessionCommand::Get),
-        Op::SessionSearch => match convert::session::session_search(body.read()?)? {
-            (Search::Venue(command), shape) => return Ok((command, shape)),
-            (Search::City(_), _) => {
-                return Err(Rejection::bad_request("a search over a `city` stands alone in a frame"));
-            }
-        },
-        Op::SessionMap => return convert::session::session_map(body.read()?),
-        Op::SessionBlock => convert::session::session_seats(body.read()?, SessionCommand::Block)?,
-        Op::SessionUnblock => convert::session::session_seats(body.read()?, SessionCommand::Unblock)?,
-        Op::SessionCancel => convert::session::session_cancel(body.read()?)?,
-        Op::ProductPut => convert::product::product_put(body.read()?)?,
-        Op::ProductGet => Command::Product(body.id()?, ProductCommand::Get),
-        Op::ResourcePut => convert::resource::resource_put(body.read()?)?,
-        Op::ResourceGet => Command::Resource(body.id()?, ResourceCommand::Get),
-        Op::ResourceReserve => convert::resource::resource_reserve(body.read()?)?,
-        Op::ResourceCancel => convert::resource::resource_cancel(body.read()?)?,
-        Op::ResourceMove => convert::resource::resource_move(body.read()?)?,
-        Op::ResourceIsAvailable => convert::resource::resource_is_available(body.read()?)?,
-        Op::ResourceBookings => return convert::resource::resource_bookings(body.read()?),
-        Op::ResourceFreeSlots => convert::resource::resource_free_slots(body.read()?)?,
-        Op::CartOpen => convert::cart::cart_open(body.read()?)?,
-        Op::CartGet => convert::cart::cart_only(body.read()?, CartCommand::Get)?,
-        Op::CartHoldSeats => convert::cart::hold_seats(body.read()?)?,
-        Op::CartHoldBest => convert::cart::hold_best(body.read()?)?,
-        Op::CartHoldPlaces => convert::cart::hold_places(body.read()?)?,
-        Op::CartHoldStock => convert::cart::hold_stock(body.read()?)?,
-        Op::CartHoldSlot => convert::cart::hold_slot(body.read()?)?,
-        Op::CartHoldAll => convert::cart::hold_all(body.read()?)?,
-        Op::CartSetQuantity => convert::cart::set_quantity(body.read()?)?,
-        Op::CartRelease => convert::cart::release(body.read()?)?,
-        Op::CartCancel => convert::cart::cart_only(body.read()?, CartCommand::Cancel)?,
-        Op::CartCheckout => convert::cart::checkout(body.read()?)?,
-        Op::OrderGet => Command::Cart(body.read::<body::OrderGet>()?.order.cart(), CartCommand::Order),
-        Op::OrderRefund => convert::cart::order_refund(body.read()?)?,
-        Op::CustomerPurchases => convert::cart::customer_purchases(body.read()?)?,
-        Op::AdminRelease => convert::admin::release(body.read()?)?,
-        Op::AdminSettle => convert::admin::settle(body.read()?)?,
-        Op::AdminNodes => {
-            let body::Empty {} = body.read()?;
-            Command::Cluster(ClusterCommand::Get)
-        }
-        Op::AdminJoin => convert::admin::join(body.read()?)?,
-        Op::AdminInvite => convert::admin::invite(body.read()?)?,
-        Op::AdminDrain => {
-            let body::AdminLeave { node, force } = body.read()?;
-            Command::Cluster(ClusterCommand::Drain { node, force })
-        }
-        Op::AdminUndrain => Command::Cluster(ClusterCommand::Undrain { node: body.node()? }),
-        Op::AdminRemove => {
-            let body::AdminLeave { node, force } = body.read()?;
-            Command::Cluster(ClusterCommand::Remove { node, force })
-        }
-        Op::AdminReplace => Command::Cluster(ClusterCommand::Replace { node: body.node()? }),
-        Op::AdminKeys => {
-            let body::Empty {} = body.read()?;
-            Command::Directory(DirectoryCommand::Keys)
-        }
-        Op::AdminKeyCreate => convert::admin::key_create(body.read()?)?,
-        Op::AdminKeyRevoke => Command::Directory(DirectoryCommand::RevokeKey { name: body.id()? }),
-        Op::Hello
-        | Op::Shards
-        | Op::Watch
-        | Op::Unwatch
-        | Op::Batch
-        | Op::AdminStatus
-        | Op::AdminAudit
-        | Op::AdminHistory => {
-            return Err(stands_alone(body.op));
-        }
-    };
-    Ok((command, Shape::Plain))
+    op.read(Body { encoding, is_strict: op.is_strict(), bytes })
 }
 
 fn stands_alone(op: Op) -> Rejection {
     Rejection::bad_request(format!("`{}` is no command and stands alone in a frame", op.name()))
 }
 
-/// The bytes of a body.
-#[derive(Clone, Copy)]
-struct Body<'a> {
-    encoding: Encoding,
-    op: Op,
-    bytes: &'a [u8],
-}
-
-impl Body<'_> {
-    fn read<T: DeserializeOwned>(self) -> Result<T, Rejection> {
-        let read = if self.op.is_strict() { decode::read_strict } else { decode::read };
-        read(self.encoding, self.bytes).map_err(|reason| Rejection::bad_request(format!("body: {reason}")))
-    }
-
-    fn id(self) -> Result<Id, Rejection> {
-        self.read::<body::Get>().map(|body| body.id)
-    }
-
-    fn node(self) -> Result<u64, Rejection> {
-        self.read::<body::AdminNode>().map(|body| body.node)
+impl body::Batch {
+    /// Reads the items, each by itself, so that an invalid one has a rejection of its own.
+    pub(crate) fn read(Body { encoding, is_strict: _, bytes }: Body<'_>) -> Result<(Call, Shape), Rejection> {
+        Ok((Call::Batch(items(encoding, bytes)?), Shape::Plain))
     }
 }
 
@@ -374,13 +225,14 @@ fn items(encoding: Encoding, body: &[u8]) -> Result<Vec<Result<Item, Rejection>>
     let (mut list, mut unknown) = (None, Unknown::default());
     raw::fields(encoding, body, |name, value| {
         match name {
-            "items" => list = Some(value),
+            // `null` is the same as absent.
             _ if raw::is_nothing(encoding, value) => {}
+            "items" => list = Some(value),
             _ => unknown.note_field(name, &["items"]),
         }
         Ok(())
     })?;
-    unknown.refuse_of(Op::Batch)?;
+    unknown.refuse_if(Op::Batch.is_strict())?;
     let list = list.ok_or_else(|| Rejection::bad_request("body: `items` is missing"))?;
     let mut elements = Vec::new();
     let mut too_many = false;
@@ -406,7 +258,7 @@ fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rej
     let mut parts = Parts::default();
     raw::fields(encoding, element, |name, value| parts.take(encoding, name, value))?;
     let op = op(&parts.op.ok_or_else(|| Rejection::bad_request("`op` is missing"))?)?;
-    parts.unknown.refuse_of(op)?;
+    parts.unknown.refuse_if(op.is_strict())?;
     let key = request_id(op, parts.rid.as_deref())?;
     match op.permission().batch {
         BatchRule::Item => {}
@@ -419,7 +271,20 @@ fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rej
             format_smolstr!("the halls of a batch have at most {BATCH_SEATS_MAX} seats; put this one with another");
         return Err(Rejection::TooLarge(why));
     }
-    let (command, shape) = command(Body { encoding, op, bytes })?;
+    let (call, shape) = op.read(Body { encoding, is_strict: op.is_strict(), bytes })?;
+    let command = match call {
+        Call::Command(command) => command,
+        Call::SearchCity(_) => return Err(Rejection::bad_request("a search over a `city` stands alone in a frame")),
+        Call::Hello(_)
+        | Call::Watch { .. }
+        | Call::WatchCounts { .. }
+        | Call::Unwatch { .. }
+        | Call::Batch(_)
+        | Call::Status
+        | Call::Shards
+        | Call::AuditNode
+        | Call::History { .. } => return Err(stands_alone(op)),
+    };
     if let Command::Venue(_, VenueCommand::PutHall { layout, .. }) = &command {
         *seats += layout.seats();
     }

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::{Op, rejection::Rejection, repr::shortened};
+use crate::{rejection::Rejection, repr::shortened};
 
 /// The maximum of names in a refusal. The rest is only counted.
 const SHOWN_MAX: usize = 5;
@@ -45,9 +45,9 @@ impl Unknown {
     }
 
     /// Refuses a request with unknown fields, if its op is strict.
-    pub(crate) fn refuse_of(&self, op: Op) -> Result<(), Rejection> {
+    pub(crate) fn refuse_if(&self, is_strict: bool) -> Result<(), Rejection> {
         match self.words() {
-            Some(words) if op.is_strict() => Err(Rejection::bad_request(words)),
+            Some(words) if is_strict => Err(Rejection::bad_request(words)),
             Some(_) | None => Ok(()),
         }
     }

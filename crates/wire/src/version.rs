@@ -3,9 +3,12 @@
 //! A node refuses unknown fields in requests that change something. So a client sends a newer field only to a node whose
 //! `hello` says that it knows the field.
 
+use std::sync::LazyLock;
+
+pub use crate::newer::Added;
 use crate::{
     Encoding, Op,
-    limits::PROTOCOL_VERSION,
+    newer::Newer,
     raw::{self, Malformed},
 };
 
@@ -16,50 +19,18 @@ pub const PROTOCOL_MINOR: u32 = 4;
 /// to a node of this version, and refuses nothing otherwise.
 pub const PATIENCE_MINOR: u32 = 4;
 
-/// A field of a request that is newer than 1.0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Added {
-    pub op: Op,
-    /// The path of names to the field, with `[]` after lists: `lines[].details`.
-    pub field: &'static str,
-    /// The first minor version with the field.
-    pub minor: u32,
-}
-
-/// Every field of a request that is newer than 1.0.
-pub const ADDED: &[Added] = &[
-    Added { op: Op::HallPut, field: "comments", minor: 1 },
-    Added { op: Op::SessionCreate, field: "comments", minor: 1 },
-    Added { op: Op::CartHoldSlot, field: "details", minor: 1 },
-    Added { op: Op::CartCheckout, field: "expect", minor: 1 },
-    Added { op: Op::CartCheckout, field: "payment.recorded.amount", minor: 1 },
-    Added { op: Op::AdminRelease, field: "reason", minor: 1 },
-    Added { op: Op::CartHoldAll, field: "lines[].details", minor: 1 },
-    Added { op: Op::AdminKeyCreate, field: "id", minor: 2 },
-    Added { op: Op::AdminKeyCreate, field: "hash", minor: 2 },
-    Added { op: Op::AdminKeyCreate, field: "roles", minor: 2 },
-    Added { op: Op::AdminKeyCreate, field: "venues", minor: 2 },
-    Added { op: Op::AdminKeyCreate, field: "requests_per_second", minor: 2 },
-    Added { op: Op::AdminKeyCreate, field: "held_max", minor: 2 },
-    Added { op: Op::AdminKeyRevoke, field: "id", minor: 2 },
-    Added { op: Op::AdminJoin, field: "invitation", minor: 3 },
-    Added { op: Op::AdminJoin, field: "admin_proof", minor: 3 },
-    Added { op: Op::AdminInvite, field: "hash", minor: 3 },
-    Added { op: Op::AdminInvite, field: "for_ms", minor: 3 },
-];
-
-impl Added {
-    /// Why the field is not sent to an older node, in words.
-    pub fn refusal(&self, minor: u32) -> String {
-        let (field, op, version) = (self.field, self.op.name(), PROTOCOL_VERSION);
-        let needed = self.minor;
-        format!("`{field}` of `{op}` needs protocol {version}.{needed}, and the node speaks {version}.{minor}")
-    }
+/// Every field of a request that is newer than 1.0, in the order of the ops. The fields of the ops' structs say it.
+pub fn added() -> &'static [Added] {
+    static ADDED: LazyLock<Vec<Added>> = LazyLock::new(|| {
+        let of_op = |op: Op| Newer::of(op, op.facts().since, op.facts().newer);
+        Op::ALL.into_iter().flat_map(of_op).collect()
+    });
+    &ADDED
 }
 
 /// The newest field in the body of a request, if any is newer than 1.0.
 pub fn newest(encoding: Encoding, op: Op, body: &[u8]) -> Option<Added> {
-    newest_of(ADDED, encoding, op, body)
+    newest_of(added(), encoding, op, body)
 }
 
 fn newest_of(added: &[Added], encoding: Encoding, op: Op, body: &[u8]) -> Option<Added> {

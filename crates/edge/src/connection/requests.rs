@@ -13,7 +13,7 @@ use boxoffice_core::{
 use boxoffice_node::api::{self, CallTimes, Failure, ReplyTo};
 use boxoffice_wire::{
     Call, Encoding, Fail, FailKind, Head, Op, Rejection, Request,
-    body::ClientHello,
+    call::HelloFields,
     encode::{self, Verdict},
     envelope::Rejected,
     limits::close,
@@ -255,7 +255,7 @@ impl Connection {
 
     /// Takes the client's hello. The frames after it wait until its credentials were looked at, so one connection shows one at a
     /// time, and requests have the rights of the hello before them.
-    fn on_hello(&mut self, id: u64, hello: ClientHello, now: Instant) -> Result<(), End> {
+    fn on_hello(&mut self, id: u64, hello: HelloFields, now: Instant) -> Result<(), End> {
         let (shared, permit) = (Arc::clone(&self.shared), Arc::clone(&self.permit));
         let mut admission = Box::pin(self.caller.clone().after_hello(shared, permit, hello));
         match (&mut admission).now_or_never() {

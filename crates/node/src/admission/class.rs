@@ -106,3 +106,35 @@ impl CallTimes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_wire::{Call, Encoding, Op, Request, op::HeadClass, schema};
+
+    use super::*;
+
+    /// Ops whose commands may be shed by their class, and not by their heads: a search over a city has a command for each venue,
+    /// and a booking without a cart has no token by which a repeat is known.
+    const LATER: [(Op, Class); 2] = [(Op::SessionSearch, Class::Read), (Op::ResourceReserve, Class::Begin)];
+
+    #[test]
+    fn a_head_shows_the_class_of_its_command() {
+        for op in Op::ALL {
+            for body in &schema::of(op).examples {
+                let rid = op.changes().then_some("r");
+                let body = body.to_string();
+                let request = Request::from_parts(Encoding::Json, 1, op, rid, None, Some(body.as_bytes()));
+                let request = request.unwrap_or_else(|why| panic!("{} {body}: {why}", op.name()));
+                let class = if let Call::Command(command) = &request.call { Class::of(command) } else { None };
+                match op.class() {
+                    HeadClass::Read => assert_eq!(class, Some(Class::Read), "{} {body}", op.name()),
+                    HeadClass::Begin => assert_eq!(class, Some(Class::Begin), "{} {body}", op.name()),
+                    HeadClass::Later => {
+                        let is_later = class.is_none_or(|class| class > Class::Begin || LATER.contains(&(op, class)));
+                        assert!(is_later, "{} {body} is {class:?}, and its head does not show it", op.name());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,112 +1,379 @@
-//! Bodies of the ops of operators.
+//! The ops of operators.
 
 use boxoffice_core::{
-    access::{KEY_VENUES_MAX, Role},
-    command::INVITATION_MS_MAX,
+    access::{KEY_VENUES_MAX, NewKey, Role, Roles},
+    answer::{CartAudit, CartView, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
+    cluster::ADDRESS_BYTES_MAX,
+    command::{
+        Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, INVITATION_MS_MAX, Machine,
+        ProductCommand, ResourceCommand, SessionCommand,
+    },
     id::{CartId, Entity, Id},
     payment::Settlement,
     seat::Seat,
 };
+use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
+use super::{Empty, Get};
 use crate::{
-    access::RoleName,
-    cluster::{Address, Node},
-    limits::{PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    access::{KeyList, RoleName},
+    call::{Call, Shape},
+    cluster::{Address, ClusterStatus, InvitationStatus, Node},
+    convert::{Converted, text},
+    joining,
+    limits::{PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
     mac::HEX_256,
-    repr::shape::{Each, With, shapes},
+    rejection::Rejection,
+    repr::shape::{Each, With},
+    status::{HistoryPage, NodeAudit, NodeStatus},
+    unread::Body,
 };
 
-shapes! {
-    #[derive(Default, Eq)]
-    pub struct Audit {
-        /// The entity to audit. The whole node if absent.
-        pub entity?: Option<Entity>,
-    }
+/// What the examples of ops about members need, since one node alone cannot be drained.
+const SEVERAL: &str = "a cluster of several nodes";
 
-    #[derive(Eq)]
-    pub struct History {
-        pub entity: Entity,
-        /// Only what happened to this seat, if the entity is a session.
-        pub seat?: Option<Seat>,
-        /// The maximum number of entries, 100 if absent.
-        pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
-        /// Only entries older than this version. The cursor of the page before.
-        pub before?: Option<u64>,
-    }
+/// The status of the node.
+#[op("admin.status", inside, roles(Report), venues(Refused), batch(Alone), weight(20), by_hand, answers(NodeStatus))]
+pub struct AdminStatus(pub Empty);
 
-    #[derive(Eq)]
-    pub struct AdminRelease {
-        pub cart: CartId,
-        pub line: u32 = 0..=u32::MAX,
-        /// The reason, which the owner is shown.
-        pub reason?: SmolStr = 0..=REASON_BYTES_MAX,
+impl AdminStatus {
+    /// Any map is the body, so that a status can always be asked for.
+    pub(crate) fn read(_: Body<'_>) -> Converted<(Call, Shape)> {
+        Ok((Call::Status, Shape::Plain))
     }
+}
 
-    #[derive(Eq)]
-    pub struct AdminSettle {
-        pub cart: CartId,
-        pub attempt: u32 = 0..=u32::MAX,
-        pub outcome: SmolStr = ["authorized", "declined", "captured", "voided", "refunded"],
-        /// The gateway's name for the authorization. With `authorized` only.
-        pub reference?: Option<SmolStr> = 1..=PAYMENT_TEXT_BYTES_MAX,
-        /// The number of the refund of the order, from 1. With `refunded` only.
-        pub refund?: Option<u32> = 0..=u32::MAX,
+/// A fresh count of what a session, cart, product, resource, customer or the whole node holds.
+#[op(
+    "admin.audit",
+    inside,
+    roles(Desk, Report),
+    venues(OfEntity),
+    batch(Alone),
+    weight(50),
+    answers(NodeAudit, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit)
+)]
+#[derive(Default, Eq)]
+pub struct Audit {
+    /// The entity to audit. The whole node if absent.
+    pub entity: Option<Entity>,
+}
+
+impl Audit {
+    fn command(self) -> Converted<Call> {
+        match self.entity {
+            Some(entity) => Ok(Call::Command(audit(entity)?)),
+            None => Ok(Call::AuditNode),
+        }
     }
+}
 
-    #[derive(Eq)]
-    pub struct AdminJoin {
-        /// The id of the node. The next free one if absent.
-        pub node?: Option<u64> = Node,
-        /// The random name of its data directory.
-        pub disk: u128,
-        /// The address for other members.
-        pub peer: SmolStr = Address,
-        /// The address for clients.
-        pub client: SmolStr = Address,
-        /// The version of its program.
-        pub program: SmolStr = Address,
-        /// The proof that it knows the secret of the cluster's nodes.
-        pub proof?: Option<SmolStr> = With("pattern", HEX_256),
-        /// An invitation that `admin.invite` has registered.
-        pub invitation?: Option<SmolStr> = With("pattern", HEX_256),
-        /// The proof that it knows the admin token of the node that it asks, in place of an invitation.
-        pub admin_proof?: Option<SmolStr> = With("pattern", HEX_256),
+/// The events of an entity or of one of its seats. The newest page comes first, with its oldest entry first.
+#[op("admin.history", inside, roles(Desk, Report), venues(OfEntity), batch(Alone), weight(50), answers(HistoryPage))]
+#[derive(Eq)]
+pub struct History {
+    pub entity: Entity,
+    /// Only what happened to this seat, if the entity is a session.
+    pub seat: Option<Seat>,
+    /// The maximum number of entries, 100 if absent.
+    #[within(1..=PAGE_ENTRIES_MAX)]
+    pub limit: Option<u32>,
+    /// Only entries older than this version. The cursor of the page before.
+    pub before: Option<u64>,
+}
+
+impl History {
+    fn command(self) -> Converted<Call> {
+        let limit = self.limit.unwrap_or(PAGE_ENTRIES);
+        match (&self.entity, self.seat) {
+            (Entity::Session(_), _) | (_, None) => {}
+            (_, Some(_)) => return Err(Rejection::bad_request("a `seat` is one of a session")),
+        }
+        Ok(Call::History { entity: self.entity, seat: self.seat, limit, before: self.before })
     }
+}
 
-    #[derive(Eq)]
-    pub struct AdminInvite {
-        /// SHA-256 of the invitation.
-        pub hash: SmolStr = With("pattern", HEX_256),
-        /// How long a machine may use it, an hour if absent.
-        pub for_ms?: Option<u64> = 1..=INVITATION_MS_MAX,
+/// Release a line of a cart.
+#[op("admin.release", desk, venues(OfCartLines), weight(6), answers(CartView))]
+#[derive(Eq)]
+pub struct AdminRelease {
+    pub cart: CartId,
+    #[narrow(0..=u32::MAX)]
+    pub line: u32,
+    /// The reason, which the owner is shown.
+    #[since(1, 1)]
+    #[optional]
+    #[within(0..=REASON_BYTES_MAX)]
+    pub reason: SmolStr,
+}
+
+impl AdminRelease {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Cart(self.cart, CartCommand::Revoke { line: self.line, reason: self.reason }))
     }
+}
 
-    #[derive(Copy, Eq)]
-    pub struct AdminLeave {
-        pub node: u64 = Node,
-        /// Go on even if each shard is left with a single voter.
-        pub force?: bool,
+/// Settle a step of a payment whose outcome the gateway does not tell, or that failed.
+#[op(
+    "admin.settle",
+    desk,
+    venues(OfCartLines),
+    weight(8),
+    examples_need("a payment attempt whose outcome is unknown"),
+    answers()
+)]
+#[derive(Eq)]
+pub struct AdminSettle {
+    pub cart: CartId,
+    #[narrow(0..=u32::MAX)]
+    pub attempt: u32,
+    #[narrow(["authorized", "declined", "captured", "voided", "refunded"])]
+    pub outcome: SmolStr,
+    /// The gateway's name for the authorization. With `authorized` only.
+    #[narrow(1..=PAYMENT_TEXT_BYTES_MAX)]
+    pub reference: Option<SmolStr>,
+    /// The number of the refund of the order, from 1. With `refunded` only.
+    #[narrow(0..=u32::MAX)]
+    pub refund: Option<u32>,
+}
+
+impl AdminSettle {
+    fn command(self) -> Converted<Command> {
+        let no = |words: &'static str| Err(Rejection::bad_request(words));
+        let outcome = match (self.outcome.as_str(), self.reference, self.refund) {
+            ("authorized", Some(reference), None) => {
+                Settlement::Authorized { reference: text("reference", reference, 1, PAYMENT_TEXT_BYTES_MAX)? }
+            }
+            ("authorized", None, _) => return no("`authorized` needs the gateway's `reference`"),
+            ("declined", None, None) => Settlement::Declined,
+            ("captured", None, None) => Settlement::Captured,
+            ("voided", None, None) => Settlement::Voided,
+            ("refunded", None, Some(refund)) => Settlement::Refunded { refund },
+            ("refunded", _, None) => return no("`refunded` needs the number of the `refund`"),
+            ("authorized" | "declined" | "captured" | "voided", _, Some(_)) => {
+                return no("only `refunded` has a `refund`");
+            }
+            ("declined" | "captured" | "voided" | "refunded", Some(_), _) => {
+                return no("only `authorized` has a `reference`");
+            }
+            _ => return no("`outcome` is `authorized`, `declined`, `captured`, `voided` or `refunded`"),
+        };
+        Ok(Command::Cart(self.cart, CartCommand::Settle { attempt: self.attempt, outcome }))
     }
+}
 
-    #[derive(Copy, Eq)]
-    pub struct AdminNode {
-        pub node: u64 = Node,
+/// The members of the cluster, and the wanted place of each shard.
+#[op(
+    "admin.nodes",
+    inside,
+    roles(Report),
+    venues(Refused),
+    batch(Item),
+    weight(5),
+    examples_need(SEVERAL),
+    answers(ClusterStatus)
+)]
+pub struct AdminNodes(pub Empty);
+
+impl AdminNodes {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Cluster(ClusterCommand::Get))
     }
+}
 
-    #[derive(Eq)]
-    pub struct KeyCreate {
-        /// The name of the key. It stands in the history of what is done with the key.
-        pub id: Id,
-        /// SHA-256 of the secret.
-        pub hash: SmolStr = With("pattern", HEX_256),
-        pub roles: Vec<SmolStr> = (1..=Role::ALL.len(), Each(RoleName)),
-        /// The venues that the key is limited to. All if absent.
-        pub venues?: Vec<Id> = 0..=KEY_VENUES_MAX,
-        /// The maximum of requests a second on one node.
-        pub requests_per_second?: Option<u32> = 1..=u32::MAX,
-        /// The maximum that its carts hold at the same time on one node.
-        pub held_max?: Option<u32> = 0..=u32::MAX,
+/// Join the cluster. A repeat by the same disk is the same member.
+#[op("admin.join", cluster, or(JoiningMachine), weight(20), examples_need(SEVERAL), answers(ClusterStatus))]
+#[derive(Eq)]
+pub struct AdminJoin {
+    /// The id of the node. The next free one if absent.
+    #[narrow(Node)]
+    pub node: Option<u64>,
+    /// The random name of its data directory.
+    pub disk: u128,
+    /// The address for other members.
+    #[narrow(Address)]
+    pub peer: SmolStr,
+    /// The address for clients.
+    #[narrow(Address)]
+    pub client: SmolStr,
+    /// The version of its program.
+    #[narrow(Address)]
+    pub program: SmolStr,
+    /// The proof that it knows the secret of the cluster's nodes.
+    #[narrow(With("pattern", HEX_256))]
+    pub proof: Option<SmolStr>,
+    /// An invitation that `admin.invite` has registered.
+    #[since(1, 3)]
+    #[narrow(With("pattern", HEX_256))]
+    pub invitation: Option<SmolStr>,
+    /// The proof that it knows the admin token of the node that it asks, in place of an invitation.
+    #[since(1, 3)]
+    #[narrow(With("pattern", HEX_256))]
+    pub admin_proof: Option<SmolStr>,
+}
+
+impl AdminJoin {
+    /// A machine that wants to be a member.
+    fn command(self) -> Converted<Command> {
+        let AdminJoin { node, disk, peer, client, program, proof, invitation, admin_proof } = self;
+        let address = |name, said| text(name, said, 1, ADDRESS_BYTES_MAX);
+        let (peer, client) = (address("peer", peer)?, address("client", client)?);
+        let machine = Machine { disk, peer, client, program: address("program", program)? };
+        let proof = proof.map(|proof| digits("proof", &proof)).transpose()?;
+        let admission = match (invitation, admin_proof) {
+            (Some(invitation), None) => {
+                Admission::Invitation(joining::invitation_hash(&digits("invitation", &invitation)?))
+            }
+            (None, Some(proof)) => Admission::AdminProof(digits("admin_proof", &proof)?),
+            (None, None) => Admission::Nothing,
+            (Some(_), Some(_)) => return Err(Rejection::bad_request("one of `invitation` and `admin_proof`")),
+        };
+        Ok(Command::Cluster(ClusterCommand::Join { node, machine: Box::new(machine), proof, admission }))
+    }
+}
+
+/// Invite one machine to join. The answer has what the machine needs, the secret of the nodes too.
+#[op("admin.invite", cluster, since(1, 3), weight(20), examples_need(SEVERAL), answers(InvitationStatus))]
+#[derive(Eq)]
+pub struct AdminInvite {
+    /// SHA-256 of the invitation.
+    #[narrow(With("pattern", HEX_256))]
+    pub hash: SmolStr,
+    /// How long a machine may use it, an hour if absent.
+    #[narrow(1..=INVITATION_MS_MAX)]
+    pub for_ms: Option<u64>,
+}
+
+impl AdminInvite {
+    /// An invitation of a machine.
+    fn command(self) -> Converted<Command> {
+        let AdminInvite { hash, for_ms } = self;
+        let for_ms = for_ms.unwrap_or(INVITATION_MS);
+        if !(1..=INVITATION_MS_MAX).contains(&for_ms) {
+            return Err(Rejection::bad_request(format!("`for_ms` is 1 to {INVITATION_MS_MAX}")));
+        }
+        Ok(Command::Cluster(ClusterCommand::Invite { hash: digits("hash", &hash)?, for_ms }))
+    }
+}
+
+#[shape]
+#[derive(Copy, Eq)]
+pub struct AdminLeave {
+    #[narrow(Node)]
+    pub node: u64,
+    /// Go on even if each shard is left with a single voter.
+    #[optional]
+    pub force: bool,
+}
+
+/// Move everything away from a member. It leaves when it has nothing left.
+#[op("admin.drain", cluster, weight(20), examples_need(SEVERAL), answers())]
+pub struct AdminDrain(pub AdminLeave);
+
+impl AdminDrain {
+    fn command(self) -> Converted<Command> {
+        let AdminLeave { node, force } = self.0;
+        Ok(Command::Cluster(ClusterCommand::Drain { node, force }))
+    }
+}
+
+/// End the draining of a member. It keeps its replicas and gets more.
+#[op("admin.undrain", cluster, weight(20), examples_need(SEVERAL), answers())]
+pub struct AdminUndrain(pub AdminNode);
+
+impl AdminUndrain {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Cluster(ClusterCommand::Undrain { node: self.0.node }))
+    }
+}
+
+/// Remove a member that will not come back. Its shards are copied anew, and its id is not used again.
+#[op("admin.remove", cluster, weight(20), examples_need(SEVERAL), answers())]
+pub struct AdminRemove(pub AdminLeave);
+
+impl AdminRemove {
+    fn command(self) -> Converted<Command> {
+        let AdminLeave { node, force } = self.0;
+        Ok(Command::Cluster(ClusterCommand::Remove { node, force }))
+    }
+}
+
+#[shape]
+#[derive(Copy, Eq)]
+pub struct AdminNode {
+    #[narrow(Node)]
+    pub node: u64,
+}
+
+/// Declare the disk of a member lost. A machine with another disk joins in its place, under its id.
+#[op("admin.replace", cluster, weight(20), examples_need(SEVERAL), answers())]
+pub struct AdminReplace(pub AdminNode);
+
+impl AdminReplace {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Cluster(ClusterCommand::Replace { node: self.0.node }))
+    }
+}
+
+/// All keys, with their names and roles.
+#[op("admin.keys", inside, roles(Admin), venues(Refused), batch(Item), weight(5), answers(KeyList))]
+pub struct AdminKeys(pub Empty);
+
+impl AdminKeys {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Directory(DirectoryCommand::Keys))
+    }
+}
+
+/// Make a key. Its owner shows `bok.ID.SECRET`. The cluster keeps only the hash of the secret.
+#[op("admin.key_create", cluster, since(1, 2), weight(15), answers())]
+#[derive(Eq)]
+pub struct KeyCreate {
+    /// The name of the key. It stands in the history of what is done with the key.
+    pub id: Id,
+    /// SHA-256 of the secret.
+    #[narrow(With("pattern", HEX_256))]
+    pub hash: SmolStr,
+    #[narrow((1..=Role::ALL.len(), Each(RoleName)))]
+    pub roles: Vec<SmolStr>,
+    /// The venues that the key is limited to. All if absent.
+    #[optional]
+    #[narrow(0..=KEY_VENUES_MAX)]
+    pub venues: Vec<Id>,
+    /// The maximum of requests a second on one node.
+    #[narrow(1..=u32::MAX)]
+    pub requests_per_second: Option<u32>,
+    /// The maximum that its carts hold at the same time on one node.
+    #[narrow(0..=u32::MAX)]
+    pub held_max: Option<u32>,
+}
+
+impl KeyCreate {
+    /// A key that an operator makes.
+    fn command(self) -> Converted<Command> {
+        let KeyCreate { id, hash, roles, venues, requests_per_second, held_max } = self;
+        let hash = digits("hash", &hash)?;
+        let role = |name: &SmolStr| {
+            let words = "a role is `watch`, `sell`, `desk`, `report` or `admin`";
+            Role::from_name(name).ok_or_else(|| Rejection::bad_request(words))
+        };
+        let roles = roles.iter().map(role).collect::<Converted<Roles>>()?;
+        if requests_per_second == Some(0) {
+            return Err(Rejection::bad_request("`requests_per_second` is at least 1"));
+        }
+        let terms = Box::new(NewKey { hash, roles, venues, requests_per_second, held_max });
+        Ok(Command::Directory(DirectoryCommand::CreateKey { name: id, terms }))
+    }
+}
+
+/// Revoke a key: every node refuses it within a second.
+#[op("admin.key_revoke", cluster, since(1, 2), weight(15), answers())]
+pub struct AdminKeyRevoke(pub Get);
+
+impl AdminKeyRevoke {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Directory(DirectoryCommand::RevokeKey { name: self.0.id }))
     }
 }
 
@@ -122,4 +389,26 @@ impl AdminSettle {
         };
         AdminSettle { cart, attempt, outcome: outcome.into(), reference, refund }
     }
+}
+
+/// The audit of one entity.
+fn audit(entity: Entity) -> Converted<Command> {
+    match entity {
+        Entity::Session(id) => Ok(Command::Session(id, SessionCommand::Audit)),
+        Entity::Cart(id) => Ok(Command::Cart(id, CartCommand::Audit)),
+        Entity::Product(id) => Ok(Command::Product(id, ProductCommand::Audit)),
+        Entity::Resource(id) => Ok(Command::Resource(id, ResourceCommand::Audit)),
+        Entity::Customer(id) => Ok(Command::Customer(id, CustomerCommand::Audit)),
+        Entity::Venue(_) | Entity::Directory | Entity::Cluster => {
+            Err(Rejection::bad_request("sessions, products, resources, carts and customers are audited"))
+        }
+    }
+}
+
+/// The life of an invitation without another one, in milliseconds.
+const INVITATION_MS: u64 = 60 * 60 * 1_000;
+
+/// 256 bits in hexadecimal digits.
+fn digits(name: &str, text: &str) -> Converted<[u8; 32]> {
+    joining::read(text).ok_or_else(|| Rejection::bad_request(format!("`{name}` is 64 hexadecimal digits")))
 }

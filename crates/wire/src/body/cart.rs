@@ -1,144 +1,351 @@
-//! Bodies of the ops on carts.
+//! The ops on carts.
 
 use boxoffice_core::{
-    command::{BestWish, Want, WantedLine},
+    answer::{CartView, Held},
+    command::{BestWish, CartCommand, Command, Expect, Payment, Shipping, Want, WantedLine, owns},
     id::{CartId, CartToken, Entity, Id},
     portion::LINE_QUANTITY_MAX,
-    seat::{HOLD_SEATS_MAX, Seat},
+    refusal::Refusal,
+    seat::{HOLD_SEATS_MAX, Seat, SeatSet},
     time::Timestamp,
 };
+use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
 pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
-    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX},
+    convert::{Converted, at_most, interval, text},
+    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
     quantity::Quantity,
-    repr::{
-        Bounded, OptionalBounded,
-        shape::{WHOLE_MAX, shapes},
-    },
+    rejection::Rejection,
+    repr::{Bounded, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
 };
 
-/// Defines bodies of ops on a cart: the token, then the op's own fields.
-macro_rules! of_a_cart {
-    ($($body:ident { $($fields:tt)* })+) => {
-        shapes! {$(
-            #[derive(Eq)]
-            pub struct $body {
-                pub token: CartToken,
-                /// The op is refused if the token does not open this cart.
-                pub cart?: Option<CartId>,
-                $($fields)*
-            }
-        )+}
-    };
+#[shape]
+#[derive(Eq)]
+pub struct CartOnly {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
 }
 
-/// Defines bodies of holds: the token, the customer, then the op's own fields.
-macro_rules! of_a_hold {
-    ($($body:ident { $($fields:tt)* })+) => {
-        of_a_cart! {$(
-            $body {
-                /// The owner of the cart, if it has none yet.
-                pub customer?: Option<Id>,
-                $($fields)*
-            }
-        )+}
-    };
-}
-
-of_a_cart! {
-    CartOpen {
-        pub customer?: Option<Id>,
-        /// The time to live of the cart after its last change.
-        pub ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
-    }
-    CartOnly {}
-    SetQuantity {
-        pub line: u32 = 0..=u32::MAX,
-        /// The new quantity of the line. 0 ends the line.
-        pub quantity: Quantity = 0..=LINE_QUANTITY_MAX,
-    }
-    Release {
-        pub line: u32 = 0..=u32::MAX,
-        /// The seats to release. The whole line if absent.
-        pub seats?: Option<Vec<Seat>> as "OptionalBounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
-    }
-    Checkout {
-        pub payment: PaymentBody,
-        /// The buyer, if the cart has no owner yet.
-        pub customer?: Option<Id>,
-        pub shipping?: Option<ShippingBody>,
-        /// What the buyer has seen. The checkout is refused if the cart differs.
-        pub expect?: Option<Figure>,
+impl CartOnly {
+    /// This command of the cart.
+    fn command(self, command: CartCommand) -> Converted<Command> {
+        Ok(Command::Cart(cart(self.token, self.cart)?, command))
     }
 }
 
-of_a_hold! {
-    HoldSeats {
-        pub session: Id,
-        pub seats: Vec<Seat> as "Bounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
-        /// Hold the seats that are free, if others are taken.
-        pub best_effort?: bool,
-    }
-    HoldBest {
-        pub session: Id,
-        pub count: u16 = 1..=HOLD_SEATS_MAX,
-        pub category?: Option<Id>,
-        pub section?: Option<Id>,
-        /// The exact number of accessible seats among them.
-        pub accessible??: u16 = 0..=HOLD_SEATS_MAX,
-        /// If no run of neighbours is long enough, hold several runs.
-        pub split?: bool,
-    }
-    HoldPlaces {
-        pub session: Id,
-        pub area: Id,
-        pub quantity: Quantity = 1..=LINE_QUANTITY_MAX,
-    }
-    HoldStock {
-        pub product: Id,
-        pub quantity: Quantity = 1..=LINE_QUANTITY_MAX,
-    }
-    HoldSlot {
-        pub resource: Id,
-        pub begin: Timestamp,
-        /// The end, exclusive.
-        pub end: Timestamp,
-        /// Details of the booking.
-        pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
-    }
-    HoldAll {
-        pub lines: Vec<Line> as "Bounded::<CART_LINES_MAX>" = 1..=CART_LINES_MAX,
+/// Open a cart.
+#[op("cart.open", hold, venues(Unlimited), weight(6), answers(CartView))]
+#[derive(Eq)]
+pub struct CartOpen {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    pub customer: Option<Id>,
+    /// The time to live of the cart after its last change.
+    #[narrow(1..=WHOLE_MAX)]
+    pub ttl_ms: Option<u64>,
+}
+
+impl CartOpen {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        Ok(Command::Cart(cart, CartCommand::Open { customer: self.customer, ttl_ms: self.ttl_ms, guest: true }))
     }
 }
 
-shapes! {
-    /// The fields of `cart.hold_seats`, `cart.hold_best`, `cart.hold_places`, `cart.hold_stock` or `cart.hold_slot`.
-    #[derive(Default, Eq)]
-    #[one_of([session, seats] [session, count] [session, area, quantity] [product, quantity] [resource, begin, end])]
-    pub struct Line as WantedLine {
-        pub session?: Option<Id>,
-        pub product?: Option<Id>,
-        pub resource?: Option<Id>,
-        pub seats?: Option<Vec<Seat>> as "OptionalBounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
-        /// Hold the seats that are free, if others are taken.
-        pub best_effort?: bool,
-        pub count?: Option<u16> = 1..=HOLD_SEATS_MAX,
-        pub category?: Option<Id>,
-        pub section?: Option<Id>,
-        /// The exact number of accessible seats among them.
-        pub accessible?: u16 = 0..=HOLD_SEATS_MAX,
-        /// If no run of neighbours is long enough, hold several runs.
-        pub split?: bool,
-        pub area?: Option<Id>,
-        /// The number of places or units.
-        pub quantity?: Option<Quantity> = 1..=LINE_QUANTITY_MAX,
-        pub begin?: Option<Timestamp>,
-        /// The end, exclusive.
-        pub end?: Option<Timestamp>,
-        /// Details of the booking.
-        pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
+/// Read a cart.
+#[op("cart.get", read, roles(Sell), owner(CartToken), weight(1), answers(CartView))]
+pub struct CartGet(pub CartOnly);
+
+impl CartGet {
+    fn command(self) -> Converted<Command> {
+        self.0.command(CartCommand::Get)
+    }
+}
+
+/// Hold named seats.
+#[op("cart.hold_seats", hold, weight(14), answers(Held))]
+#[derive(Eq)]
+pub struct HoldSeats {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    /// The owner of the cart, if it has none yet.
+    pub customer: Option<Id>,
+    pub session: Id,
+    #[with("Bounded::<HOLD_SEATS_MAX>")]
+    #[narrow(1..=HOLD_SEATS_MAX)]
+    pub seats: Vec<Seat>,
+    /// Hold the seats that are free, if others are taken.
+    #[optional]
+    pub best_effort: bool,
+}
+
+impl HoldSeats {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let want = Want::Seats { seats: SeatSet::new(self.seats)?, best_effort: self.best_effort };
+        Ok(hold(cart, Entity::Session(self.session), want, self.customer))
+    }
+}
+
+/// Hold the best free seats.
+#[op("cart.hold_best", hold, weight(14), answers(Held))]
+#[derive(Eq)]
+pub struct HoldBest {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    /// The owner of the cart, if it has none yet.
+    pub customer: Option<Id>,
+    pub session: Id,
+    #[narrow(1..=HOLD_SEATS_MAX)]
+    pub count: u16,
+    pub category: Option<Id>,
+    pub section: Option<Id>,
+    /// The exact number of accessible seats among them.
+    #[optional(written)]
+    #[narrow(0..=HOLD_SEATS_MAX)]
+    pub accessible: u16,
+    /// If no run of neighbours is long enough, hold several runs.
+    #[optional]
+    pub split: bool,
+}
+
+impl HoldBest {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let wish = BestWish {
+            count: self.count,
+            category: self.category,
+            section: self.section,
+            accessible: self.accessible,
+            split: self.split,
+        };
+        Ok(hold(cart, Entity::Session(self.session), best(wish)?, self.customer))
+    }
+}
+
+/// Hold places in an area.
+#[op("cart.hold_places", hold, weight(14), answers(Held))]
+#[derive(Eq)]
+pub struct HoldPlaces {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    /// The owner of the cart, if it has none yet.
+    pub customer: Option<Id>,
+    pub session: Id,
+    pub area: Id,
+    #[within(1..=LINE_QUANTITY_MAX)]
+    pub quantity: Quantity,
+}
+
+impl HoldPlaces {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let want = Want::Places { area: self.area, quantity: self.quantity.checked_u32() };
+        Ok(hold(cart, Entity::Session(self.session), want, self.customer))
+    }
+}
+
+/// Hold units of a product.
+#[op("cart.hold_stock", hold, weight(14), answers(Held))]
+#[derive(Eq)]
+pub struct HoldStock {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    /// The owner of the cart, if it has none yet.
+    pub customer: Option<Id>,
+    pub product: Id,
+    #[within(1..=LINE_QUANTITY_MAX)]
+    pub quantity: Quantity,
+}
+
+impl HoldStock {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let want = Want::Units { quantity: self.quantity.checked_u32(), now: false };
+        Ok(hold(cart, Entity::Product(self.product), want, self.customer))
+    }
+}
+
+/// Hold time of a resource.
+#[op("cart.hold_slot", hold, weight(14), answers(Held))]
+#[derive(Eq)]
+pub struct HoldSlot {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    /// The owner of the cart, if it has none yet.
+    pub customer: Option<Id>,
+    pub resource: Id,
+    pub begin: Timestamp,
+    /// The end, exclusive.
+    pub end: Timestamp,
+    /// Details of the booking.
+    #[since(1, 1)]
+    #[optional]
+    #[within(0..=DETAILS_BYTES_MAX)]
+    pub details: SmolStr,
+}
+
+impl HoldSlot {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let (begin, end) = interval(self.begin, self.end)?;
+        let want = Want::Slot { begin, end, details: self.details };
+        Ok(hold(cart, Entity::Resource(self.resource), want, self.customer))
+    }
+}
+
+/// Hold several lines, all or none.
+#[op("cart.hold_all", hold, weight(14), answers(Held))]
+#[derive(Eq)]
+pub struct HoldAll {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    /// The owner of the cart, if it has none yet.
+    pub customer: Option<Id>,
+    #[with("Bounded::<CART_LINES_MAX>")]
+    #[within(1..=CART_LINES_MAX)]
+    pub lines: Vec<Line>,
+}
+
+impl HoldAll {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let lines = self.lines.into_iter().map(line).collect::<Converted<_>>()?;
+        Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: self.customer, guest: true, holder: None }))
+    }
+}
+
+/// The fields of `cart.hold_seats`, `cart.hold_best`, `cart.hold_places`, `cart.hold_stock` or `cart.hold_slot`.
+#[shape("WantedLine")]
+#[derive(Default, Eq)]
+#[one_of([session, seats] [session, count] [session, area, quantity] [product, quantity] [resource, begin, end])]
+pub struct Line {
+    pub session: Option<Id>,
+    pub product: Option<Id>,
+    pub resource: Option<Id>,
+    #[with("OptionalBounded::<HOLD_SEATS_MAX>")]
+    #[narrow(1..=HOLD_SEATS_MAX)]
+    pub seats: Option<Vec<Seat>>,
+    /// Hold the seats that are free, if others are taken.
+    #[optional]
+    pub best_effort: bool,
+    #[narrow(1..=HOLD_SEATS_MAX)]
+    pub count: Option<u16>,
+    pub category: Option<Id>,
+    pub section: Option<Id>,
+    /// The exact number of accessible seats among them.
+    #[optional]
+    #[narrow(0..=HOLD_SEATS_MAX)]
+    pub accessible: u16,
+    /// If no run of neighbours is long enough, hold several runs.
+    #[optional]
+    pub split: bool,
+    pub area: Option<Id>,
+    /// The number of places or units.
+    #[narrow(1..=LINE_QUANTITY_MAX)]
+    pub quantity: Option<Quantity>,
+    pub begin: Option<Timestamp>,
+    /// The end, exclusive.
+    pub end: Option<Timestamp>,
+    /// Details of the booking.
+    #[since(1, 1)]
+    #[optional]
+    #[narrow(0..=DETAILS_BYTES_MAX)]
+    pub details: SmolStr,
+}
+
+/// Change the quantity of a line of places or units.
+#[op("cart.set_quantity", cart, venues(OfCartLines), weight(6), answers(CartView))]
+#[derive(Eq)]
+pub struct SetQuantity {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    #[narrow(0..=u32::MAX)]
+    pub line: u32,
+    /// The new quantity of the line. 0 ends the line.
+    #[within(0..=LINE_QUANTITY_MAX)]
+    pub quantity: Quantity,
+}
+
+impl SetQuantity {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let quantity = self.quantity.checked_u32();
+        Ok(Command::Cart(cart, CartCommand::SetQuantity { line: self.line, quantity, holder: None }))
+    }
+}
+
+/// Release a line, or seats of it.
+#[op("cart.release", cart, venues(Unlimited), weight(6), answers(CartView))]
+#[derive(Eq)]
+pub struct Release {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    #[narrow(0..=u32::MAX)]
+    pub line: u32,
+    /// The seats to release. The whole line if absent.
+    #[with("OptionalBounded::<HOLD_SEATS_MAX>")]
+    #[narrow(1..=HOLD_SEATS_MAX)]
+    pub seats: Option<Vec<Seat>>,
+}
+
+impl Release {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let seats = self.seats.map(SeatSet::new).transpose()?;
+        Ok(Command::Cart(cart, CartCommand::Release { line: self.line, seats }))
+    }
+}
+
+/// Release everything and end the cart.
+#[op("cart.cancel", cart, venues(Unlimited), weight(6), answers(CartView))]
+pub struct CartCancel(pub CartOnly);
+
+impl CartCancel {
+    fn command(self) -> Converted<Command> {
+        self.0.command(CartCommand::Cancel)
+    }
+}
+
+/// Buy what the cart holds.
+#[op("cart.checkout", cart, owner(CartTokenAndCustomer), venues(OfCartLines), weight(8), answers(OrderView))]
+#[derive(Eq)]
+pub struct Checkout {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    pub payment: PaymentBody,
+    /// The buyer, if the cart has no owner yet.
+    pub customer: Option<Id>,
+    pub shipping: Option<ShippingBody>,
+    /// What the buyer has seen. The checkout is refused if the cart differs.
+    #[since(1, 1)]
+    pub expect: Option<Figure>,
+}
+
+impl Checkout {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        let shipping = self.shipping.map(shipping).transpose()?;
+        let Figure { total, lines } = self.expect.unwrap_or_default();
+        let paid = self.payment.recorded.as_ref().and_then(|recorded| recorded.amount);
+        let (payment, expect) = (payment(self.payment)?, Expect { total, lines, paid });
+        Ok(Command::Cart(
+            cart,
+            CartCommand::Checkout { payment, customer: self.customer, shipping, expect, holder: None },
+        ))
     }
 }
 
@@ -164,4 +371,102 @@ impl From<WantedLine> for Line {
             Want::Quota { .. } => none,
         }
     }
+}
+
+/// The cart of a token. Refused if the client names another cart.
+fn cart(token: CartToken, said: Option<CartId>) -> Converted<CartId> {
+    match said {
+        Some(cart) if owns(token, cart) => Ok(cart),
+        Some(_) => Err(Refusal::NotYourCart.into()),
+        None => Ok(token.cart()),
+    }
+}
+
+/// The hold of one line.
+fn hold(cart: CartId, entity: Entity, want: Want, customer: Option<Id>) -> Command {
+    Command::Cart(
+        cart,
+        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer, guest: true, holder: None },
+    )
+}
+
+fn details(said: SmolStr) -> Converted<SmolStr> {
+    text("details", said, 0, DETAILS_BYTES_MAX)
+}
+
+fn line_quantity(quantity: &Quantity) -> Converted<u32> {
+    quantity.within_u32("quantity", 1, LINE_QUANTITY_MAX)
+}
+
+fn best(wish: BestWish) -> Converted<Want> {
+    if wish.count == 0 {
+        return Err(Rejection::bad_request("`count` is at least 1"));
+    }
+    at_most(usize::from(wish.count), HOLD_SEATS_MAX, "seats at once")?;
+    if wish.accessible > wish.count {
+        return Err(Rejection::bad_request("`accessible` is at most `count`"));
+    }
+    Ok(Want::Best(wish))
+}
+
+fn line(line: Line) -> Converted<WantedLine> {
+    match (line.session.clone(), line.product.clone(), line.resource.clone()) {
+        (Some(session), None, None) => Ok(WantedLine { entity: Entity::Session(session), want: of_session(line)? }),
+        (None, Some(product), None) => {
+            let quantity = needed("quantity", line.quantity)?;
+            let want = Want::Units { quantity: line_quantity(&quantity)?, now: false };
+            Ok(WantedLine { entity: Entity::Product(product), want })
+        }
+        (None, None, Some(resource)) => {
+            let (begin, end) = interval(needed("begin", line.begin)?, needed("end", line.end)?)?;
+            let details = details(line.details)?;
+            Ok(WantedLine { entity: Entity::Resource(resource), want: Want::Slot { begin, end, details } })
+        }
+        _ => Err(Rejection::bad_request("a line is of one `session`, `product` or `resource`")),
+    }
+}
+
+fn needed<T>(name: &str, value: Option<T>) -> Converted<T> {
+    value.ok_or_else(|| Rejection::bad_request(format!("a line without `{name}`")))
+}
+
+fn of_session(line: Line) -> Converted<Want> {
+    match (line.seats, line.count, line.area) {
+        (Some(seats), None, None) => Ok(Want::Seats { seats: SeatSet::new(seats)?, best_effort: line.best_effort }),
+        (None, Some(count), None) => best(BestWish {
+            count,
+            category: line.category,
+            section: line.section,
+            accessible: line.accessible,
+            split: line.split,
+        }),
+        (None, None, Some(area)) => {
+            let quantity = needed("quantity", line.quantity)?;
+            Ok(Want::Places { area, quantity: line_quantity(&quantity)? })
+        }
+        _ => Err(Rejection::bad_request("a line of a session has one of `seats`, `count` and `area`")),
+    }
+}
+
+fn payment(payment: PaymentBody) -> Converted<Payment> {
+    match (payment.recorded, payment.gateway) {
+        (Some(recorded), None) => {
+            Ok(Payment::Recorded { method: recorded.method, transaction_id: recorded.transaction_id })
+        }
+        (None, Some(gateway)) => Ok(Payment::Gateway {
+            source: text("source", gateway.source, 1, SOURCE_BYTES_MAX)?,
+            on_decline: gateway.on_decline,
+        }),
+        (None, None) | (Some(_), Some(_)) => {
+            Err(Rejection::bad_request("`payment` says how: either `recorded` or `gateway`"))
+        }
+    }
+}
+
+fn shipping(shipping: ShippingBody) -> Converted<Shipping> {
+    Ok(Shipping {
+        recipient: text("recipient", shipping.recipient, 0, SHIPPING_BYTES_MAX)?,
+        address: text("address", shipping.address, 0, SHIPPING_BYTES_MAX)?,
+        method: text("method", shipping.method, 0, SHIPPING_BYTES_MAX)?,
+    })
 }

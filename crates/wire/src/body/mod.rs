@@ -1,7 +1,10 @@
-//! The bodies of requests. Absent and `null` are the same. [`crate::Op::is_strict`] says whether unknown fields are refused
-//! or ignored.
+//! The ops, each with its body and the rule that makes a call of it. Absent and `null` are the same.
+//! [`crate::Op::is_strict`] says whether unknown fields are refused or ignored.
+//!
+//! An op is a struct and a name in the list of [`crate::op`]. Everything else is made of the two.
 
 mod admin;
+mod batch;
 mod cart;
 mod catalogue;
 mod order;
@@ -9,95 +12,208 @@ mod product;
 mod resource;
 mod session;
 
+use std::collections::BTreeSet;
+
 use boxoffice_core::{
     command::{CustomerLimit, Limits},
     id::{CartToken, Entity, Id},
     portion::LINE_QUANTITY_MAX,
+    refusal::Refusal,
 };
+use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
-pub use admin::{AdminInvite, AdminJoin, AdminLeave, AdminNode, AdminRelease, AdminSettle, Audit, History, KeyCreate};
+pub use admin::{
+    AdminDrain, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode, AdminNodes, AdminRelease,
+    AdminRemove, AdminReplace, AdminSettle, AdminStatus, AdminUndrain, Audit, History, KeyCreate,
+};
+pub(crate) use batch::Batch;
 pub use cart::{
-    CartOnly, CartOpen, Checkout, Figure, GatewayPayment, HoldAll, HoldBest, HoldPlaces, HoldSeats, HoldSlot,
-    HoldStock, Line, PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,
+    CartCancel, CartGet, CartOnly, CartOpen, Checkout, Figure, GatewayPayment, HoldAll, HoldBest, HoldPlaces,
+    HoldSeats, HoldSlot, HoldStock, Line, PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,
 };
-pub use catalogue::{HallGet, HallPut, Position, TitlePut, TitleSearch, VenuePut, VenueSearch};
+pub use catalogue::{HallGet, HallPut, Position, TitleGet, TitlePut, TitleSearch, VenueGet, VenuePut, VenueSearch};
 pub use order::{CustomerPurchases, OrderGet, OrderRefund};
-pub use product::ProductPut;
+pub use product::{ProductGet, ProductPut};
 pub use resource::{
-    RepeatBody, ResourceBookings, ResourceCancel, ResourceFreeSlots, ResourceIsAvailable, ResourceMove, ResourcePut,
-    ResourceReserve,
+    RepeatBody, ResourceBookings, ResourceCancel, ResourceFreeSlots, ResourceGet, ResourceIsAvailable, ResourceMove,
+    ResourcePut, ResourceReserve,
 };
-pub use session::{AreaBody, SessionCancel, SessionCreate, SessionMap, SessionSearch, SessionSeats};
+pub use session::{
+    AreaBody, SessionBlock, SessionCancel, SessionCreate, SessionGet, SessionMap, SessionSearch, SessionSeats,
+    SessionUnblock,
+};
 
+pub use crate::call::Resume;
 use crate::{
     Rejection,
+    call::{Call, HelloFields, Since},
+    cluster::ShardMap,
+    convert::{Converted, bytes_at_most},
+    feed_kind::FeedKind,
     limits::{CLIENT_NAME_BYTES_MAX, FEEDS_MAX},
     quantity::Quantity,
-    repr::{repr_of, shape::shapes},
+    reply::{CountsWatching, Watching},
+    repr::repr_of,
 };
 
-shapes! {
-    #[derive(Default, Eq)]
-    pub struct ClientHello {
-        pub client??: SmolStr = 0..=CLIENT_NAME_BYTES_MAX,
-        /// The operators' token or a key, if one is needed.
-        pub token?: Option<SmolStr>,
-        /// The customer that this connection acts for, if customers have tokens.
-        pub customer?: Option<Id>,
-        /// That customer's token.
-        pub customer_token?: Option<SmolStr>,
-    }
-
-    #[derive(Eq)]
-    pub struct Get {
-        pub id: Id,
-    }
-
-    /// The limits of one order and of one customer.
-    #[derive(Default, Eq)]
-    pub struct LimitsBody as Limits {
-        pub per_order?: Option<Quantity> = 1..=LINE_QUANTITY_MAX,
-        pub per_customer?: Option<CustomerLimitBody>,
-    }
-
-    /// The limit of one customer, over everything that names the same quota.
-    #[derive(Eq)]
-    pub struct CustomerLimitBody as CustomerLimit {
-        pub quota: Id,
-        pub max: Quantity = 1..=LINE_QUANTITY_MAX,
-    }
-
-    #[derive(Default, Eq)]
-    #[one_of([entity] [sessions])]
-    pub struct Watch {
-        pub entity?: Option<Entity>,
-        /// Sessions to follow in counts only, each with a feed.
-        pub sessions?: Option<Vec<Id>> = 1..=FEEDS_MAX,
-        /// The token of the cart. Only its owner may watch a cart.
-        pub token?: Option<CartToken>,
-        pub resume?: Option<ResumeBody>,
-    }
-
-    /// The state that the watcher has.
-    #[derive(Copy, Default, Eq)]
-    #[one_of([epoch, version] [cursor])]
-    pub struct ResumeBody as Resume {
-        pub epoch?: Option<u64>,
-        pub version?: Option<u64>,
-        /// The cursor of a watch of a customer, instead of epoch and version.
-        pub cursor?: Option<u64>,
-    }
-
-    #[derive(Copy, Eq)]
-    pub struct Unwatch {
-        pub feed: u64,
-    }
-
-    /// The body of ops that have no fields.
-    #[derive(Copy, Default, Eq)]
-    pub struct Empty {}
+/// Who the client is.
+#[op("hello", connection, roles(), weight(2), examples_need("a connection"), answers())]
+#[derive(Default, Eq)]
+pub struct ClientHello {
+    #[optional(written)]
+    #[narrow(0..=CLIENT_NAME_BYTES_MAX)]
+    pub client: SmolStr,
+    /// The operators' token or a key, if one is needed.
+    pub token: Option<SmolStr>,
+    /// The customer that this connection acts for, if customers have tokens.
+    pub customer: Option<Id>,
+    /// That customer's token.
+    pub customer_token: Option<SmolStr>,
 }
+
+impl ClientHello {
+    fn command(self) -> Converted<Call> {
+        bytes_at_most("client", self.client.len(), CLIENT_NAME_BYTES_MAX)?;
+        let ClientHello { client, token, customer, customer_token } = self;
+        Ok(Call::Hello(HelloFields { client, token, customer, customer_token }))
+    }
+}
+
+/// The leader of each shard, and the address of each node for clients.
+#[op("shards", inside, roles(Watch), venues(Unlimited), batch(Alone), weight(2), answers(ShardMap))]
+pub struct Shards(pub Empty);
+
+impl Shards {
+    fn command(self) -> Converted<Call> {
+        Ok(Call::Shards)
+    }
+}
+
+#[shape]
+#[derive(Eq)]
+pub struct Get {
+    pub id: Id,
+}
+
+/// The limits of one order and of one customer.
+#[shape("Limits")]
+#[derive(Default, Eq)]
+pub struct LimitsBody {
+    #[narrow(1..=LINE_QUANTITY_MAX)]
+    pub per_order: Option<Quantity>,
+    pub per_customer: Option<CustomerLimitBody>,
+}
+
+/// The limit of one customer, over everything that names the same quota.
+#[shape("CustomerLimit")]
+#[derive(Eq)]
+pub struct CustomerLimitBody {
+    pub quota: Id,
+    #[narrow(1..=LINE_QUANTITY_MAX)]
+    pub max: Quantity,
+}
+
+/// Follow a session, product, resource, cart or customer, or the counts of a list of sessions.
+#[op("watch", connection, roles(Watch), weight(2), examples_need("a connection"), answers(Watching, CountsWatching))]
+#[derive(Default, Eq)]
+#[one_of([entity] [sessions])]
+pub struct Watch {
+    pub entity: Option<Entity>,
+    /// Sessions to follow in counts only, each with a feed.
+    #[narrow(1..=FEEDS_MAX)]
+    pub sessions: Option<Vec<Id>>,
+    /// The token of the cart. Only its owner may watch a cart.
+    pub token: Option<CartToken>,
+    pub resume: Option<ResumeBody>,
+}
+
+impl Watch {
+    /// A watch of a cart needs the cart's token.
+    fn command(self) -> Converted<Call> {
+        let entity = match (self.entity, self.sessions) {
+            (Some(entity), None) => entity,
+            (None, Some(sessions)) if self.token.is_none() && self.resume.is_none() => return counts_of(sessions),
+            (None, Some(_)) => {
+                return Err(Rejection::bad_request(
+                    "counts of `sessions` have no `token`, and always begin with a snapshot",
+                ));
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Rejection::bad_request("what is watched is an `entity`, or `sessions`"));
+            }
+        };
+        let Some(kind) = FeedKind::of(&entity) else {
+            return Err(Rejection::bad_request("sessions, products, resources, carts and customers are watched"));
+        };
+        match (&entity, self.token) {
+            (Entity::Cart(cart), Some(token)) if boxoffice_core::command::owns(token, *cart) => {}
+            (Entity::Cart(_), Some(_)) => return Err(Refusal::NotYourCart.into()),
+            (Entity::Cart(_), None) => return Err(Rejection::bad_request("a cart is watched with its `token`")),
+            (
+                Entity::Session(_)
+                | Entity::Product(_)
+                | Entity::Resource(_)
+                | Entity::Customer(_)
+                | Entity::Venue(_)
+                | Entity::Directory
+                | Entity::Cluster,
+                _,
+            ) => {}
+        }
+        let since = match (&entity, self.resume) {
+            (_, None) => None,
+            (Entity::Customer(_), Some(ResumeBody { cursor: Some(cursor), .. })) => Some(Since::Cursor(cursor)),
+            (Entity::Customer(_), Some(_)) => {
+                return Err(Rejection::bad_request("`resume` of a customer has a `cursor`"));
+            }
+            (_, Some(ResumeBody { epoch: Some(epoch), version: Some(version), .. })) => {
+                Some(Since::Version(Resume { epoch, version }))
+            }
+            (_, Some(_)) => return Err(Rejection::bad_request("`resume` has an `epoch` and a `version`")),
+        };
+        Ok(Call::Watch { kind, entity, since })
+    }
+}
+
+/// The sessions of a watch of counts, without repeats.
+fn counts_of(mut sessions: Vec<Id>) -> Converted<Call> {
+    if sessions.is_empty() || sessions.len() > FEEDS_MAX {
+        return Err(Rejection::bad_request(format!("`sessions` are 1 to {FEEDS_MAX}")));
+    }
+    let mut seen = BTreeSet::new();
+    sessions.retain(|session| seen.insert(session.clone()));
+    Ok(Call::WatchCounts { sessions })
+}
+
+/// The state that the watcher has.
+#[shape("Resume")]
+#[derive(Copy, Default, Eq)]
+#[one_of([epoch, version] [cursor])]
+pub struct ResumeBody {
+    pub epoch: Option<u64>,
+    pub version: Option<u64>,
+    /// The cursor of a watch of a customer, instead of epoch and version.
+    pub cursor: Option<u64>,
+}
+
+/// End a feed.
+#[op("unwatch", connection, roles(Watch), weight(1), examples_need("a connection"), answers())]
+#[derive(Copy, Eq)]
+pub struct Unwatch {
+    pub feed: u64,
+}
+
+impl Unwatch {
+    fn command(self) -> Converted<Call> {
+        Ok(Call::Unwatch { feed: self.feed })
+    }
+}
+
+/// The body of ops that have no fields.
+#[shape]
+#[derive(Copy, Default, Eq)]
+pub struct Empty {}
 
 repr_of!(Limits: LimitsBody);
 
@@ -130,11 +246,4 @@ impl ResumeBody {
     pub fn cursor(cursor: u64) -> ResumeBody {
         ResumeBody { epoch: None, version: None, cursor: Some(cursor) }
     }
-}
-
-/// The version that a watcher has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resume {
-    pub epoch: u64,
-    pub version: u64,
 }

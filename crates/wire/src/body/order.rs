@@ -1,36 +1,86 @@
-//! Bodies of the ops on orders and purchases.
+//! The ops on orders and purchases.
 
-use boxoffice_core::id::{Id, OrderId};
+use boxoffice_core::{
+    answer::PurchasesPage,
+    command::{CartCommand, Command, CustomerCommand},
+    id::{Id, OrderId},
+    payment::RefundRecord,
+};
+use boxoffice_declare::op;
 use smol_str::SmolStr;
 
 use crate::{
-    limits::{CART_LINES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
-    repr::{
-        OptionalBounded,
-        shape::{Each, shapes},
-    },
+    bound,
+    convert::{Converted, distinct},
+    limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
+    repr::{OptionalBounded, order::OrderView, shape::Each},
 };
 
-shapes! {
-    #[derive(Eq)]
-    pub struct OrderGet {
-        pub order: OrderId,
-    }
+/// Read an order.
+#[op("order.get", read, roles(Sell, Report), owner(OrdersCustomer), venues(OfCartLines), weight(3), answers(OrderView))]
+#[derive(Eq)]
+pub struct OrderGet {
+    pub order: OrderId,
+}
 
-    #[derive(Eq)]
-    pub struct OrderRefund {
-        pub order: OrderId,
-        /// The lines to refund. All that are left if absent.
-        pub lines?: Option<Vec<u32>> as "OptionalBounded::<CART_LINES_MAX>" = (1..=CART_LINES_MAX, Each(0..=u32::MAX)),
-        pub reason: SmolStr = 1..=REASON_BYTES_MAX,
+impl OrderGet {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Cart(self.order.cart(), CartCommand::Order))
     }
+}
 
-    #[derive(Eq)]
-    pub struct CustomerPurchases {
-        pub customer: Id,
-        /// Continue after this purchase. From the first if absent.
-        pub cursor?: Option<u64>,
-        /// The maximum number of entries, 100 if absent.
-        pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
+/// Refund lines of an order and put them on sale again.
+#[op("order.refund", desk, venues(OfCartLines), weight(8), answers(RefundRecord))]
+#[derive(Eq)]
+pub struct OrderRefund {
+    pub order: OrderId,
+    /// The lines to refund. All that are left if absent.
+    #[with("OptionalBounded::<CART_LINES_MAX>")]
+    #[narrow((1..=CART_LINES_MAX, Each(0..=u32::MAX)))]
+    pub lines: Option<Vec<u32>>,
+    #[within(1..=REASON_BYTES_MAX)]
+    pub reason: SmolStr,
+}
+
+impl OrderRefund {
+    fn command(self) -> Converted<Command> {
+        let lines = self.lines.map(lines).transpose()?;
+        Ok(Command::Cart(self.order.cart(), CartCommand::Refund { lines, reason: self.reason }))
+    }
+}
+
+/// Numbers of lines, sorted, since their order in the request has no meaning.
+fn lines(mut lines: Vec<u32>) -> Converted<Vec<u32>> {
+    bound::check(&lines, "lines", 1..=CART_LINES_MAX)?;
+    lines.sort_unstable();
+    distinct(&lines, |line| line, "a line is named twice")?;
+    Ok(lines)
+}
+
+/// The orders of a customer.
+#[op(
+    "customer.purchases",
+    read,
+    roles(Sell, Report),
+    owner(Customer),
+    venues(Refused),
+    weight(4),
+    answers(PurchasesPage)
+)]
+#[derive(Eq)]
+pub struct CustomerPurchases {
+    pub customer: Id,
+    /// Continue after this purchase. From the first if absent.
+    pub cursor: Option<u64>,
+    /// The maximum number of entries, 100 if absent.
+    #[within(1..=PAGE_ENTRIES_MAX)]
+    pub limit: Option<u32>,
+}
+
+impl CustomerPurchases {
+    fn command(self) -> Converted<Command> {
+        let purchases =
+            CustomerCommand::Purchases { after: self.cursor.unwrap_or(0), limit: self.limit.unwrap_or(PAGE_ENTRIES) };
+        Ok(Command::Customer(self.customer, purchases))
     }
 }

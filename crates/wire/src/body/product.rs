@@ -1,38 +1,76 @@
-//! Bodies of the ops on products.
+//! The ops on products.
 
 use boxoffice_core::{
-    command::{HoldPolicy, ProductDetails},
+    answer::ProductView,
+    command::{Command, HoldPolicy, ProductCommand, ProductDetails},
     id::Id,
     money::Money,
 };
+use boxoffice_declare::op;
 use smol_str::SmolStr;
 
-use super::LimitsBody;
+use super::{Get, LimitsBody};
 use crate::{
+    convert::{Converted, bytes_at_most, price, properties},
     limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
     quantity::Quantity,
-    repr::{
-        Base64, Price,
-        shape::{WHOLE_MAX, shapes},
-    },
+    repr::{Base64, Price, shape::WHOLE_MAX},
 };
 
-shapes! {
-    #[derive(Eq)]
-    pub struct ProductPut {
-        pub id: Id,
-        pub name: SmolStr = 1..=NAME_BYTES_MAX,
-        pub properties?: Vec<(SmolStr, SmolStr)>,
-        /// Opaque data.
-        pub blob?: Vec<u8> as "crate::repr::bytes" = Base64(Some(BLOB_BYTES_MAX)),
-        pub price: Money = Price,
-        /// The units that are free, held and sold together.
-        pub stock: Quantity = 0..=STOCK_MAX,
-        /// When a cart holds units. `at_add` if absent.
-        pub hold?: HoldPolicy,
-        /// The time to live of carts with units of it, instead of the default.
-        pub hold_ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
-        pub limits?: LimitsBody,
+/// Create or change a product.
+#[op("product.put", desk, venues(Refused), frame(Import), weight(15), answers(ProductView))]
+#[derive(Eq)]
+pub struct ProductPut {
+    pub id: Id,
+    #[within(1..=NAME_BYTES_MAX)]
+    pub name: SmolStr,
+    #[optional]
+    pub properties: Vec<(SmolStr, SmolStr)>,
+    /// Opaque data.
+    #[optional]
+    #[with("crate::repr::bytes")]
+    #[narrow(Base64(Some(BLOB_BYTES_MAX)))]
+    pub blob: Vec<u8>,
+    #[narrow(Price)]
+    pub price: Money,
+    /// The units that are free, held and sold together.
+    #[within(0..=STOCK_MAX)]
+    pub stock: Quantity,
+    /// When a cart holds units. `at_add` if absent.
+    #[optional]
+    pub hold: HoldPolicy,
+    /// The time to live of carts with units of it, instead of the default.
+    #[narrow(1..=WHOLE_MAX)]
+    pub hold_ttl_ms: Option<u64>,
+    #[optional]
+    pub limits: LimitsBody,
+}
+
+impl ProductPut {
+    fn command(self) -> Converted<Command> {
+        bytes_at_most("blob", self.blob.len(), BLOB_BYTES_MAX)?;
+        price(self.price.amount)?;
+        let details = ProductDetails {
+            name: self.name,
+            properties: properties(self.properties)?,
+            blob: self.blob,
+            price: self.price,
+            stock: self.stock.checked(),
+            hold: self.hold,
+            hold_ttl_ms: self.hold_ttl_ms,
+            limits: self.limits.try_into()?,
+        };
+        Ok(Command::Product(self.id, ProductCommand::Put(Box::new(details))))
+    }
+}
+
+/// Read a product with its counts.
+#[op("product.get", read, weight(1), answers(ProductView))]
+pub struct ProductGet(pub Get);
+
+impl ProductGet {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Product(self.0.id, ProductCommand::Get))
     }
 }
 

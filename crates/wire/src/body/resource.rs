@@ -1,130 +1,280 @@
-//! Bodies of the ops on resources and their calendars. A time is `begin` and `end`, or `local_begin` and `local_end`.
+//! The ops on resources and their calendars. A time is `begin` and `end`, or `local_begin` and `local_end`.
 
 use boxoffice_core::{
-    command::{Every, OpeningHours, Rate, Repeat, ResourceDetails, Until, When},
+    answer::ResourceView,
+    calendar::{BookingName, CART_BOOKING_PREFIX, is_reserved},
+    command::{Command, Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
+    cursor::read_by_time,
     id::Id,
+    refusal::Refusal,
     time::Timestamp,
 };
+use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
-use super::LimitsBody;
+use super::{Get, LimitsBody};
 use crate::{
+    call::Shape,
+    convert::{Converted, after, at_most, distinct, interval, price, properties, span},
     limits::{
-        AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX,
-        RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, ZONE_BYTES_MAX,
+        AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
+        PAGE_ENTRIES_MAX, RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
     },
     quantity::Quantity,
+    rejection::Rejection,
+    reply::{Available, BookingPage, FreeSlots},
     repr::{
-        Day, WallTime,
-        shape::{Each, WHOLE_MAX, With, shapes},
+        Day, WallTime, is_date,
+        shape::{Each, WHOLE_MAX, With},
+        wall_time,
     },
 };
 
-/// Defines bodies of ops about a time of a resource, between two instants or two local times of the resource.
-macro_rules! of_a_time {
-    ($($body:ident { $($before:tt)* } time { $($after:tt)* })+) => {
-        shapes! {$(
-            #[derive(Eq)]
-            #[one_of([begin, end] [local_begin, local_end])]
-            pub struct $body {
-                pub resource: Id,
-                $($before)*
-                pub begin?: Option<Timestamp>,
-                /// The end, exclusive.
-                pub end?: Option<Timestamp>,
-                /// The local time of the resource.
-                pub local_begin?: Option<SmolStr> = WallTime,
-                /// The local time of the resource.
-                pub local_end?: Option<SmolStr> = WallTime,
-                $($after)*
-            }
-        )+}
-    };
+/// Create or change a resource.
+#[op("resource.put", desk, venues(Refused), frame(Import), weight(15), answers(ResourceView))]
+#[derive(Eq)]
+pub struct ResourcePut {
+    pub id: Id,
+    #[within(1..=NAME_BYTES_MAX)]
+    pub name: SmolStr,
+    #[optional]
+    pub properties: Vec<(SmolStr, SmolStr)>,
+    /// The maximum of bookings at an instant. 1 if absent.
+    #[within(1..=RESOURCE_CAPACITY_MAX)]
+    pub capacity: Option<Quantity>,
+    /// The IANA name of its time zone.
+    #[narrow(With("pattern", format!("^[A-Za-z0-9/_+-]{{1,{ZONE_BYTES_MAX}}}$")))]
+    pub zone: SmolStr,
+    /// When it may be booked. Always if absent.
+    pub hours: Option<OpeningHours>,
+    /// The time that is kept free before every booking.
+    #[optional]
+    #[within(0..=BUFFER_MS_MAX)]
+    pub before_ms: u64,
+    /// The time that is kept free after every booking.
+    #[optional]
+    #[within(0..=BUFFER_MS_MAX)]
+    pub after_ms: u64,
+    /// The least time from now to a booking.
+    #[optional]
+    #[within(0..=AHEAD_MS_MAX)]
+    pub notice_ms: u64,
+    /// The most time from now to a booking.
+    #[within(1..=AHEAD_MS_MAX)]
+    pub horizon_ms: Option<u64>,
+    pub rate: Rate,
+    /// The time to live of carts with slots of it, instead of the default.
+    #[narrow(1..=WHOLE_MAX)]
+    pub hold_ttl_ms: Option<u64>,
+    #[optional]
+    pub limits: LimitsBody,
 }
 
-of_a_time! {
-    ResourceReserve {
-        pub booking: Id,
-    } time {
-        pub repeat?: Option<RepeatBody>,
-        pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
+impl ResourcePut {
+    fn command(self) -> Converted<Command> {
+        let details = ResourceDetails {
+            name: self.name,
+            properties: properties(self.properties)?,
+            capacity: self.capacity.map_or(1, |capacity| capacity.checked_u32()),
+            zone: zone(self.zone)?,
+            hours: self.hours.map(hours).transpose()?,
+            before_ms: self.before_ms,
+            after_ms: self.after_ms,
+            notice_ms: self.notice_ms,
+            horizon_ms: self.horizon_ms,
+            rate: rate(self.rate)?,
+            hold_ttl_ms: self.hold_ttl_ms,
+            limits: self.limits.try_into()?,
+        };
+        Ok(Command::Resource(self.id, ResourceCommand::Put(Box::new(details))))
     }
-    ResourceMove {
-        pub booking: Id,
-    } time {}
-    ResourceIsAvailable {} time {}
 }
 
-shapes! {
-    /// The repetitions of the booking: a number, the first booking included, or up to a day.
-    #[derive(Default, Eq)]
-    #[one_of([count] [until])]
-    pub struct RepeatBody as Repeat {
-        pub every: SmolStr = ["day", "week", "month"],
-        /// The number of days, weeks or months between bookings. 1 if absent.
-        pub interval?: Option<u32> = 1..=SERIES_INTERVAL_MAX,
-        /// The weekdays, 1 is Monday and 7 Sunday. With `week` only.
-        pub weekdays?: Vec<u8> = ((0..=7, Each(1..=7)), With("uniqueItems", true)),
-        pub count?: Option<u32> = 1..=SERIES_MAX,
-        pub until?: Option<SmolStr> = Day,
-    }
+/// Read a resource.
+#[op("resource.get", read, weight(1), answers(ResourceView))]
+pub struct ResourceGet(pub Get);
 
-    #[derive(Eq)]
-    pub struct ResourcePut {
-        pub id: Id,
-        pub name: SmolStr = 1..=NAME_BYTES_MAX,
-        pub properties?: Vec<(SmolStr, SmolStr)>,
-        /// The maximum of bookings at an instant. 1 if absent.
-        pub capacity?: Option<Quantity> = 1..=RESOURCE_CAPACITY_MAX,
-        /// The IANA name of its time zone.
-        pub zone: SmolStr = With("pattern", format!("^[A-Za-z0-9/_+-]{{1,{ZONE_BYTES_MAX}}}$")),
-        /// When it may be booked. Always if absent.
-        pub hours?: Option<OpeningHours>,
-        /// The time that is kept free before every booking.
-        pub before_ms?: u64 = 0..=BUFFER_MS_MAX,
-        /// The time that is kept free after every booking.
-        pub after_ms?: u64 = 0..=BUFFER_MS_MAX,
-        /// The least time from now to a booking.
-        pub notice_ms?: u64 = 0..=AHEAD_MS_MAX,
-        /// The most time from now to a booking.
-        pub horizon_ms?: Option<u64> = 1..=AHEAD_MS_MAX,
-        pub rate: Rate,
-        /// The time to live of carts with slots of it, instead of the default.
-        pub hold_ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
-        pub limits?: LimitsBody,
+impl ResourceGet {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Resource(self.0.id, ResourceCommand::Get))
     }
+}
 
-    #[derive(Eq)]
-    pub struct ResourceCancel {
-        pub resource: Id,
-        pub booking: Id,
-        /// Whether `booking` is the name of a series, which ends as a whole.
-        pub series?: bool,
+/// Book time of a resource without a cart, once or repeatedly, all or none.
+#[op("resource.reserve", desk, venues(Refused), pace(Limited), weight(12), answers(BookingPage))]
+#[derive(Eq)]
+#[one_of([begin, end] [local_begin, local_end])]
+pub struct ResourceReserve {
+    pub resource: Id,
+    pub booking: Id,
+    pub begin: Option<Timestamp>,
+    /// The end, exclusive.
+    pub end: Option<Timestamp>,
+    /// The local time of the resource.
+    #[narrow(WallTime)]
+    pub local_begin: Option<SmolStr>,
+    /// The local time of the resource.
+    #[narrow(WallTime)]
+    pub local_end: Option<SmolStr>,
+    pub repeat: Option<RepeatBody>,
+    #[optional]
+    #[within(0..=DETAILS_BYTES_MAX)]
+    pub details: SmolStr,
+}
+
+impl ResourceReserve {
+    fn command(self) -> Converted<Command> {
+        if is_reserved(&self.booking) {
+            let words = format!("only the bookings of carts have names that begin with `{CART_BOOKING_PREFIX}`");
+            return Err(Rejection::bad_request(words));
+        }
+        let reserve = ResourceCommand::Reserve {
+            booking: self.booking,
+            when: when(self.begin, self.end, self.local_begin, self.local_end)?,
+            repeat: self.repeat.map(repeat).transpose()?,
+            details: self.details,
+        };
+        Ok(Command::Resource(self.resource, reserve))
     }
+}
 
-    #[derive(Eq)]
-    pub struct ResourceBookings {
-        pub resource: Id,
-        /// Only bookings that end after this time.
-        pub from: Timestamp,
-        /// Only bookings that begin before this time.
-        pub to: Timestamp,
-        /// The maximum number of entries, 100 if absent.
-        pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
-        /// The cursor of the page before.
-        pub cursor?: Option<SmolStr>,
+/// The repetitions of the booking: a number, the first booking included, or up to a day.
+#[shape("Repeat")]
+#[derive(Default, Eq)]
+#[one_of([count] [until])]
+pub struct RepeatBody {
+    #[narrow(["day", "week", "month"])]
+    pub every: SmolStr,
+    /// The number of days, weeks or months between bookings. 1 if absent.
+    #[within(1..=SERIES_INTERVAL_MAX)]
+    pub interval: Option<u32>,
+    /// The weekdays, 1 is Monday and 7 Sunday. With `week` only.
+    #[optional]
+    #[narrow(((0..=7, Each(1..=7)), With("uniqueItems", true)))]
+    pub weekdays: Vec<u8>,
+    #[within(1..=SERIES_MAX)]
+    pub count: Option<u32>,
+    #[narrow(Day)]
+    pub until: Option<SmolStr>,
+}
+
+/// End a booking by its name, a cart's too, or all bookings of a series.
+#[op("resource.cancel", desk, venues(Refused), weight(12), answers())]
+#[derive(Eq)]
+pub struct ResourceCancel {
+    pub resource: Id,
+    pub booking: Id,
+    /// Whether `booking` is the name of a series, which ends as a whole.
+    #[optional]
+    pub series: bool,
+}
+
+impl ResourceCancel {
+    fn command(self) -> Converted<Command> {
+        let booking = booking(&self.booking)?;
+        Ok(Command::Resource(self.resource, ResourceCommand::Cancel { booking, series: self.series }))
     }
+}
 
-    #[derive(Eq)]
-    pub struct ResourceFreeSlots {
-        pub resource: Id,
-        /// The earliest begin of a slot.
-        pub from: Timestamp,
-        /// The latest end of a slot.
-        pub to: Timestamp,
-        pub length_ms: u64 = 1..=INTERVAL_MS_MAX,
-        /// The maximum number of slots, 100 if absent.
-        pub count?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
+/// Move a booking to another time.
+#[op("resource.move", desk, venues(Refused), weight(12), answers(BookingPage))]
+#[derive(Eq)]
+#[one_of([begin, end] [local_begin, local_end])]
+pub struct ResourceMove {
+    pub resource: Id,
+    pub booking: Id,
+    pub begin: Option<Timestamp>,
+    /// The end, exclusive.
+    pub end: Option<Timestamp>,
+    /// The local time of the resource.
+    #[narrow(WallTime)]
+    pub local_begin: Option<SmolStr>,
+    /// The local time of the resource.
+    #[narrow(WallTime)]
+    pub local_end: Option<SmolStr>,
+}
+
+impl ResourceMove {
+    fn command(self) -> Converted<Command> {
+        let when = when(self.begin, self.end, self.local_begin, self.local_end)?;
+        Ok(Command::Resource(self.resource, ResourceCommand::Move { booking: booking(&self.booking)?, when }))
+    }
+}
+
+/// Whether a time is free, and the conflicts if not.
+#[op("resource.is_available", read, weight(2), answers(Available))]
+#[derive(Eq)]
+#[one_of([begin, end] [local_begin, local_end])]
+pub struct ResourceIsAvailable {
+    pub resource: Id,
+    pub begin: Option<Timestamp>,
+    /// The end, exclusive.
+    pub end: Option<Timestamp>,
+    /// The local time of the resource.
+    #[narrow(WallTime)]
+    pub local_begin: Option<SmolStr>,
+    /// The local time of the resource.
+    #[narrow(WallTime)]
+    pub local_end: Option<SmolStr>,
+}
+
+impl ResourceIsAvailable {
+    fn command(self) -> Converted<Command> {
+        let when = when(self.begin, self.end, self.local_begin, self.local_end)?;
+        Ok(Command::Resource(self.resource, ResourceCommand::IsAvailable(when)))
+    }
+}
+
+/// The bookings that overlap a time, held and bought ones.
+#[op("resource.bookings", read, weight(6), answers(BookingPage))]
+#[derive(Eq)]
+pub struct ResourceBookings {
+    pub resource: Id,
+    /// Only bookings that end after this time.
+    pub from: Timestamp,
+    /// Only bookings that begin before this time.
+    pub to: Timestamp,
+    /// The maximum number of entries, 100 if absent.
+    #[within(1..=PAGE_ENTRIES_MAX)]
+    pub limit: Option<u32>,
+    /// The cursor of the page before.
+    pub cursor: Option<SmolStr>,
+}
+
+impl ResourceBookings {
+    fn command(self) -> Converted<(Command, Shape)> {
+        let ((from, to), limit) = (interval(self.from, self.to)?, self.limit.unwrap_or(PAGE_ENTRIES));
+        let after = after(self.cursor, |cursor| read_by_time(cursor, BookingName::parse))?;
+        let bookings = ResourceCommand::Bookings { from, to, limit, after };
+        Ok((Command::Resource(self.resource, bookings), Shape::Page { limit }))
+    }
+}
+
+/// The first free slots of a length.
+#[op("resource.free_slots", read, weight(5), answers(FreeSlots))]
+#[derive(Eq)]
+pub struct ResourceFreeSlots {
+    pub resource: Id,
+    /// The earliest begin of a slot.
+    pub from: Timestamp,
+    /// The latest end of a slot.
+    pub to: Timestamp,
+    #[narrow(1..=INTERVAL_MS_MAX)]
+    pub length_ms: u64,
+    /// The maximum number of slots, 100 if absent.
+    #[within(1..=PAGE_ENTRIES_MAX)]
+    pub count: Option<u32>,
+}
+
+impl ResourceFreeSlots {
+    fn command(self) -> Converted<Command> {
+        let (from, to) = interval(self.from, self.to)?;
+        if !(1..=INTERVAL_MS_MAX).contains(&self.length_ms) {
+            return Err(Refusal::BadInterval("`length_ms` is from 1 millisecond to 366 days".into()).into());
+        }
+        let count = self.count.unwrap_or(PAGE_ENTRIES);
+        let slots = ResourceCommand::FreeSlots { from, to, length_ms: self.length_ms, count };
+        Ok(Command::Resource(self.resource, slots))
     }
 }
 
@@ -196,4 +346,116 @@ impl From<Repeat> for RepeatBody {
         };
         RepeatBody { every: every.into(), interval: Some(interval), weekdays, count, until }
     }
+}
+
+/// Minutes of a day.
+const DAY_MINUTES: u16 = 24 * 60;
+
+/// Checks the form of a zone's name. The core knows which zones exist.
+fn zone(zone: SmolStr) -> Converted<SmolStr> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'+' | b'-');
+    if (1..=ZONE_BYTES_MAX).contains(&zone.len()) && zone.bytes().all(plain) {
+        Ok(zone)
+    } else {
+        Err(Rejection::bad_request("`zone` is the IANA name of a zone, as `Europe/Berlin`"))
+    }
+}
+
+fn rate(rate: Rate) -> Converted<Rate> {
+    price(rate.amount)?;
+    if let Some(per_ms) = rate.per_ms {
+        span("per_ms", per_ms, 1, INTERVAL_MS_MAX)?;
+    }
+    Ok(rate)
+}
+
+/// Opening hours with sorted spans and days, since their order in the request has no meaning.
+fn hours(mut hours: OpeningHours) -> Converted<OpeningHours> {
+    at_most(hours.exceptions.len(), EXCEPTIONS_MAX, "days in `exceptions`")?;
+    if hours.exceptions.iter().any(|(day, _)| !is_date(day)) {
+        return Err(Rejection::bad_request("a day in `exceptions` is as `2026-12-24`"));
+    }
+    hours.exceptions.sort();
+    distinct(&hours.exceptions, |(day, _)| day, "a day is twice in `exceptions`")?;
+    hours.week.iter_mut().try_for_each(|day| spans(day))?;
+    hours.exceptions.iter_mut().try_for_each(|(_, day)| spans(day))?;
+    Ok(hours)
+}
+
+fn spans(day: &mut [(u16, u16)]) -> Converted<()> {
+    at_most(day.len(), SPANS_MAX, "spans of opening hours a day")?;
+    day.sort_unstable();
+    let whole = day.iter().all(|(open, close)| open < close && *close <= DAY_MINUTES);
+    let apart = day.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    if whole && apart {
+        Ok(())
+    } else {
+        Err(Rejection::bad_request("opening hours are `[open, close]` in minutes up to 1440, and do not overlap"))
+    }
+}
+
+/// The time between two instants or two local times.
+fn when(
+    begin: Option<Timestamp>,
+    end: Option<Timestamp>,
+    local_begin: Option<SmolStr>,
+    local_end: Option<SmolStr>,
+) -> Converted<When> {
+    match (begin, end, local_begin, local_end) {
+        (Some(begin), Some(end), None, None) => {
+            let (begin, end) = interval(begin, end)?;
+            Ok(When::Utc { begin, end })
+        }
+        (None, None, Some(begin), Some(end)) => local(begin, end),
+        _ => Err(Rejection::bad_request("a time is `begin` and `end`, or `local_begin` and `local_end`")),
+    }
+}
+
+fn local(begin: SmolStr, end: SmolStr) -> Converted<When> {
+    let said = |text: &SmolStr| {
+        let why = || Refusal::BadInterval("a local time is as `2026-03-29T02:30`".into());
+        wall_time(text).ok_or_else(why)
+    };
+    let (from, to) = (said(&begin)?, said(&end)?);
+    if from >= to {
+        return Err(Refusal::BadInterval("it ends before it begins, or is empty".into()).into());
+    }
+    let longest = i128::from(INTERVAL_MS_MAX) * 1_000_000;
+    if to.duration_since(from).as_nanos() > longest {
+        return Err(Refusal::BadInterval("it is longer than 366 days".into()).into());
+    }
+    Ok(When::Local { begin, end })
+}
+
+fn repeat(body: RepeatBody) -> Converted<Repeat> {
+    let mut weekdays = body.weekdays;
+    weekdays.sort_unstable();
+    let distinct = weekdays.windows(2).all(|pair| pair[0] < pair[1]);
+    if !distinct || weekdays.iter().any(|day| !(1..=7).contains(day)) {
+        return Err(Rejection::bad_request("`weekdays` are from 1 (Monday) to 7 (Sunday), each once"));
+    }
+    let every = match body.every.as_str() {
+        "week" => Every::Week(weekdays),
+        "day" | "month" if !weekdays.is_empty() => {
+            return Err(Rejection::bad_request("`weekdays` are of `every` `week`"));
+        }
+        "day" => Every::Day,
+        "month" => Every::Month,
+        _ => return Err(Rejection::bad_request("`every` is `day`, `week` or `month`")),
+    };
+    let until = match (body.count, body.until) {
+        (Some(count), None) => Until::Count(count),
+        (None, Some(date)) if is_date(&date) => Until::Date(date),
+        (None, Some(_)) => return Err(Rejection::bad_request("`until` is a day, as `2026-12-31`")),
+        (None, None) | (Some(_), Some(_)) => {
+            return Err(Rejection::bad_request("a repetition ends with either `count` or `until`"));
+        }
+    };
+    Ok(Repeat { every, interval: body.interval.unwrap_or(1), until })
+}
+
+/// The booking with this name.
+fn booking(name: &Id) -> Converted<BookingName> {
+    let other = || format!("a cart's booking is called `{CART_BOOKING_PREFIX}` and 32 lower-case hexadecimal digits");
+    BookingName::parse(name.as_str()).ok_or_else(|| Rejection::bad_request(other()))
 }

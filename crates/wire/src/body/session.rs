@@ -1,83 +1,232 @@
-//! Bodies of the ops on sessions.
+//! The ops on sessions.
 
 use boxoffice_core::{
-    command::NewSession, id::Id, layout::LAYOUT_SEATS_MAX, money::Money, seat::Seat, time::Timestamp,
+    answer::{MapView, SessionView},
+    command::{Area, Command, NewSession, SessionCommand, VenueCommand},
+    cursor::read_by_time,
+    id::Id,
+    layout::LAYOUT_SEATS_MAX,
+    money::Money,
+    refusal::Refusal,
+    seat::Seat,
+    time::{TIMESTAMP_MAX, Timestamp},
 };
+use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
-use super::LimitsBody;
+use super::{Get, LimitsBody};
 use crate::{
-    limits::{AREA_CAPACITY_MAX, AREAS_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
-    quantity::Quantity,
-    repr::{
-        Bounded, Price,
-        shape::{WHOLE_MAX, shapes},
+    call::{Call, CitySearch, Shape},
+    city::CityPage,
+    convert::{Converted, after, at_most, distinct, one_currency, price},
+    limits::{
+        AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
+        PAGE_ENTRIES_MAX, REASON_BYTES_MAX,
     },
+    quantity::Quantity,
+    rejection::Rejection,
+    reply::{SessionPage, ThreeStates},
+    repr::{Bounded, Price, shape::WHOLE_MAX},
 };
 
-shapes! {
-    #[derive(Eq)]
-    pub struct SessionCreate {
-        pub id: Id,
-        pub venue: Id,
-        pub hall: Id,
-        pub title: Id,
-        pub starts_at: Timestamp,
-        pub ends_at: Timestamp,
-        pub prices?: Vec<(Id, Money)>,
-        /// Areas with places without seats.
-        pub areas?: Vec<AreaBody> as "Bounded::<AREAS_MAX>" = 0..=AREAS_MAX,
-        /// The time to live of carts with seats of it, instead of the default.
-        pub hold_ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
-        pub limits?: LimitsBody,
-        pub comments?: SmolStr = 0..=COMMENTS_BYTES_MAX,
-    }
+/// Create a session. It occupies the hall for its time.
+#[op("session.create", desk, venues(OfEntity), weight(20), answers(SessionView))]
+#[derive(Eq)]
+pub struct SessionCreate {
+    pub id: Id,
+    pub venue: Id,
+    pub hall: Id,
+    pub title: Id,
+    pub starts_at: Timestamp,
+    pub ends_at: Timestamp,
+    #[optional]
+    pub prices: Vec<(Id, Money)>,
+    /// Areas with places without seats.
+    #[optional]
+    #[with("Bounded::<AREAS_MAX>")]
+    #[narrow(0..=AREAS_MAX)]
+    pub areas: Vec<AreaBody>,
+    /// The time to live of carts with seats of it, instead of the default.
+    #[narrow(1..=WHOLE_MAX)]
+    pub hold_ttl_ms: Option<u64>,
+    #[optional]
+    pub limits: LimitsBody,
+    #[since(1, 1)]
+    #[optional]
+    #[within(0..=COMMENTS_BYTES_MAX)]
+    pub comments: SmolStr,
+}
 
-    /// An area with places without seats.
-    #[derive(Eq)]
-    pub struct AreaBody as NewArea {
-        pub id: Id,
-        pub name?: SmolStr = 0..=NAME_BYTES_MAX,
-        pub capacity: Quantity = 1..=AREA_CAPACITY_MAX,
-        pub price: Money = Price,
+impl SessionCreate {
+    fn command(self) -> Converted<Command> {
+        if self.starts_at >= self.ends_at {
+            return Err(Rejection::bad_request("`starts_at` must be before `ends_at`"));
+        }
+        let (prices, areas) = (prices(self.prices)?, areas(self.areas)?);
+        let money = prices.iter().map(|(_, price)| price).chain(areas.iter().map(|area| &area.price));
+        one_currency(money.map(|price| price.currency))?;
+        let session = NewSession {
+            id: self.id,
+            hall: self.hall,
+            title: self.title,
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
+            prices,
+            areas,
+            hold_ttl_ms: self.hold_ttl_ms,
+            limits: self.limits.try_into()?,
+            comments: self.comments,
+        };
+        Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
     }
+}
 
-    #[derive(Default, Eq)]
-    #[one_of([venue] [city])]
-    pub struct SessionSearch {
-        pub venue?: Option<Id>,
-        pub city?: Option<SmolStr> = 1..=NAME_BYTES_MAX,
-        pub title?: Option<Id>,
-        /// With `venue` only.
-        pub hall?: Option<Id>,
-        /// Only sessions that start at this time or later.
-        pub from?: Option<Timestamp>,
-        /// Only sessions that start before this time.
-        pub to?: Option<Timestamp>,
-        /// The maximum number of entries, 100 if absent.
-        pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
-        /// The cursor of the page before.
-        pub cursor?: Option<SmolStr>,
+/// An area with places without seats.
+#[shape("NewArea")]
+#[derive(Eq)]
+pub struct AreaBody {
+    pub id: Id,
+    #[optional]
+    #[within(0..=NAME_BYTES_MAX)]
+    pub name: SmolStr,
+    #[within(1..=AREA_CAPACITY_MAX)]
+    pub capacity: Quantity,
+    #[narrow(Price)]
+    pub price: Money,
+}
+
+/// Read a session.
+#[op("session.get", read, weight(8), answers(SessionView))]
+pub struct SessionGet(pub Get);
+
+impl SessionGet {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Session(self.0.id, SessionCommand::Get))
     }
+}
 
-    #[derive(Eq)]
-    pub struct SessionMap {
-        pub id: Id,
-        /// Whether to answer with the three numbers of cinemas.
-        pub view?: Option<SmolStr> = ["2,1,0"],
+/// Sessions of a venue, or of all venues of a city, by start.
+#[op("session.search", read, class(Later), weight(4), answers(SessionPage, CityPage))]
+#[derive(Default, Eq)]
+#[one_of([venue] [city])]
+pub struct SessionSearch {
+    pub venue: Option<Id>,
+    #[within(1..=NAME_BYTES_MAX)]
+    pub city: Option<SmolStr>,
+    pub title: Option<Id>,
+    /// With `venue` only.
+    pub hall: Option<Id>,
+    /// Only sessions that start at this time or later.
+    pub from: Option<Timestamp>,
+    /// Only sessions that start before this time.
+    pub to: Option<Timestamp>,
+    /// The maximum number of entries, 100 if absent.
+    #[within(1..=PAGE_ENTRIES_MAX)]
+    pub limit: Option<u32>,
+    /// The cursor of the page before.
+    pub cursor: Option<SmolStr>,
+}
+
+impl SessionSearch {
+    fn command(self) -> Converted<(Call, Shape)> {
+        let limit = self.limit.unwrap_or(PAGE_ENTRIES);
+        let after = after(self.cursor, |cursor| read_by_time(cursor, Id::new))?;
+        let (title, from, to) = (self.title, self.from.unwrap_or_default(), self.to.unwrap_or(TIMESTAMP_MAX));
+        let search = match (self.venue, self.city) {
+            (Some(venue), None) => {
+                let search = VenueCommand::SearchSessions { hall: self.hall, title, from, to, limit, after };
+                Call::Command(Command::Venue(venue, search))
+            }
+            (None, Some(_)) if self.hall.is_some() => {
+                return Err(Rejection::bad_request("a `hall` is one of a `venue`"));
+            }
+            (None, Some(city)) => Call::SearchCity(CitySearch { city, title, from, to, limit, after }),
+            (None, None) | (Some(_), Some(_)) => {
+                return Err(Rejection::bad_request("a search has either a `venue` or a `city`"));
+            }
+        };
+        Ok((search, Shape::Page { limit }))
     }
+}
 
-    #[derive(Eq)]
-    pub struct SessionSeats {
-        pub id: Id,
-        pub seats: Vec<Seat> as "Bounded::<LAYOUT_SEATS_MAX>" = 1..=LAYOUT_SEATS_MAX,
+/// The state of every seat of a session.
+#[op("session.map", read, weight(3), answers(MapView, ThreeStates))]
+#[derive(Eq)]
+pub struct SessionMap {
+    pub id: Id,
+    /// Whether to answer with the three numbers of cinemas.
+    #[narrow(["2,1,0"])]
+    pub view: Option<SmolStr>,
+}
+
+impl SessionMap {
+    fn command(self) -> Converted<(Command, Shape)> {
+        let shape = match self.view.as_deref() {
+            None => Shape::Plain,
+            Some("2,1,0") => Shape::ThreeStates,
+            Some(_) => return Err(Rejection::bad_request("`view` is `2,1,0` or absent")),
+        };
+        Ok((Command::Session(self.id, SessionCommand::Map), shape))
     }
+}
 
-    #[derive(Eq)]
-    pub struct SessionCancel {
-        pub id: Id,
-        /// The reason, public.
-        pub reason: SmolStr = 1..=REASON_BYTES_MAX,
+#[shape]
+#[derive(Eq)]
+pub struct SessionSeats {
+    pub id: Id,
+    #[with("Bounded::<LAYOUT_SEATS_MAX>")]
+    #[within(1..=LAYOUT_SEATS_MAX)]
+    pub seats: Vec<Seat>,
+}
+
+impl SessionSeats {
+    /// The command that `make` makes of the seats.
+    fn command(self, make: fn(Vec<Seat>) -> SessionCommand) -> Converted<Command> {
+        let mut sorted = self.seats;
+        sorted.sort_unstable();
+        let mut twice: Vec<Seat> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        twice.dedup();
+        if twice.is_empty() {
+            Ok(Command::Session(self.id, make(sorted)))
+        } else {
+            Err(Refusal::DuplicateSeat(twice).into())
+        }
+    }
+}
+
+/// Keep seats off sale.
+#[op("session.block", desk, venues(OfEntity), weight(12), answers())]
+pub struct SessionBlock(pub SessionSeats);
+
+impl SessionBlock {
+    fn command(self) -> Converted<Command> {
+        self.0.command(SessionCommand::Block)
+    }
+}
+
+/// Put seats back on sale.
+#[op("session.unblock", desk, venues(OfEntity), weight(12), answers())]
+pub struct SessionUnblock(pub SessionSeats);
+
+impl SessionUnblock {
+    fn command(self) -> Converted<Command> {
+        self.0.command(SessionCommand::Unblock)
+    }
+}
+
+/// Cancel a session: holds are released, orders refunded.
+#[op("session.cancel", desk, venues(OfEntity), weight(20), answers())]
+#[derive(Eq)]
+pub struct SessionCancel {
+    pub id: Id,
+    /// The reason, public.
+    #[within(1..=REASON_BYTES_MAX)]
+    pub reason: SmolStr,
+}
+
+impl SessionCancel {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Session(self.id, SessionCommand::Cancel { reason: self.reason }))
     }
 }
 
@@ -92,4 +241,27 @@ impl SessionCreate {
         let limits = LimitsBody::from(limits);
         SessionCreate { id, venue, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments }
     }
+}
+
+/// Prices by category, sorted, since their order in the request has no meaning.
+fn prices(mut prices: Vec<(Id, Money)>) -> Converted<Vec<(Id, Money)>> {
+    at_most(prices.len(), CATEGORIES_MAX, "prices")?;
+    prices.sort_by(|one, other| one.0.cmp(&other.0));
+    distinct(&prices, |(category, _)| category, "a category has two prices")?;
+    prices.iter().try_for_each(|(_, money)| price(money.amount))?;
+    Ok(prices)
+}
+
+/// Areas in the order of the request, in which they are shown.
+fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
+    at_most(areas.len(), AREAS_MAX, "areas")?;
+    let mut ids: Vec<&Id> = areas.iter().map(|area| &area.id).collect();
+    ids.sort_unstable();
+    distinct(&ids, |id| id, "two areas have the same id")?;
+    areas.into_iter().map(area).collect()
+}
+
+fn area(area: AreaBody) -> Converted<Area> {
+    price(area.price.amount)?;
+    Ok(Area { id: area.id, name: area.name, capacity: area.capacity.checked_u32(), price: area.price })
 }

@@ -165,11 +165,11 @@ impl<'de> Input<'de, '_> {
         str::from_utf8(bytes).map(Token::Text).map_err(|_| Error::custom("a text is not UTF-8"))
     }
 
-    /// Skips a value. Returns whether it was `null`.
-    fn skip(&mut self) -> Result<bool, Error> {
+    /// Skips a value.
+    fn skip(&mut self) -> Result<(), Error> {
         let skipped = raw::first(self.rest).map_err(|raw::Malformed(reason)| Error::custom(reason))?;
         self.rest = &self.rest[skipped.len()..];
-        Ok(raw::is_nothing(Encoding::MsgPack, skipped))
+        Ok(())
     }
 }
 
@@ -419,7 +419,7 @@ struct Map<'a, 'de, 'u> {
 }
 
 impl<'de> Map<'_, 'de, '_> {
-    /// The next name that is known. Skips pairs whose name is unknown.
+    /// The next name that is known and has a value. Skips pairs whose name is unknown, and those whose value is `null`.
     fn next_name(&mut self) -> Result<Option<&'de str>, Error> {
         while self.pairs > 0 {
             self.pairs -= 1;
@@ -428,13 +428,19 @@ impl<'de> Map<'_, 'de, '_> {
                 Token::Text(name) => name,
                 token => return Err(token.invalid_type(&"the name of a field")),
             };
-            let Some(fields) = self.fields.filter(|fields| !fields.contains(&name)) else {
-                self.name = name;
-                return Ok(Some(name));
-            };
+            self.name = name;
+            // The names of other maps are data.
+            let Some(fields) = self.fields else { return Ok(Some(name)) };
             // `null` is the same as absent.
-            let is_null = self.input.skip()?;
-            if let Some(unknown) = self.input.unknown.as_mut().filter(|_| !is_null) {
+            if let Some(rest) = self.input.rest.strip_prefix(&[Marker::Null.to_u8()]) {
+                self.input.rest = rest;
+                continue;
+            }
+            if fields.contains(&name) {
+                return Ok(Some(name));
+            }
+            self.input.skip()?;
+            if let Some(unknown) = &mut self.input.unknown {
                 unknown.note(self.path, name, fields);
             }
         }

@@ -6,6 +6,7 @@ use boxoffice_core::{
     payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
     time::Timestamp,
 };
+use boxoffice_declare::shape;
 use smol_str::SmolStr;
 
 use crate::{
@@ -17,26 +18,31 @@ words! {
     OnDecline as OnDecline { Release: "release", Keep: "keep" }
 }
 
+/// A payment, by kind.
+#[shape("Payment")]
+#[derive(Default, Eq)]
+#[one_of([recorded] [gateway])]
+pub struct PaymentBody {
+    pub recorded: Option<RecordedPayment>,
+    pub gateway: Option<GatewayPayment>,
+}
+
+/// A payment that was made elsewhere.
+#[shape]
+#[derive(Eq)]
+pub struct RecordedPayment {
+    /// The method: cash, card, …
+    #[within(1..=PAYMENT_TEXT_BYTES_MAX)]
+    pub method: SmolStr,
+    /// The payer's reference.
+    #[within(0..=PAYMENT_TEXT_BYTES_MAX)]
+    pub transaction_id: SmolStr,
+    /// The paid amount. The checkout is refused if the total of the cart differs.
+    #[since(1, 1)]
+    pub amount: Option<Money>,
+}
+
 shapes! {
-    /// A payment, by kind.
-    #[derive(Default, Eq)]
-    #[one_of([recorded] [gateway])]
-    pub struct PaymentBody as Payment {
-        pub recorded?: Option<RecordedPayment>,
-        pub gateway?: Option<GatewayPayment>,
-    }
-
-    /// A payment that was made elsewhere.
-    #[derive(Eq)]
-    pub struct RecordedPayment {
-        /// The method: cash, card, …
-        pub method: SmolStr = 1..=PAYMENT_TEXT_BYTES_MAX,
-        /// The payer's reference.
-        pub transaction_id: SmolStr = 0..=PAYMENT_TEXT_BYTES_MAX,
-        /// The paid amount. The checkout is refused if the total of the cart differs.
-        pub amount?: Option<Money>,
-    }
-
     /// A payment through the node's gateway.
     #[derive(Default, Eq)]
     pub struct GatewayPayment {

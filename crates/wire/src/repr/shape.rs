@@ -45,6 +45,9 @@ impl Shapes {
     }
 }
 
+/// Returns the schema of a type.
+pub(crate) type Schema = fn(&mut Shapes) -> Value;
+
 /// A field of a map.
 pub(crate) struct Field {
     pub(crate) name: &'static str,

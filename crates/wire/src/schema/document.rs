@@ -146,7 +146,7 @@ fn by_get(op: Op, schema: &OpSchema, statuses: &[u16]) -> Value {
 }
 
 fn operation(op: Op, schema: &OpSchema, statuses: &[u16], id: String, mut parameters: Vec<Value>) -> Value {
-    if is_about_a_customer(op) {
+    if op.is_about_a_customer() {
         parameters.extend(customer());
     }
     let granted = json!({
@@ -230,14 +230,6 @@ fn patience() -> Value {
                         a purchase that would take longer.",
         "schema": {"type": "integer", "minimum": 1},
     })
-}
-
-/// Whether the request or the answer may name a customer.
-fn is_about_a_customer(op: Op) -> bool {
-    let holds = [Op::CartHoldSeats, Op::CartHoldBest, Op::CartHoldPlaces, Op::CartHoldStock, Op::CartHoldSlot];
-    holds.contains(&op)
-        || [Op::CartHoldAll, Op::CartOpen, Op::CartCheckout, Op::OrderGet, Op::CustomerPurchases, Op::Batch]
-            .contains(&op)
 }
 
 fn customer() -> [Value; 2] {

@@ -1,13 +1,10 @@
 //! The bodies and answers of every op as JSON Schema, made from the shapes that serde reads and writes. The OpenAPI document
 //! is made from the schemas, query strings are read by them, and tests check real answers against them.
 //!
-//! A new op needs its entry in [`ops`] (the compiler asks for it) and examples in `examples.txt`.
+//! A new op needs examples in `examples.txt`. Everything else stands at its struct ([`crate::body`]).
 
-// In reading order: statuses, the ops, the document and query strings.
+// In reading order: statuses, the document and query strings.
 pub mod status;
-
-mod batch;
-mod ops;
 
 mod document;
 mod query;
@@ -20,6 +17,7 @@ use serde_json::{Value, json};
 pub use document::document;
 pub use query::{CART_TOKEN_HEADER, body_of_query, with_cart_token};
 
+pub use crate::op::HttpMethods;
 use crate::{
     Op, feed,
     repr::{
@@ -45,17 +43,6 @@ pub struct OpSchema {
     pub methods: HttpMethods,
     /// A need of its examples that a fresh node does not meet, if any.
     pub examples_need: Option<&'static str>,
-}
-
-/// The HTTP methods of an op, besides the WebSocket frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HttpMethods {
-    /// None, because the op is about the connection.
-    None,
-    /// `POST`.
-    Post,
-    /// `POST`, and `GET` with the fields in the query string.
-    PostAndGet,
 }
 
 /// The schemas of all ops, by their numbers, and the shapes that they refer to.
@@ -84,17 +71,17 @@ impl Table {
         let (mut shapes, mut examples) = (Shapes::default(), examples());
         let mut schema = |(number, op): (usize, Op)| {
             assert_eq!(op as usize, number, "the ops are counted in the order of their table");
-            let entry = ops::entry(op);
-            let request = (entry.request)(&mut shapes);
+            let facts = op.facts();
+            let request = (facts.body)(&mut shapes);
             let (request_name, request) = shapes.at(&request).expect("bodies have names");
             let (request_name, request) = (request_name, request.clone());
-            let answer = match entry.answers.as_slice() {
+            let answer = match facts.answers {
                 [] => Done::schema(&mut shapes),
                 [answer] => answer(&mut shapes),
                 several => json!({"anyOf": several.iter().map(|answer| answer(&mut shapes)).collect::<Vec<_>>()}),
             };
             let examples = examples.remove(op.name()).unwrap_or_else(|| panic!("{} has no example", op.name()));
-            let (summary, methods, examples_need) = (entry.summary, entry.methods, entry.examples_need);
+            let (summary, methods, examples_need) = (facts.summary, facts.methods, facts.examples_need);
             OpSchema { summary, request, request_name, examples, answer, methods, examples_need }
         };
         let ops: Vec<OpSchema> = Op::ALL.into_iter().enumerate().map(&mut schema).collect();

@@ -5,6 +5,7 @@ use boxoffice_core::{
     id::Entity,
 };
 
+use super::frozen_ops;
 use crate::{Call, Encoding, Op, Request, call::Since, feed_kind::FeedKind};
 
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
@@ -26,6 +27,7 @@ fn refused(op: Op, body: &str, code: u16, words: &str) {
     let (found, why) = read(op, body).expect_err("a refusal");
     assert_eq!(found, code, "{body}: {why}");
     assert!(why.contains(words), "{body}: {why}");
+    frozen_ops::message(&format!("{} {body}", op.name()), code, &why);
 }
 
 /// A valid body with this text in the place of `@`.

@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::common::{requests, server_frames};
+use super::{
+    common::{requests, server_frames},
+    frozen_ops,
+};
 use crate::{
     Call, Encoding, Request,
     body::Resume,
@@ -28,6 +31,7 @@ fn check(frame: &str, id: Option<u64>, code: u16, words: &str) {
     let found = refused(json(frame));
     assert_eq!((found.0, found.1), (id, code), "{frame}: {}", found.2);
     assert!(found.2.contains(words), "{frame}: {}", found.2);
+    frozen_ops::message(frame, code, &found.2);
 }
 
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";

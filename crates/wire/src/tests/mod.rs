@@ -8,6 +8,7 @@ mod codes;
 mod customer;
 mod document;
 mod fields;
+mod frozen_ops;
 mod frozen_refusals;
 mod golden;
 mod keys;

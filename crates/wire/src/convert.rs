@@ -1,11 +1,4 @@
-//! Converts bodies to commands of the core. Checks everything that can be checked without state.
-
-pub(crate) mod admin;
-pub(crate) mod cart;
-pub(crate) mod catalogue;
-pub(crate) mod product;
-pub(crate) mod resource;
-pub(crate) mod session;
+//! Checks that several ops share. They need no state.
 
 use std::fmt;
 
@@ -18,24 +11,16 @@ use boxoffice_core::{
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    limits::{
-        CURSOR_BYTES_MAX, INTERVAL_MS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX,
-        PROPERTY_VALUE_BYTES_MAX,
-    },
+    bound,
+    limits::{CURSOR_BYTES_MAX, INTERVAL_MS_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX},
     rejection::Rejection,
 };
 
-type Converted<T> = Result<T, Rejection>;
+pub(crate) type Converted<T> = Result<T, Rejection>;
 
 /// A text of a bounded length without control characters except line breaks.
-fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
-    if text.len() < least {
-        return Err(Rejection::bad_request(format!("`{name}` is empty")));
-    }
-    bytes_at_most(name, text.len(), most)?;
-    if text.chars().any(|char| char.is_control() && char != '\n') {
-        return Err(Rejection::bad_request(format!("`{name}` has control characters")));
-    }
+pub(crate) fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
+    bound::check(&text, name, least..=most)?;
     Ok(text)
 }
 
@@ -48,36 +33,23 @@ pub(crate) fn bytes_at_most(name: &str, length: usize, most: usize) -> Converted
 }
 
 /// Checks that a list is not too long.
-fn at_most(count: usize, most: usize, what: impl fmt::Display) -> Converted<()> {
+pub(crate) fn at_most(count: usize, most: usize, what: impl fmt::Display) -> Converted<()> {
     if count > most {
         return Err(Rejection::TooLarge(format_smolstr!("at most {most} {what}")));
     }
     Ok(())
 }
 
-/// Checks that a list is neither empty nor too long.
-fn one_to(name: &str, count: usize, most: usize) -> Converted<()> {
-    if count == 0 {
-        return Err(Rejection::bad_request(format!("`{name}` is empty")));
-    }
-    at_most(count, most, format_args!("{name} at once"))
-}
-
 /// Checks that no two entries of a sorted list have the same key.
-fn distinct<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> &K, twice: &str) -> Converted<()> {
+pub(crate) fn distinct<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> &K, twice: &str) -> Converted<()> {
     if sorted.windows(2).any(|pair| key(&pair[0]) == key(&pair[1])) {
         return Err(Rejection::bad_request(twice));
     }
     Ok(())
 }
 
-/// A text that may be absent.
-fn text_if_any(name: &str, said: Option<SmolStr>, least: usize, most: usize) -> Converted<Option<SmolStr>> {
-    said.map(|said| text(name, said, least, most)).transpose()
-}
-
 /// Texts by name, sorted, since their order in the request has no meaning.
-fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr, SmolStr)>> {
+pub(crate) fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr, SmolStr)>> {
     at_most(properties.len(), PROPERTIES_MAX, "properties")?;
     for (name, value) in &properties {
         text("the name of a property", name.clone(), 1, PROPERTY_NAME_BYTES_MAX)?;
@@ -88,22 +60,8 @@ fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr
     Ok(properties)
 }
 
-/// The number of entries of a page.
-fn limit(limit: Option<u32>) -> Converted<u32> {
-    bounded("limit", limit.unwrap_or(PAGE_ENTRIES), PAGE_ENTRIES_MAX)
-}
-
-/// Checks that a number is from 1 to `most`.
-fn bounded(name: &str, number: u32, most: u32) -> Converted<u32> {
-    if (1..=most).contains(&number) {
-        Ok(number)
-    } else {
-        Err(Rejection::bad_request(format!("`{name}` is from 1 to {most}")))
-    }
-}
-
 /// The beginning of a page, if `place` understands the cursor. It takes only what a page gives.
-fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> Converted<Option<T>> {
+pub(crate) fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> Converted<Option<T>> {
     let foreign = || Rejection::bad_request("`cursor` is not from an answer");
     match cursor {
         Some(cursor) if cursor.len() <= CURSOR_BYTES_MAX => place(&cursor).map(Some).ok_or_else(foreign),
@@ -118,7 +76,7 @@ pub(crate) fn title_cursor(name: &str, id: &Id) -> SmolStr {
 }
 
 /// Checks that a time ends after it begins and is not too long.
-fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp)> {
+pub(crate) fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp)> {
     if begin >= end {
         return Err(Refusal::BadInterval("it ends before it begins, or is empty".into()).into());
     }
@@ -129,16 +87,13 @@ fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp
 }
 
 /// Checks that a span in milliseconds is not too long.
-fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
-    if (least..=most).contains(&millis) {
-        Ok(millis)
-    } else {
-        Err(Rejection::bad_request(format!("`{name}` is from {least} to {most} milliseconds")))
-    }
+pub(crate) fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
+    bound::check(&millis, name, least..=most)?;
+    Ok(millis)
 }
 
 /// Checks that an amount can be a price.
-fn price(amount: i64) -> Converted<()> {
+pub(crate) fn price(amount: i64) -> Converted<()> {
     if (0..=PRICE_MAX).contains(&amount) {
         Ok(())
     } else {
@@ -147,7 +102,7 @@ fn price(amount: i64) -> Converted<()> {
 }
 
 /// Checks that all prices of a session are in one currency.
-fn one_currency(mut currencies: impl Iterator<Item = Currency>) -> Converted<()> {
+pub(crate) fn one_currency(mut currencies: impl Iterator<Item = Currency>) -> Converted<()> {
     let first = currencies.next();
     if currencies.all(|currency| Some(currency) == first) {
         Ok(())

@@ -1,11 +1,12 @@
-//! The schemas of batches and of verdicts. Their frames are read part by part.
+//! `batch`. Its items are read part by part ([`crate::request`]), so that an invalid one has a rejection of its own.
 
 use boxoffice_core::answer::At;
+use boxoffice_declare::op;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
+use super::Empty;
 use crate::{
-    body::Empty,
     limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
     rejection::FailRepr,
     reply::No,
@@ -15,18 +16,32 @@ use crate::{
     },
 };
 
-shapes! {
-    pub(super) struct Batch {
-        items: Vec<BatchItem> = 1..=BATCH_ITEMS_MAX,
-    }
+/// Several commands at once, each with its own answer.
+#[op(
+    "batch",
+    inside,
+    roles(Desk),
+    venues(Unlimited),
+    batch(Alone),
+    frame(Import),
+    http(Post),
+    weight(1),
+    by_hand,
+    answers(BatchAnswer)
+)]
+pub(crate) struct Batch {
+    #[narrow(1..=BATCH_ITEMS_MAX)]
+    items: Vec<BatchItem>,
+}
 
+shapes! {
     struct BatchItem {
         op: SmolStr,
         rid?: Option<SmolStr> = 1..=REQUEST_ID_BYTES_MAX,
         body?: Option<Empty> = Fields,
     }
 
-    pub(super) struct BatchAnswer {
+    struct BatchAnswer {
         items: Vec<Empty> = (1..=BATCH_ITEMS_MAX, Each(BatchEnded)),
     }
 

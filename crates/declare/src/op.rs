@@ -1,0 +1,130 @@
+//! `#[op(…)]`: the facts of an op, and the reader of its requests.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{DeriveInput, Fields, Ident, LitInt, Token, Type, parse::Parser, punctuated::Punctuated};
+
+use crate::{
+    arguments::Arguments,
+    shape::{self, Since, doc_lines, fields_of},
+};
+
+/// The code of an op.
+///
+/// # Errors
+/// Why the declaration is none, at its place.
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    let arguments: Arguments = syn::parse2(arguments)?;
+    let input: DeriveInput = syn::parse2(item)?;
+    let (name, op) = (&input.ident, arguments.name.value());
+    let summary = summary(&input);
+    if summary.is_empty() {
+        return Err(syn::Error::new(
+            name.span(),
+            format!("op `{op}` has no summary; say what it does in a doc comment"),
+        ));
+    }
+    let shared = shared_body(&input)?;
+    let body = match shared {
+        Some(body) => quote!(#body),
+        None => quote!(#name),
+    };
+    let declared = match shared {
+        Some(_) => {
+            let (DeriveInput { attrs, vis, .. }, fields) = (&input, fields_of(&input)?);
+            quote!(#(#attrs)* #[derive(Clone, Debug, PartialEq)] #vis struct #name #fields;)
+        }
+        // The summary is the op's, and not the description of its body.
+        None => shape::made(&input, None, false)?,
+    };
+    let facts = facts(&arguments, &summary, &body)?;
+    let literal = &arguments.name;
+    let read = match (arguments.fact("by_hand"), shared) {
+        (Some(_), _) => quote!(<#name>::read(body)),
+        (None, Some(_)) => quote!(#name(body.read_checked()?).command().map(crate::call::Called::into_call)),
+        (None, None) => quote!(body.read_checked::<#name>()?.command().map(crate::call::Called::into_call)),
+    };
+    Ok(quote! {
+        #declared
+
+        impl crate::spec::OpSpec for #name {
+            const NAME: &'static str = #literal;
+            const FACTS: crate::spec::Facts = #facts;
+        }
+
+        impl crate::spec::ReadOp for #name {
+            fn read(
+                body: crate::unread::Body<'_>,
+            ) -> ::core::result::Result<(crate::Call, crate::call::Shape), crate::Rejection> {
+                #read
+            }
+        }
+    })
+}
+
+/// The first paragraph of the doc comment, in one line.
+fn summary(input: &DeriveInput) -> String {
+    let lines = doc_lines(&input.attrs);
+    let first = lines.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
+    first.collect::<Vec<_>>().join(" ")
+}
+
+/// The type of the only unnamed field, if the op shares its body with others.
+fn shared_body(input: &DeriveInput) -> syn::Result<Option<&Type>> {
+    match fields_of(input)? {
+        Fields::Named(_) => Ok(None),
+        Fields::Unnamed(fields) if fields.unnamed.len() == 1 => Ok(fields.unnamed.first().map(|field| &field.ty)),
+        Fields::Unnamed(_) | Fields::Unit => {
+            let words = "an op is a struct with named fields, or with one unnamed field: a body that it shares";
+            Err(syn::Error::new(input.ident.span(), words))
+        }
+    }
+}
+
+/// The list of a fact.
+fn words(said: &TokenStream) -> syn::Result<Vec<Ident>> {
+    Ok(Punctuated::<Ident, Token![,]>::parse_terminated.parse2(said.clone())?.into_iter().collect())
+}
+
+fn facts(arguments: &Arguments, summary: &str, body: &TokenStream) -> syn::Result<TokenStream> {
+    let changes = arguments.changes;
+    let one = |word: &str| syn::parse2::<Ident>(arguments.needed(word).clone());
+    let roles = words(arguments.needed("roles"))?;
+    let or = arguments.fact("or").map(words).transpose()?.unwrap_or_default();
+    let (owner, venues, batch) = (one("owner")?, one("venues")?, one("batch")?);
+    let (class, pace, frame, http) = (one("class")?, one("pace")?, one("frame")?, one("http")?);
+    let weight: LitInt = syn::parse2(arguments.needed("weight").clone())?;
+    let answers = Punctuated::<Type, Token![,]>::parse_terminated.parse2(arguments.needed("answers").clone())?;
+    let answers = answers.iter();
+    let since = match arguments.fact("since") {
+        Some(said) => syn::parse2::<Since>(said.clone())?.minor,
+        None => 0,
+    };
+    let examples_need = match arguments.fact("examples_need") {
+        Some(said) => quote!(::core::option::Option::Some(#said)),
+        None => quote!(::core::option::Option::None),
+    };
+    Ok(quote! {
+        crate::spec::Facts {
+            summary: #summary,
+            changes: #changes,
+            permission: crate::permission::Permission {
+                roles: &[#(boxoffice_core::access::Role::#roles),*],
+                or: &[#(crate::permission::Exception::#or),*],
+                owner: crate::permission::OwnerRule::#owner,
+                venues: crate::permission::VenueRule::#venues,
+                batch: crate::permission::BatchRule::#batch,
+            },
+            class: crate::op::HeadClass::#class,
+            pace: crate::op::Pace::#pace,
+            frame: crate::op::FrameLength::#frame,
+            methods: crate::op::HttpMethods::#http,
+            weight: #weight,
+            since: #since,
+            examples_need: #examples_need,
+            body: <#body as crate::repr::WireRepr>::schema,
+            newer: <#body as crate::repr::WireRepr>::newer,
+            answers: &[#(<#answers as crate::repr::WireRepr>::schema),*],
+        }
+    })
+}

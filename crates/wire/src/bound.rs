@@ -1,0 +1,99 @@
+//! The bounds of fields. A field says its bound once, with `#[within(…)]`, and the schema and the check are made of it.
+//!
+//! Only requests are checked, after they were read. So a bound that is lowered later makes nothing unreadable that is stored or
+//! answered.
+
+use std::ops::RangeInclusive;
+
+use smol_str::{SmolStr, format_smolstr};
+
+/// A value out of its bounds, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutOfBounds {
+    /// It is empty, too small, or has what does not belong there.
+    Bad(SmolStr),
+    /// It is too long.
+    TooLarge(SmolStr),
+    /// It is no quantity.
+    Quantity(SmolStr),
+}
+
+/// A value that may have bounds.
+pub(crate) trait Within {
+    /// Checks a number, or the length of a text or list.
+    ///
+    /// # Errors
+    /// The field with this name and its bound, in words.
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds>;
+}
+
+/// Checks a field.
+///
+/// # Errors
+/// The field and its bound, in words.
+///
+/// # Panics
+/// The bound is negative.
+pub(crate) fn check<T: Within, N: Copy + TryInto<u64>>(
+    value: &T,
+    name: &str,
+    bound: RangeInclusive<N>,
+) -> Result<(), OutOfBounds> {
+    let [least, most] = [*bound.start(), *bound.end()].map(|end| end.try_into().ok().expect("bounds are not negative"));
+    value.within(name, least, most)
+}
+
+fn length(length: usize) -> u64 {
+    length.try_into().unwrap_or(u64::MAX)
+}
+
+/// In bytes, without control characters except line breaks.
+impl Within for SmolStr {
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
+        if length(self.len()) < least {
+            return Err(OutOfBounds::Bad(format_smolstr!("`{name}` is empty")));
+        }
+        if length(self.len()) > most {
+            return Err(OutOfBounds::TooLarge(format_smolstr!("`{name}` has at most {most} bytes")));
+        }
+        if self.chars().any(|char| char.is_control() && char != '\n') {
+            return Err(OutOfBounds::Bad(format_smolstr!("`{name}` has control characters")));
+        }
+        Ok(())
+    }
+}
+
+/// The unit stands at the end of the name.
+impl Within for u64 {
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
+        if (least..=most).contains(self) {
+            return Ok(());
+        }
+        let unit = if name.ends_with("_ms") { " milliseconds" } else { "" };
+        Err(OutOfBounds::Bad(format_smolstr!("`{name}` is from {least} to {most}{unit}")))
+    }
+}
+
+impl Within for u32 {
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
+        u64::from(*self).within(name, least, most)
+    }
+}
+
+impl<T> Within for Vec<T> {
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
+        if length(self.len()) < least {
+            return Err(OutOfBounds::Bad(format_smolstr!("`{name}` is empty")));
+        }
+        if length(self.len()) > most {
+            return Err(OutOfBounds::TooLarge(format_smolstr!("at most {most} {name} at once")));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Within> Within for Option<T> {
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
+        self.as_ref().map_or(Ok(()), |value| value.within(name, least, most))
+    }
+}
