@@ -428,15 +428,12 @@ impl Connection {
         queued.into_iter().for_each(|queued| self.submit_now(queued, left));
     }
 
-<<<<<<< HEAD
     /// How long what has arrived lies unread, in milliseconds. The runtime for selling measures its queues itself.
     fn unread_ms(&self) -> u64 {
         if self.watcher.is_some() { self.shared.watching_delay.ms() } else { 0 }
     }
 
-=======
     /// Hands a command to the node, whose answer comes to the connection's queue with its tag. The client waits for `left`.
->>>>>>> way
     fn submit_now(&self, queued: QueuedChange, left: Duration) {
         let QueuedChange { tag, rule, command, key, spare_ms } = queued;
         let left_ms = left.as_millis() as u64;
