@@ -6,6 +6,7 @@ mod modules;
 mod packages;
 mod pages;
 mod reference;
+mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
