@@ -9,6 +9,7 @@ mod pages;
 mod prose;
 mod reference;
 mod way;
+mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

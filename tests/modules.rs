@@ -49,21 +49,46 @@ pub(crate) fn module_of(src: &Path, file: &Path) -> Vec<String> {
     path
 }
 
+/// The other names that paths have, with the paths that they stand for: a `use` gives the module that it is in a name.
+type Names = BTreeMap<Vec<String>, Vec<String>>;
+
+fn tokens_of(file: &Path) -> TokenStream {
+    let text = fs::read_to_string(file).expect("sources are text");
+    text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// The path in the sources that a used path leads to, because `crate::Runtimes` depends on the module that defines it.
+fn resolved(names: &Names, mut path: Vec<String>) -> Vec<String> {
+    // Names lead to names. A name that leads to itself is a module that its parent imports.
+    for _ in 0..8 {
+        let is_name = |length: &usize| names.get(&path[..*length]).is_some_and(|to| *to != path[..*length]);
+        let Some(length) = (1..=path.len()).find(is_name) else { break };
+        path = [&names[&path[..length]], &path[length..]].concat();
+    }
+    path
+}
+
 fn arrows(src: &Path) -> Directories {
     let mut files = Vec::new();
     sources(src, &mut files);
     let mut directories = Directories::new();
     let modules: Vec<Vec<String>> = files.iter().map(|file| module_of(src, file)).collect();
+    let mut names = Names::new();
+    // The program of a crate that has a library, too, is a crate of its own.
+    let root = ["lib.rs", "main.rs"].map(|name| src.join(name)).into_iter().find(|root| root.is_file());
+    imports(tokens_of(&root.expect("a crate has a root")), &[], &mut names);
+    for (file, module) in files.iter().zip(&modules) {
+        imports(tokens_of(file), module, &mut names);
+    }
     for module in &modules {
         let (name, directory) = module.split_last().expect("a module has a name");
         directories.entry(directory.to_vec()).or_default().entry(name.clone()).or_default();
     }
     for (file, module) in files.iter().zip(&modules) {
-        let text = fs::read_to_string(file).expect("sources are text");
-        let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let mut used = Vec::new();
-        collect(tokens, module, &mut used);
+        collect(tokens_of(file), module, &mut used);
         for path in used {
+            let path = resolved(&names, path);
             let same = module.iter().zip(&path).take_while(|(own, other)| own == other).count();
             let (Some(from), Some(to)) = (module.get(same), path.get(same)) else { continue };
             // Functions and types of a directory's own module are not modules.
@@ -113,6 +138,32 @@ fn collect(tokens: TokenStream, module: &[String], used: &mut Vec<Vec<String>>) 
             TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => {}
         }
         at += 1;
+    }
+}
+
+/// Collects what the `use` declarations of a module import, with the names under which it does.
+fn imports(tokens: TokenStream, module: &[String], names: &mut Names) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is_use = |token: &TokenTree| matches!(token, TokenTree::Ident(ident) if ident == "use");
+    let is_end = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ';');
+    for declaration in tokens.split(is_end) {
+        let Some(begin) = declaration.iter().rposition(is_use) else { continue };
+        let rest = &declaration[begin + 1..];
+        let (from, rest) = match rest {
+            [TokenTree::Ident(first), tail @ ..] if is_path_separator(tail) => match first.to_string().as_str() {
+                "crate" => (Vec::new(), &tail[2..]),
+                "super" => (module[..module.len().saturating_sub(1)].to_vec(), &tail[2..]),
+                "self" => (module.to_vec(), &tail[2..]),
+                _ => (module.to_vec(), rest),
+            },
+            _ => continue,
+        };
+        let mut imported = Vec::new();
+        paths(rest, from, &mut imported);
+        for path in imported {
+            let name = path.last().expect("a path has a name").clone();
+            names.insert([module, &[name]].concat(), path);
+        }
     }
 }
 
@@ -183,12 +234,22 @@ pub(crate) fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The modules of each crate.
+/// The modules of each crate, and of each program that has a directory of its own.
 fn crates() -> BTreeMap<String, Directories> {
-    let paths = fs::read_dir(directory()).expect("the crates").map(|entry| entry.expect("an entry").path());
-    let sources = paths.filter(|path| path.join("src").is_dir());
+    let inside = |directory: &Path| -> Vec<PathBuf> {
+        fs::read_dir(directory)
+            .map(|entries| entries.map(|entry| entry.expect("an entry").path()).collect())
+            .unwrap_or_default()
+    };
     let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
-    sources.map(|path| (name(&path), arrows(&path.join("src")))).collect()
+    let mut crates = BTreeMap::new();
+    for path in inside(&directory()).into_iter().filter(|path| path.join("src").is_dir()) {
+        for program in inside(&path.join("src/bin")).into_iter().filter(|path| path.is_dir()) {
+            crates.insert(format!("{}/src/bin/{}", name(&path), name(&program)), arrows(&program));
+        }
+        crates.insert(name(&path), arrows(&path.join("src")));
+    }
+    crates
 }
 
 /// The first sentence of a module's own description.
@@ -252,7 +313,8 @@ fn the_page_of_modules_shows_every_dependency() {
             .expect("a string grows");
         for (module, used) in rows {
             let used = used.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let what = description(&directory().join(name).join("src"), module);
+            let src = directory().join(name).join(if name.contains('/') { "" } else { "src" });
+            let what = description(&src, module);
             writeln!(page, "| {} | **{module}** | {what} | {used} |", layers[module]).expect("a string grows");
         }
     }

@@ -167,7 +167,6 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
 const NOT_REACHED: &[(&str, &str)] = &[
     ("PROTOCOL_VERSION", "not a limit"),
     ("ANSWER_BYTES_MAX", "no body of a megabyte makes an answer that long; the client's bound for a faulty node"),
-    ("IDLE_MS", "not sent to clients; the ping decides"),
 ];
 
 /// Settings that bound something, and the tests that reach them.

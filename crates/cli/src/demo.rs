@@ -65,7 +65,7 @@ pub fn run(args: &args::Demo) -> Outcome {
     let started = LocalCluster::start(NODES, launch).and_then(|cluster| {
         let validated = runtime.block_on(async {
             tokio::select! {
-                validated = cluster.wait_until_settled() => validated.map(|()| true),
+                validated = cluster.wait_until_placed() => validated.map(|()| true),
                 // The caller has stopped waiting.
                 () = end.requested() => Ok(false),
             }

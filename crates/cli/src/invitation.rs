@@ -29,7 +29,7 @@ pub struct Invitation {
 /// The fields of the line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
+struct InvitationFields {
     addresses: Vec<String>,
     /// 64 hexadecimal digits.
     invitation: String,
@@ -39,7 +39,7 @@ struct Fields {
 impl Invitation {
     /// The line without a line end.
     pub fn line(&self) -> String {
-        let fields = Fields {
+        let fields = InvitationFields {
             addresses: self.addresses.clone(),
             invitation: self.invitation.0.clone(),
             secret: self.secret.0.clone(),
@@ -63,8 +63,8 @@ impl Invitation {
         let cut =
             |_| "the invitation is not whole: copy all of the line that `boxoffice admin invite` prints".to_owned();
         let json = URL_SAFE_NO_PAD.decode(encoded).map_err(|error| cut(error.to_string()))?;
-        let fields: Fields = serde_json::from_slice(&json).map_err(|error| cut(error.to_string()))?;
-        let Fields { addresses, invitation, secret } = fields;
+        let fields: InvitationFields = serde_json::from_slice(&json).map_err(|error| cut(error.to_string()))?;
+        let InvitationFields { addresses, invitation, secret } = fields;
         let is_good = !addresses.is_empty()
             && joining::read(&invitation).is_some()
             && peer_secret::parse(&secret).is_ok_and(|secrets| secrets.len() == 1);

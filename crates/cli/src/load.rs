@@ -88,7 +88,7 @@ fn start(args: &Load, certificate: Option<RunCertificate>, overrides: &mut Vec<S
         return Ok(Started::One(node));
     }
     let cluster = LocalCluster::start(args.nodes.into(), launch)?;
-    block_on(async { Ok(cluster.wait_until_settled().await?) })?;
+    block_on(async { Ok(cluster.wait_until_placed().await?) })?;
     for (address, pid) in cluster.addresses().iter().zip(cluster.pids()) {
         eprintln!("started a node of a cluster of its own: {address} (process {pid})");
     }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_edge::{Certificate, Edge, Limits, Runtimes as EdgeRuntimes};
+use boxoffice_edge::{Certificate, Edge, Limits};
 use boxoffice_node::{
     contain,
     error::NodeError,
@@ -245,10 +245,9 @@ async fn serve(
     let operators = config.operators.address(config.edge.listen).map_err(Failure::Usage)?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let _reloading = Reloading::begin(certificate.clone(), links)?;
-    let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
     config.edge.operators = Some(operators);
     config.edge.web.certificate = certificate;
-    let edge = match Edge::bind(config.edge.clone(), Arc::new(handle.clone()), edge_runtimes) {
+    let edge = match Edge::bind(config.edge.clone(), Arc::new(handle.clone()), runtimes) {
         Ok(edge) => edge,
         Err(error) => {
             let _ = node.stop(0).await;

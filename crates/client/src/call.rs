@@ -96,7 +96,7 @@ impl Client {
         let routed = about.zip(self.routes.as_ref());
         let attempts = InDoubtAttempts::after(self.in_doubt(request_id));
         let leader = routed.and_then(|(entity, routes)| self.route(routes, entity));
-        // A doubt over another connection can only be settled over that connection.
+        // A doubt over another connection can only be ended over that connection.
         let leader =
             leader.filter(|leader| !matches!(attempts.in_doubt(), InDoubt::One((other, _)) if other != leader.id));
         let mut state = CallState::new(self, routed, leader.as_deref(), request_id, attempts, deadline);

@@ -180,7 +180,7 @@ impl<'a> CallState<'a> {
             reply::Reply::No(no)
                 if self.request_id.is_some()
                     && !tells_payment(&no)
-                    && !self.attempts.in_doubt().is_settled_by(connection) =>
+                    && !self.attempts.in_doubt().is_ended_by(connection) =>
             {
                 // An earlier attempt may still be granted, so this refusal is not final.
                 self.refusals += 1;

@@ -100,7 +100,7 @@ pub struct WaitingKey {
 
 /// What becomes of a waiting request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn<T> {
+pub enum NextCall<T> {
     /// It is counted as under way, and is to be sent.
     Begin(T),
     /// It cannot be finished before its deadline any more. It was not sent.
@@ -154,21 +154,21 @@ impl<T> WaitingRequests<T> {
     }
 
     /// The next request whose turn has come, if there is one.
-    pub fn next(&mut self, now: Instant) -> Option<Turn<T>> {
+    pub fn next(&mut self, now: Instant) -> Option<NextCall<T>> {
         // A queue from the overload is no reason to begin with its oldest ones, which are near their deadlines.
         self.youngest_first &= !self.by_age.is_empty() || self.limit.is_shedding(now);
         let needed = if self.youngest_first { self.needed(now) } else { Duration::ZERO };
         if let Some((&(deadline, _), &key)) = self.by_deadline.first_key_value()
             && deadline <= now + needed
         {
-            return self.remove(key).map(Turn::GiveUp);
+            return self.remove(key).map(NextCall::GiveUp);
         }
         let youngest = self.by_age.last_key_value();
         let (&key, _) = if self.youngest_first { youngest } else { self.by_age.first_key_value() }?;
         if !self.limit.try_acquire(now) {
             return None;
         }
-        self.remove(key).map(Turn::Begin)
+        self.remove(key).map(NextCall::Begin)
     }
 
     /// When a turn may come next if no request is answered and none comes. `None` if nothing waits.
@@ -304,8 +304,8 @@ impl Limiter {
         while let Some(turn) = waiting.next(now) {
             match turn {
                 // Without its sender the call gives up.
-                Turn::GiveUp(_) => {}
-                Turn::Begin(call) => {
+                NextCall::GiveUp(_) => {}
+                NextCall::Begin(call) => {
                     if call.send(()).is_err() {
                         waiting.release();
                     }
@@ -436,7 +436,7 @@ mod tests {
         assert!(third.is_some() && begin.elapsed() >= WAIT, "after {:?}", begin.elapsed());
     }
 
-    fn begun(waiting: &mut WaitingRequests<u64>, now: Instant) -> Vec<Turn<u64>> {
+    fn begun(waiting: &mut WaitingRequests<u64>, now: Instant) -> Vec<NextCall<u64>> {
         std::iter::from_fn(|| waiting.next(now)).collect()
     }
 
@@ -448,24 +448,24 @@ mod tests {
         for ms in [3, 1, 2, 1] {
             waiting.push(ms, at(ms), at(10_000));
         }
-        assert_eq!(begun(&mut waiting, at(4)), [Turn::Begin(1)], "the limit is one");
+        assert_eq!(begun(&mut waiting, at(4)), [NextCall::Begin(1)], "the limit is one");
         waiting.on_answer();
-        assert_eq!(begun(&mut waiting, at(4)), [Turn::Begin(1)]);
+        assert_eq!(begun(&mut waiting, at(4)), [NextCall::Begin(1)]);
         waiting.on_busy(WAIT, at(5));
         assert_eq!((begun(&mut waiting, at(104)), waiting.wakes_at(at(104))), (vec![], Some(at(105))));
-        assert_eq!(begun(&mut waiting, at(105)), [Turn::Begin(3)], "the youngest one");
+        assert_eq!(begun(&mut waiting, at(105)), [NextCall::Begin(3)], "the youngest one");
         waiting.push(4, at(200), at(10_000));
         waiting.release();
-        assert_eq!(begun(&mut waiting, at(300)), [Turn::Begin(4)], "it came last");
+        assert_eq!(begun(&mut waiting, at(300)), [NextCall::Begin(4)], "it came last");
         waiting.on_busy(WAIT, at(400));
         // It keeps its age when it comes again.
         waiting.push(4, at(200), at(10_000));
         let key = waiting.push(5, at(201), at(10_000));
         assert_eq!((waiting.remove(key), waiting.remove(key)), (Some(5), None));
-        assert_eq!(begun(&mut waiting, at(500)), [Turn::Begin(4)]);
+        assert_eq!(begun(&mut waiting, at(500)), [NextCall::Begin(4)]);
         waiting.push(6, at(600), at(10_000));
         waiting.on_answer();
-        assert_eq!(begun(&mut waiting, at(9_000)), [Turn::Begin(6)], "the queue is still that of the overload");
+        assert_eq!(begun(&mut waiting, at(9_000)), [NextCall::Begin(6)], "the queue is still that of the overload");
         assert_eq!((waiting.len(), waiting.take_all().collect::<Vec<_>>()), (1, vec![2]));
         assert!(waiting.is_empty() && waiting.wakes_at(at(9_000)).is_none());
         waiting.on_answer();
@@ -473,7 +473,7 @@ mod tests {
         for ms in [9_001, 9_002] {
             waiting.push(ms, at(ms), at(20_000));
         }
-        assert_eq!(begun(&mut waiting, at(9_003)), [Turn::Begin(9_001)], "the overload is over");
+        assert_eq!(begun(&mut waiting, at(9_003)), [NextCall::Begin(9_001)], "the overload is over");
     }
 
     #[test]
@@ -484,19 +484,19 @@ mod tests {
         (0..100).for_each(|_| waiting.finished_after(Duration::from_millis(95), at(0)));
         assert_eq!(waiting.needed(at(0)), Duration::from_millis(95));
         waiting.push(1, at(0), at(150));
-        assert_eq!(begun(&mut waiting, at(100)), [Turn::Begin(1)], "it may be quicker than usual");
+        assert_eq!(begun(&mut waiting, at(100)), [NextCall::Begin(1)], "it may be quicker than usual");
         waiting.on_busy(WAIT, at(100));
         waiting.push(1, at(0), at(350));
         waiting.push(2, at(0), at(296));
         waiting.push(3, at(0), at(295));
         assert_eq!(begun(&mut waiting, at(199)), []);
-        assert_eq!(begun(&mut waiting, at(200)), [Turn::GiveUp(3), Turn::Begin(2)]);
+        assert_eq!(begun(&mut waiting, at(200)), [NextCall::GiveUp(3), NextCall::Begin(2)]);
         assert_eq!(waiting.wakes_at(at(200)), Some(at(255)));
-        assert_eq!(begun(&mut waiting, at(255)), [Turn::GiveUp(1)]);
+        assert_eq!(begun(&mut waiting, at(255)), [NextCall::GiveUp(1)]);
         assert_eq!(begun(&mut waiting, at(1_300)), [], "the overload is over");
         waiting.push(4, at(1_300), at(1_400));
         assert_eq!(begun(&mut waiting, at(1_399)), [], "what waits for a permit has its whole time otherwise");
-        assert_eq!(begun(&mut waiting, at(1_400)), [Turn::GiveUp(4)]);
+        assert_eq!(begun(&mut waiting, at(1_400)), [NextCall::GiveUp(4)]);
     }
 
     #[tokio::test(start_paused = true)]

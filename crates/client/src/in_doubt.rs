@@ -46,7 +46,7 @@ impl InDoubt {
     }
 
     /// Whether a refusal of the last attempt over this connection is final, so that no earlier attempt can be granted any more.
-    pub(crate) fn is_settled_by(self, connection: ConnectionId) -> bool {
+    pub(crate) fn is_ended_by(self, connection: ConnectionId) -> bool {
         match self {
             InDoubt::None => true,
             InDoubt::One(known) => known == connection,
@@ -135,12 +135,12 @@ mod tests {
     fn a_refusal_is_final_over_the_connection_of_all_attempts() {
         let (one, again, other) = ((0, 1), (0, 2), (1, 1));
         let mut in_doubt = InDoubt::None;
-        assert!(in_doubt.is_settled_by(one));
+        assert!(in_doubt.is_ended_by(one));
         in_doubt.add(one);
         in_doubt.add(one);
-        assert!(in_doubt.is_settled_by(one) && !in_doubt.is_settled_by(again) && !in_doubt.is_settled_by(other));
+        assert!(in_doubt.is_ended_by(one) && !in_doubt.is_ended_by(again) && !in_doubt.is_ended_by(other));
         in_doubt.add(again);
-        assert!(!in_doubt.is_settled_by(one) && !in_doubt.is_settled_by(again));
+        assert!(!in_doubt.is_ended_by(one) && !in_doubt.is_ended_by(again));
     }
 
     #[test]

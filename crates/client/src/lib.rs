@@ -124,7 +124,7 @@ pub use batch::BatchCommand;
 pub use cart::{Cart, gateway, recorded};
 pub use catalog::CitySearch;
 pub use client::Client;
-pub use concurrency_limit::{ConcurrencyLimit, Turn, WaitingKey, WaitingRequests};
+pub use concurrency_limit::{ConcurrencyLimit, NextCall, WaitingKey, WaitingRequests};
 pub use config::{AdminToken, ClientConfig, CustomerCredentials};
 pub use counts::{CountsWatch, LiveCounts};
 pub use error::{Error, Reply};

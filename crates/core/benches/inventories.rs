@@ -97,7 +97,7 @@ fn session(sales: u64) -> Arc<Session> {
             hold: hold(number),
             quantity: 1,
             at: Timestamp(number),
-            settled_at: None,
+            freed_at: None,
         });
     }
     Arc::new(session)

@@ -271,7 +271,7 @@ impl Cart {
             CartEvent::Granted(_) => {}
         }
         if let Some(remembered) = event.remembered() {
-            self.body_mut().remember(version, remembered);
+            self.body_mut().remember(Memory::answered(version, remembered));
         }
     }
 

@@ -52,7 +52,7 @@ impl ClusterTable {
             panic!("a cluster cannot begin with {event:?}");
         };
         let own = Replica { node: *node, generation: FIRST_GENERATION };
-        let place = Place::settled(Copies { voters: vec![own], learners: Vec::new() }, own);
+        let place = Place::founding(Copies { voters: vec![own], learners: Vec::new() }, own);
         ClusterTable {
             version: 1,
             shards: vec![place; usize::from(*shards) + 1],
@@ -151,7 +151,7 @@ impl ClusterTable {
                 let place = &mut self.shards[usize::from(*shard)];
                 assert_eq!(place.version, *version, "shard {shard} reached a target it does not have");
                 place.reached = *version;
-                place.settled = place.target.clone();
+                place.last_reached = place.target.clone();
                 place.given_up.clear();
             }
         }

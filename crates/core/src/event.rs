@@ -77,21 +77,19 @@ pub enum HoldEvent {
 
 impl Event {
     /// The same release or sale of a charged hold, with the running time at which it is written.
-    pub(crate) fn settled(mut self, at: Timestamp) -> Event {
+    pub(crate) fn timed(mut self, at: Timestamp) -> Event {
         if let Event::Session(
-            SessionEvent::SeatsReleased { settled_at, .. }
-            | SessionEvent::PlacesReleased { settled_at, .. }
-            | SessionEvent::SeatsSold { settled_at, .. }
-            | SessionEvent::PlacesSold { settled_at, .. },
+            SessionEvent::SeatsReleased { freed_at, .. }
+            | SessionEvent::PlacesReleased { freed_at, .. }
+            | SessionEvent::SeatsSold { freed_at, .. }
+            | SessionEvent::PlacesSold { freed_at, .. },
         )
-        | Event::Product(
-            ProductEvent::UnitsReleased { settled_at, .. } | ProductEvent::UnitsSold { settled_at, .. },
-        )
+        | Event::Product(ProductEvent::UnitsReleased { freed_at, .. } | ProductEvent::UnitsSold { freed_at, .. })
         | Event::Resource(
-            ResourceEvent::SlotReleased { settled_at, .. } | ResourceEvent::SlotSold { settled_at, .. },
+            ResourceEvent::SlotReleased { freed_at, .. } | ResourceEvent::SlotSold { freed_at, .. },
         ) = &mut self
         {
-            *settled_at = Some(at);
+            *freed_at = Some(at);
         }
         self
     }

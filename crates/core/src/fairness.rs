@@ -418,7 +418,7 @@ impl Accounts {
         let since = Timestamp(deadline.0.saturating_sub(age_ms));
         let kept = before.filter(|(_, charged)| charged.own == own);
         if let Some((had, charged)) = before.filter(|_| kept.is_none()) {
-            self.settle(&charged, supply, (had, 0), since, false);
+            self.give_back(&charged, supply, (had, 0), since, false);
         }
         self.forget_some(own, since);
         let had = kept.map_or(0, |(had, _)| had);
@@ -434,7 +434,14 @@ impl Accounts {
     }
 
     /// A hold has less, or is over. What is `sold` gives back what it has used, and a bonus.
-    pub(crate) fn settle(&mut self, charged: &Charged, supply: u16, (had, has): (u32, u32), at: Timestamp, sold: bool) {
+    pub(crate) fn give_back(
+        &mut self,
+        charged: &Charged,
+        supply: u16,
+        (had, has): (u32, u32),
+        at: Timestamp,
+        sold: bool,
+    ) {
         let Charged { own, bonus_seconds, since, mark, until: _ } = *charged;
         let wider = self.own.get(&own).expect("a hold has an account").wider;
         let (integral, wider) = self.move_held((own, wider), supply, (had, has), None, at);

@@ -403,7 +403,7 @@ impl<W: Clone + Amount> Holds<W> {
             }
             (None, Some((had, charged))) => {
                 let accounts = self.accounts.as_mut().expect("a charged hold has an account");
-                accounts.settle(&charged, supply, (had, 0), charged.since(), false);
+                accounts.give_back(&charged, supply, (had, 0), charged.since(), false);
                 None
             }
         };
@@ -423,9 +423,9 @@ impl<W: Clone + Amount> Holds<W> {
         id: HoldId,
         revision: u64,
         left: Option<W>,
-        (remember, settled_at): (bool, Option<Timestamp>),
+        (remember, freed_at): (bool, Option<Timestamp>),
     ) -> W {
-        self.settle(id, left.as_ref().map_or(0, Amount::amount), settled_at, false);
+        self.give_back(id, left.as_ref().map_or(0, Amount::amount), freed_at, false);
         let hold = self.live.get_mut(&id).unwrap_or_else(|| panic!("released without a hold: {id:?}"));
         assert!(revision > hold.revision, "{id:?} is released by an old revision: {revision}");
         if let Some(left) = left {
@@ -441,8 +441,8 @@ impl<W: Clone + Amount> Holds<W> {
     }
 
     /// Writes that the whole content of a hold is sold, and returns it.
-    pub(crate) fn sell(&mut self, id: HoldId, (at, settled_at): (Timestamp, Option<Timestamp>), version: u64) -> W {
-        self.settle(id, 0, settled_at, true);
+    pub(crate) fn sell(&mut self, id: HoldId, (at, freed_at): (Timestamp, Option<Timestamp>), version: u64) -> W {
+        self.give_back(id, 0, freed_at, true);
         let hold = self.live.remove(&id).unwrap_or_else(|| panic!("sold without a hold: {id:?}"));
         self.due.remove(&(hold.deadline, id));
         let what = hold.what.clone();
@@ -452,7 +452,7 @@ impl<W: Clone + Amount> Holds<W> {
     }
 
     /// Takes a hold that has `has` from now on out of its account, if it has one.
-    fn settle(&mut self, id: HoldId, has: u32, at: Option<Timestamp>, sold: bool) {
+    fn give_back(&mut self, id: HoldId, has: u32, at: Option<Timestamp>, sold: bool) {
         if self.accounts.is_none() {
             return;
         }
@@ -460,7 +460,7 @@ impl<W: Clone + Amount> Holds<W> {
         let Some(charged) = hold.charged.as_deref().copied() else { return };
         let at = at.expect("an event about a charged hold says when it happened");
         let accounts = self.accounts.as_mut().expect("a charged hold has an account");
-        accounts.settle(&charged, hold.what.supply(), (hold.what.amount(), has), at, sold);
+        accounts.give_back(&charged, hold.what.supply(), (hold.what.amount(), has), at, sold);
     }
 
     /// Writes that the sale of a hold is over, and returns its content.
@@ -472,7 +472,7 @@ impl<W: Clone + Amount> Holds<W> {
         }
         // The hold was bought, and its sale is on its way.
         let since = self.live.get(&id).and_then(|hold| hold.charged.as_ref()).map(|charged| charged.since());
-        self.settle(id, 0, since, true);
+        self.give_back(id, 0, since, true);
         let hold = self.live.remove(&id).unwrap_or_else(|| panic!("refunded without a sale: {id:?}"));
         self.due.remove(&(hold.deadline, id));
         Refunded::Hold(hold.what)

@@ -96,15 +96,15 @@ impl Product {
                 assert!(before.is_none_or(|before| before.price == *price), "{hold:?} has another price than before");
                 self.taken.hold(before.map_or(0, |before| before.quantity), *quantity);
             }
-            ProductEvent::UnitsReleased { hold, revision, left, remember, settled_at, expired: _ } => {
+            ProductEvent::UnitsReleased { hold, revision, left, remember, freed_at, expired: _ } => {
                 let Units { quantity, price } = *self.holds.released(*hold);
                 assert!(*left <= quantity, "{hold:?} releases down to {left} and has {quantity}");
                 let units = (*left > 0).then_some(Units { quantity: *left, price });
-                self.holds.release(*hold, *revision, units, (*remember, *settled_at));
+                self.holds.release(*hold, *revision, units, (*remember, *freed_at));
                 self.taken.hold(quantity, *left);
             }
-            ProductEvent::UnitsSold { hold, quantity, at, settled_at } => {
-                let sold = self.holds.sell(*hold, (*at, *settled_at), self.version);
+            ProductEvent::UnitsSold { hold, quantity, at, freed_at } => {
+                let sold = self.holds.sell(*hold, (*at, *freed_at), self.version);
                 assert_eq!(sold.quantity, *quantity, "hold {hold:?} is sold with other units than it has");
                 self.taken.sell(*quantity);
             }

@@ -159,14 +159,14 @@ impl Resource {
                 assert!(before.is_none(), "{hold:?} is held already");
                 self.book(&BookingKey::Hold(*hold), slot);
             }
-            ResourceEvent::SlotReleased { hold, revision, remember, settled_at, expired: _ } => {
-                let time = self.holds.release(*hold, *revision, None, (*remember, *settled_at));
+            ResourceEvent::SlotReleased { hold, revision, remember, freed_at, expired: _ } => {
+                let time = self.holds.release(*hold, *revision, None, (*remember, *freed_at));
                 self.revoked.remove(hold);
                 self.free(&BookingKey::Hold(*hold), time.slot);
             }
             // The booking keeps its name, so the calendar does not change.
-            ResourceEvent::SlotSold { hold, at, settled_at } => {
-                self.holds.sell(*hold, (*at, *settled_at), self.version);
+            ResourceEvent::SlotSold { hold, at, freed_at } => {
+                self.holds.sell(*hold, (*at, *freed_at), self.version);
             }
             ResourceEvent::SlotRefunded { hold } => {
                 let (Refunded::Sale(time) | Refunded::Hold(time)) = self.holds.refund(*hold);

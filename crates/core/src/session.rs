@@ -44,13 +44,13 @@ use book::{Book, Share};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     version: u64,
-    terms: Arc<Terms>,
+    terms: Arc<SessionTerms>,
     book: Option<Box<Book>>,
 }
 
 /// The part that never changes after the opening.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Terms {
+struct SessionTerms {
     venue: Id,
     id: Id,
     hall: Id,
@@ -94,7 +94,7 @@ impl Session {
             let (areas, limits, comments) = (session.areas.clone(), session.limits.clone(), session.comments.clone());
             Box::new(Extras { areas, limits, comments })
         };
-        let terms = Terms {
+        let terms = SessionTerms {
             venue: venue.clone(),
             id: session.id.clone(),
             hall: session.hall.clone(),
@@ -198,18 +198,18 @@ impl Session {
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
                 book.hold(*hold, (live, charge.as_ref()), layout.seats(), areas);
             }
-            SessionEvent::SeatsReleased { hold, revision, seats, remember, settled_at, expired: _ } => {
-                book.release_seats(*hold, *revision, &indexes(layout, seats), (*remember, *settled_at));
+            SessionEvent::SeatsReleased { hold, revision, seats, remember, freed_at, expired: _ } => {
+                book.release_seats(*hold, *revision, &indexes(layout, seats), (*remember, *freed_at));
             }
-            SessionEvent::PlacesReleased { hold, revision, left, remember, settled_at, expired: _ } => {
-                book.release_places(*hold, *revision, *left, (*remember, *settled_at));
+            SessionEvent::PlacesReleased { hold, revision, left, remember, freed_at, expired: _ } => {
+                book.release_places(*hold, *revision, *left, (*remember, *freed_at));
             }
-            SessionEvent::SeatsSold { hold, seats, order, at, settled_at } => {
+            SessionEvent::SeatsSold { hold, seats, order, at, freed_at } => {
                 assert_eq!(order.cart(), hold.cart, "a sale of {hold:?} to another cart's order");
-                book.sell_seats(*hold, (*at, *settled_at), self.version, &indexes(layout, seats), layout.seats());
+                book.sell_seats(*hold, (*at, *freed_at), self.version, &indexes(layout, seats), layout.seats());
             }
-            SessionEvent::PlacesSold { hold, quantity, at, settled_at } => {
-                book.sell_places(*hold, (*at, *settled_at), self.version, *quantity);
+            SessionEvent::PlacesSold { hold, quantity, at, freed_at } => {
+                book.sell_places(*hold, (*at, *freed_at), self.version, *quantity);
             }
             SessionEvent::SaleRefunded { hold, seats } => book.refund(*hold, &indexes(layout, seats)),
             SessionEvent::Hold(event) => book.holds.apply(event),
@@ -269,7 +269,8 @@ impl Session {
         let long: usize = ids.iter().map(|id| id.heap_bytes()).sum();
         let extras = |extras: &Extras| size_of::<Extras>() + extras.areas.capacity() * size_of::<Area>();
         let extras = self.terms.extras.as_deref().map_or(0, extras);
-        let terms = 2 * size_of::<usize>() + size_of::<Terms>() + size_of_val(&*self.terms.prices) + long + extras;
+        let terms =
+            2 * size_of::<usize>() + size_of::<SessionTerms>() + size_of_val(&*self.terms.prices) + long + extras;
         terms + self.book.as_deref().map_or(0, |book| size_of::<Book>() + book.heap_bytes())
     }
 }

@@ -20,13 +20,13 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_edge::{
-    Backend, Edge, EdgeConfig, Runtimes,
+    Backend, Edge, EdgeConfig,
     backend::{Member, Reading},
 };
 use boxoffice_env::OsClock;
 use boxoffice_env::secret::Secret;
 use boxoffice_feeds::{FeedSettings, FeedSource, Feeds, InitialState, NoFeed};
-use boxoffice_node::{access::KeyRing, api::ReplyTo, history::HistoryError};
+use boxoffice_node::{access::KeyRing, api::ReplyTo, history::HistoryError, node::Runtimes};
 use boxoffice_wire::{
     Encoding, Op,
     hello::{Durability, Hello},

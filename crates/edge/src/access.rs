@@ -18,7 +18,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     access_end::{AccessEnd, Ended, EndsWith},
-    budgets::Terms,
+    budgets::KeyBudgets,
     denials::Denial,
     planted,
     shared::{Port, Shared, same_secret},
@@ -385,10 +385,10 @@ impl Access {
     }
 
     /// The name and the budgets of the key that was shown.
-    pub(crate) fn key_terms(&self) -> Option<(Id, Terms)> {
+    pub(crate) fn key_terms(&self) -> Option<(Id, KeyBudgets)> {
         let Shown::Key { name, key, .. } = &self.shown else { return None };
         let NewKey { requests_per_second, held_max, .. } = key.terms;
-        Some((name.clone(), Terms { requests_per_second, held_max }))
+        Some((name.clone(), KeyBudgets { requests_per_second, held_max }))
     }
 
     /// Whether the caller sees details that customers and strangers do not, such as the owner of a booking.

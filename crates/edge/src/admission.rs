@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
     access::{Access, KeyGuess, Look, no_such_key},
-    auth_failures::Turn,
+    auth_failures::AnswerTime,
     denials::Denial,
     key_questions::KeyAnswer,
     planted,
@@ -159,7 +159,7 @@ fn charge_request(shared: &Shared, permit: &ConnectionPermit) -> Result<(), Reje
 async fn wrong(
     shared: &Shared,
     permit: &ConnectionPermit,
-    turn: Result<Turn, Rejection>,
+    turn: Result<AnswerTime, Rejection>,
     why: Rejection,
 ) -> NotAdmitted {
     note(shared, permit, &why);

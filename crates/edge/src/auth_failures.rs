@@ -54,9 +54,9 @@ struct Turns {
     last: Instant,
 }
 
-/// The turn of a credential.
+/// When a credential is answered.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct AnswerTime {
     /// When its answer may be given.
     pub(crate) at: Instant,
     delay: Duration,
@@ -68,7 +68,7 @@ impl AuthFailures {
     ///
     /// # Errors
     /// Too many are waiting, so this one must not be looked at. The time after which the next one may be shown.
-    pub(crate) fn take_turn(&self, address: IpAddr, now: Instant, step: Duration) -> Result<Turn, Duration> {
+    pub(crate) fn take_turn(&self, address: IpAddr, now: Instant, step: Duration) -> Result<AnswerTime, Duration> {
         let mut known = self.0.lock();
         let network = known.room_for(ClientNetwork::of(address), now);
         let turns = known.turns.entry(network).or_insert(Turns { count: 0, last: now });
@@ -82,11 +82,11 @@ impl AuthFailures {
             return Err(at - now - longest);
         }
         *turns = Turns { count, last: at };
-        Ok(Turn { at, delay, network })
+        Ok(AnswerTime { at, delay, network })
     }
 
     /// Takes a turn back, because its credential was right.
-    pub(crate) fn give_back(&self, turn: &Turn) {
+    pub(crate) fn give_back(&self, turn: &AnswerTime) {
         let mut known = self.0.lock();
         let Some(turns) = known.turns.get_mut(&turn.network) else { return };
         turns.count = turns.count.saturating_sub(1);

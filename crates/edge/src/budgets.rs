@@ -89,7 +89,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The budgets of a key that has its own.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Terms {
+pub(crate) struct KeyBudgets {
     pub(crate) requests_per_second: Option<u32>,
     pub(crate) held_max: Option<u32>,
 }
@@ -212,7 +212,7 @@ pub(crate) struct Budgets {
 }
 
 /// The owners that a caller's requests are charged to. Empty for the operator's own callers.
-pub(crate) type Owners = Vec<(Owner, Terms)>;
+pub(crate) type Owners = Vec<(Owner, KeyBudgets)>;
 
 impl Budgets {
     pub(crate) fn new(config: BudgetConfig) -> Budgets {
@@ -298,7 +298,7 @@ impl Budgets {
 
     /// Charges a request of a stranger to its network.
     pub(crate) fn request_of(&self, address: IpAddr, units: u32, now: Instant) -> Result<(), OverBudget> {
-        self.request(&vec![(Owner::Network(ClientNetwork::of(address)), Terms::default())], units, now)
+        self.request(&vec![(Owner::Network(ClientNetwork::of(address)), KeyBudgets::default())], units, now)
     }
 
     /// Charges units of requests, of which [`weight::REQUEST`] are one request of the configuration.
@@ -465,7 +465,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Settles the charge of a command. If the outcome is unknown, it stays charged until the cart is shown or would expire.
+    /// Replaces the charge of a command. If the outcome is unknown, it stays charged until the cart is shown or would expire.
     /// Returns the cart with its end, or without one if it has ended, if the result says so.
     pub(crate) fn end(
         &self,
@@ -480,7 +480,7 @@ impl Budgets {
         let (cart, claim) = (charge.cart, charge.claim());
         match result {
             Ok(Ok(Answered { answer: Answer::Held(Held { lines, deadline, .. }), .. })) => {
-                accounts.settle(cart, claim, lines, Some(ends(*deadline)), now);
+                accounts.replace_charge(cart, claim, lines, Some(ends(*deadline)), now);
                 return Some((cart, Some(ends(*deadline))));
             }
             Ok(Ok(Answered { answer: Answer::Cart(view), .. })) => {
@@ -494,8 +494,8 @@ impl Budgets {
                 return Some((cart, None));
             }
             // Nothing was granted.
-            Ok(Err(_)) => accounts.settle(cart, claim, &[], None, now),
-            Err(failure) if !failure.may_have_happened() => accounts.settle(cart, claim, &[], None, now),
+            Ok(Err(_)) => accounts.replace_charge(cart, claim, &[], None, now),
+            Err(failure) if !failure.may_have_happened() => accounts.replace_charge(cart, claim, &[], None, now),
             Ok(Ok(_)) | Err(_) => accounts.unknown(cart, claim, now),
         }
         None

@@ -24,7 +24,7 @@ use smol_str::SmolStr;
 use crate::{
     access::{Access, Denied, Row},
     admission::{self, Credentials, NotAdmitted},
-    budgets::{Owner, Owners, Terms},
+    budgets::{KeyBudgets, Owner, Owners},
     denials::Denial,
     network::ClientNetwork,
     planted,
@@ -122,7 +122,7 @@ impl Caller {
         }
         let network = Owner::Network(ClientNetwork::of(permit.address()));
         let customer = self.customer.clone().map(Owner::Customer);
-        [Some(network), customer].into_iter().flatten().map(|owner| (owner, Terms::default())).collect()
+        [Some(network), customer].into_iter().flatten().map(|owner| (owner, KeyBudgets::default())).collect()
     }
 
     pub(crate) fn sees_all(&self) -> bool {

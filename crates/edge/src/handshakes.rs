@@ -60,7 +60,7 @@ impl HandshakeTime {
         };
         let mut timed = pin!(Timed { handshake: pin!(handshake), spent: Duration::ZERO });
         let output = timed.as_mut().await;
-        self.settle(guess, timed.spent.as_secs_f64());
+        self.correct(guess, timed.spent.as_secs_f64());
         output
     }
 
@@ -80,7 +80,7 @@ impl HandshakeTime {
     }
 
     /// A handshake for which `guess` was taken has cost `seconds`.
-    fn settle(&self, guess: f64, seconds: f64) {
+    fn correct(&self, guess: f64, seconds: f64) {
         let mut spent = self.spent.lock();
         spent.level = (spent.level + seconds - guess).max(0.0);
         spent.usual += (seconds - spent.usual) / 16.0;
@@ -117,7 +117,7 @@ mod tests {
         while now < begun + Duration::from_secs(10) {
             match time.take(now) {
                 Ok(guess) => {
-                    time.settle(guess, 0.002);
+                    time.correct(guess, 0.002);
                     done += 1;
                     now += Duration::from_micros(400);
                 }

@@ -22,7 +22,7 @@ const UNREADABLE: u8 = 0;
 #[derive(Default)]
 pub(crate) struct Heads {
     at: Place,
-    line: Line,
+    line: HeadLine,
     /// Whether a line of the current head has ended.
     begun: bool,
     framing: Framing,
@@ -55,19 +55,19 @@ struct Framing {
 }
 
 /// The line that is being read.
-struct Line {
+struct HeadLine {
     seen: [u8; LINE_BYTES_SEEN],
     length: usize,
     after_cr: bool,
 }
 
-impl Default for Line {
-    fn default() -> Line {
-        Line { seen: [0; LINE_BYTES_SEEN], length: 0, after_cr: false }
+impl Default for HeadLine {
+    fn default() -> HeadLine {
+        HeadLine { seen: [0; LINE_BYTES_SEEN], length: 0, after_cr: false }
     }
 }
 
-impl Line {
+impl HeadLine {
     fn push(&mut self, byte: u8) {
         if let Some(seen) = self.seen.get_mut(self.length) {
             *seen = byte.to_ascii_lowercase();
@@ -187,7 +187,7 @@ impl Framing {
 }
 
 /// The position after the line with a chunk's size.
-fn chunk(line: &Line) -> Place {
+fn chunk(line: &HeadLine) -> Place {
     let digits = line.digits();
     match number(&line.text()[..digits], 16).filter(|_| digits <= DIGITS_MAX) {
         Some(0) => Place::Trailers,

@@ -67,5 +67,5 @@ pub use config::{
     ADMIN_TOKEN_CHARS_MIN, EdgeConfig, EdgeError, Limits, PageConfig, WEBHOOK_SECRET_BYTES_MIN, WebConfig,
 };
 pub use proxy::{Network, Proxies, ProxyWay};
-pub use server::{Edge, Notice, Runtimes};
+pub use server::{Edge, Notice};
 pub use tls::{Certificate, TlsError, TlsFiles};

@@ -9,13 +9,13 @@ use std::{
 };
 
 use boxoffice_env::secret::Secret;
+use boxoffice_node::node::Runtimes;
 use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::{
     io::AsyncReadExt,
     net::{TcpListener, TcpStream},
-    runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,
 };
@@ -38,7 +38,7 @@ use crate::{
     rates::Readings,
     read_delay::ReadDelay,
     roster::{Roster, Silence},
-    shared::{ConnectionPermit, Phase, Port, Shared, Slot, draining, within},
+    shared::{ConnectionPermit, Phase, Port, PortSlot, Shared, draining, within},
     unsent::UnsentAnswers,
 };
 
@@ -65,15 +65,6 @@ const READING_EVERY: Duration = Duration::from_secs(1);
 /// How often the state of the keys is updated. Connections are promised to end 200 ms after this node has learned that what
 /// let them in is gone, and the other half is for a busy machine.
 const KEYS_EVERY: Duration = Duration::from_millis(100);
-
-/// The runtimes of connections.
-#[derive(Clone, Debug)]
-pub struct Runtimes {
-    /// For connections that buy and sell.
-    pub selling: Handle,
-    /// For connections that watch. A round of changes for thousands of them does not delay sales.
-    pub watching: Handle,
-}
 
 /// The ports of a node, bound to their addresses.
 pub struct Edge {
@@ -429,7 +420,7 @@ impl Newcomer {
     /// Serves the connection with this slot, in a task of its own.
     fn enter(self, (permit, is_for_probes): (OwnedSemaphorePermit, bool), shared: &Arc<Shared>) {
         let place = self.roster.enter(self.network(shared), Instant::now());
-        let slot = Slot { permit, place, is_for_probes };
+        let slot = PortSlot { permit, place, is_for_probes };
         let permit = Arc::new(ConnectionPermit::new(self.port, self.peer.ip(), Arc::clone(shared), slot));
         if let Err(error) = set_up(&self.stream) {
             return tracing::debug!(peer = %self.peer, %error, "a connection ended before it began");

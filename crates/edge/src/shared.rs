@@ -12,6 +12,7 @@ use std::{
 
 use boxoffice_core::id::Id;
 use boxoffice_env::secret::Secret;
+use boxoffice_node::node::Runtimes;
 use boxoffice_wire::{customer, path::Price, status::NodeStatus, weight};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, watch},
@@ -20,7 +21,7 @@ use tokio::{
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
-    Backend, EdgeConfig, Runtimes,
+    Backend, EdgeConfig,
     access_end::{AccessEnd, Ended, EndsWith, ended},
     auth_failures::AuthFailures,
     budgets::{Budgets, OverBudget},
@@ -218,7 +219,7 @@ struct OperatorsUse {
 }
 
 /// A slot of a port, and the place in its roster.
-pub(crate) struct Slot {
+pub(crate) struct PortSlot {
     pub(crate) permit: OwnedSemaphorePermit,
     pub(crate) place: Place,
     pub(crate) is_for_probes: bool,
@@ -236,8 +237,8 @@ impl Drop for OperatorsRequest {
 }
 
 impl ConnectionPermit {
-    pub(crate) fn new(port: Port, peer: IpAddr, shared: Arc<Shared>, slot: Slot) -> ConnectionPermit {
-        let Slot { permit, place, is_for_probes } = slot;
+    pub(crate) fn new(port: Port, peer: IpAddr, shared: Arc<Shared>, slot: PortSlot) -> ConnectionPermit {
+        let PortSlot { permit, place, is_for_probes } = slot;
         shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
         let address = Mutex::new(peer.to_canonical());
         let unsent = shared.unsent.share(place.end_handle());

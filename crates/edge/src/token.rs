@@ -205,7 +205,7 @@ impl RawClaims {
         let role = |name: &str| match Role::from_name(name) {
             Some(Role::Admin) => Err("a token cannot have the role admin: use a key"),
             Some(role) => Ok(role),
-            None => Err("this token has a role that there is not"),
+            None => Err("this token names an unknown role"),
         };
         let roles = match &self.role {
             Some(roles) => roles.iter().map(role).collect::<Result<Roles, _>>()?,

@@ -48,7 +48,7 @@ pub(super) struct Hub {
     /// `inbox` and `answers` are the only locks that the driver and the links take. They are never held during a wait.
     inbox: Mutex<Inbox>,
     answers: Mutex<Vec<Answer>>,
-    table: Mutex<Table>,
+    table: Mutex<ChannelTable>,
     /// Channels with a fan-out under way, in turn.
     fan_out: Mutex<VecDeque<Arc<Channel>>>,
     /// Some channels are stale.
@@ -65,7 +65,7 @@ enum Answer {
 }
 
 /// The channels of the node, and their timers in monotonic milliseconds.
-struct Table {
+struct ChannelTable {
     channels: BTreeMap<(Entity, View), Arc<Channel>>,
     next_feed: u64,
     /// One queue for each kind, ordered by time.
@@ -107,7 +107,7 @@ impl Hub {
             clock,
             inbox: Mutex::default(),
             answers: Mutex::default(),
-            table: Mutex::new(Table {
+            table: Mutex::new(ChannelTable {
                 channels: BTreeMap::new(),
                 next_feed: 1,
                 deferred: Default::default(),
@@ -475,7 +475,7 @@ impl Hub {
     }
 }
 
-impl Table {
+impl ChannelTable {
     /// A watcher of a channel waits until this waiting time. One notification serves all of them.
     fn wait_ahead(&mut self, channel: &Arc<Channel>, until_ms: u64, now_ms: u64) {
         let new = || AheadWatchers { channel: Arc::clone(channel), next_ms: until_ms, last_ms: until_ms };

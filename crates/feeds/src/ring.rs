@@ -37,13 +37,13 @@ pub(super) fn frame_from(write: impl FnOnce(&mut BytesMut)) -> Bytes {
 
 /// Consecutive deltas.
 pub(super) struct Ring<D> {
-    deltas: VecDeque<Slot<D>>,
+    deltas: VecDeque<KeptDelta<D>>,
     deltas_max: usize,
     weight: usize,
     weight_max: usize,
 }
 
-struct Slot<D> {
+struct KeptDelta<D> {
     delta: D,
     weight: usize,
     encoded: Encoded,
@@ -59,7 +59,7 @@ impl<D: DeltaBody> Ring<D> {
     pub(super) fn push(&mut self, delta: D, weight: usize) {
         assert!(self.deltas.back().is_none_or(|last| last.delta.to() == delta.from()), "a ring has no gaps");
         self.weight += weight;
-        self.deltas.push_back(Slot { delta, weight, encoded: Encoded::default() });
+        self.deltas.push_back(KeptDelta { delta, weight, encoded: Encoded::default() });
         while self.deltas.len() > self.deltas_max || self.weight > self.weight_max {
             let oldest = self.deltas.pop_front().expect("the weight is that of deltas");
             self.weight -= oldest.weight;
@@ -78,7 +78,7 @@ impl<D: DeltaBody> Ring<D> {
     pub(super) fn pull(&mut self, at: u64, overlaps: bool, reader: &mut Reader<'_>) -> Option<(u64, Pulled)> {
         let next = self.next_after(at, overlaps)?;
         let mut at = at;
-        for Slot { delta, encoded, .. } in self.deltas.range_mut(next..) {
+        for KeptDelta { delta, encoded, .. } in self.deltas.range_mut(next..) {
             if reader.is_full() {
                 return Some((at, Pulled::More));
             }
@@ -124,12 +124,12 @@ impl<D: DeltaBody + Merge + Clone> Ring<D> {
         loop {
             if count == 1 {
                 // Watchers at the same version share its frame.
-                let Slot { delta, encoded, .. } = &mut self.deltas[next];
+                let KeptDelta { delta, encoded, .. } = &mut self.deltas[next];
                 return Some((encoded.get(encoding, |out| encode::delta(encoding, out, feed, delta)), delta.to()));
             }
             let mut merged = self.deltas[next].delta.clone();
             let mut taken = 1_usize;
-            for Slot { delta, .. } in self.deltas.range(next + 1..next + count) {
+            for KeptDelta { delta, .. } in self.deltas.range(next + 1..next + count) {
                 if merged.entries() + delta.entries() > bytes_max / ENTRY_BYTES {
                     break;
                 }

@@ -21,4 +21,5 @@ pub mod plan;
 mod server;
 mod webhooks;
 
-pub use server::{LedgerHandle, Server, Settings, Webhook};
+pub use server::{LedgerHandle, Server, Settings};
+pub use webhooks::Webhook;

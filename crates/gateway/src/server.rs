@@ -16,7 +16,7 @@ use boxoffice_wire::payment::{GATEWAY_BODY_BYTES_MAX, IDEMPOTENCY_KEY, StepKey};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
-    Method, Request, Response, StatusCode, Uri,
+    Method, Request, Response, StatusCode,
     body::Incoming,
     header::{AUTHORIZATION, CONTENT_TYPE},
     server::conn::http1,
@@ -34,7 +34,7 @@ use tracing_mutex::parkinglot::Mutex;
 use crate::{
     ledger::{Effects, FaultRates, Ledger, LedgerView, Operation, Reply},
     plan::MalformedBody,
-    webhooks::WebhookSender,
+    webhooks::{Webhook, WebhookSender},
 };
 
 /// Concurrent connections. Further ones wait to be accepted.
@@ -70,15 +70,6 @@ impl Default for Settings {
             delay_ms: 0,
         }
     }
-}
-
-/// A receiver of webhooks.
-#[derive(Clone, Debug)]
-pub struct Webhook {
-    /// The URL to post to. `http` only.
-    pub url: Uri,
-    /// The secret with which webhooks are signed.
-    pub secret: String,
 }
 
 /// A gateway that is bound to its address.

@@ -12,13 +12,11 @@ use boxoffice_wire::{
 };
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::{Request, header::CONTENT_TYPE};
+use hyper::{Request, Uri, header::CONTENT_TYPE};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-
-use crate::Webhook;
 
 /// Attempts to send one webhook before the gateway gives it up.
 const ATTEMPTS_MAX: u32 = 8;
@@ -28,6 +26,15 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// How long the receiver may take to answer.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A receiver of webhooks.
+#[derive(Clone, Debug)]
+pub struct Webhook {
+    /// The URL to post to. `http` only.
+    pub url: Uri,
+    /// The secret with which webhooks are signed.
+    pub secret: String,
+}
 
 /// Sends webhooks, if the configuration names a receiver.
 pub(crate) struct WebhookSender {

@@ -29,7 +29,7 @@ const UNDER_WAY: usize = 32;
 /// How often a failed audit is sent again.
 const TRIES_MAX: usize = 20;
 
-/// The pause before a retry, and before the next look at sales that are not settled.
+/// The pause before a retry, and before the next look at sales that are not complete.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Bookings of one page.
@@ -87,12 +87,12 @@ impl NodeTotals {
         })
     }
 
-    /// How complete nodes differ in their settled counts, as text.
+    /// How complete nodes differ in their final counts, as text.
     fn difference(&self) -> Option<String> {
         let mut whole = self.complete_nodes();
         let first = whole.next()?;
-        let other = whole.find(|node| settled_counts(&node.audit) != settled_counts(&first.audit))?;
-        let (one, another) = (settled_counts(&first.audit), settled_counts(&other.audit));
+        let other = whole.find(|node| final_counts(&node.audit) != final_counts(&first.audit))?;
+        let (one, another) = (final_counts(&first.audit), final_counts(&other.audit));
         Some(format!("node {} counts {one:?}, node {} {another:?}", first.node, other.node))
     }
 
@@ -101,7 +101,7 @@ impl NodeTotals {
     }
 
     /// Whether there is nothing left to wait for.
-    fn is_settled(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.owed() == 0 && self.difference().is_none() && self.violations().next().is_none()
     }
 
@@ -117,7 +117,7 @@ impl NodeTotals {
 }
 
 /// The counts that no longer change when all flows have ended, even if holds still expire.
-fn settled_counts(audit: &NodeAudit) -> NodeAudit {
+fn final_counts(audit: &NodeAudit) -> NodeAudit {
     NodeAudit {
         venues: audit.venues,
         sessions: audit.sessions,
@@ -279,7 +279,7 @@ pub(crate) async fn run(
 ) -> Result<Audit, LoadError> {
     let history = input.history;
     let start = Instant::now();
-    let after = settled_totals(connections, scenario, start).await?;
+    let after = final_totals(connections, scenario, start).await?;
 
     let used: BTreeSet<u32> =
         history.carts.iter().flat_map(|cart| cart.holds.iter().map(|hold| hold.session)).collect();
@@ -292,7 +292,7 @@ pub(crate) async fn run(
     let addresses = connections.addresses();
     for (number, address) in addresses.iter().enumerate() {
         let node = connections.only_to(address).await?;
-        let pass = audit_settled(&node, scenario, input, &sample, start, progress).await?;
+        let pass = audit_until_final(&node, scenario, input, &sample, start, progress).await?;
         if number == 0 {
             first = pass;
         } else {
@@ -314,23 +314,23 @@ pub(crate) async fn run(
     })
 }
 
-/// The nodes' totals when they have settled, or when the scenario's time for that is over.
-async fn settled_totals(
+/// The nodes' totals when nothing is open, or when the scenario's time for that is over.
+async fn final_totals(
     connections: &ConnectionPool,
     scenario: &Scenario,
     start: Instant,
 ) -> Result<NodeTotals, LoadError> {
-    let settle = Duration::from_millis(scenario.audit.settle_ms);
+    let time = Duration::from_millis(scenario.audit.settle_ms);
     let mut totals = NodeTotals::fetch(connections).await?;
-    while !totals.is_settled() && start.elapsed() < settle {
+    while !totals.is_complete() && start.elapsed() < time {
         tokio::time::sleep(RETRY_AFTER).await;
         totals = NodeTotals::fetch(connections).await?;
     }
     Ok(totals)
 }
 
-/// Audits through one node. Repeats the pass while sales are not settled, until the scenario's time for that is over.
-async fn audit_settled(
+/// Audits through one node. Repeats the pass while sales are not complete, until the scenario's time for that is over.
+async fn audit_until_final(
     connections: &ConnectionPool,
     scenario: &Scenario,
     input: AuditInput<'_>,
@@ -338,13 +338,13 @@ async fn audit_settled(
     start: Instant,
     progress: &Progress,
 ) -> Result<Pass, LoadError> {
-    let settle = Duration::from_millis(scenario.audit.settle_ms);
+    let time = Duration::from_millis(scenario.audit.settle_ms);
     let mut pass = Pass::default();
     for _ in 0..TRIES_MAX {
         progress.begin("audit", sample.count());
         pass = audit_once(connections, scenario, input, sample, progress).await?;
         let unsettled = pass.findings.count(Breach::Unsettled) > 0;
-        if !unsettled || start.elapsed() > settle {
+        if !unsettled || start.elapsed() > time {
             break;
         }
         tokio::time::sleep(RETRY_AFTER).await;

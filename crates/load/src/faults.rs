@@ -228,20 +228,20 @@ impl FaultInjector<'_> {
         let address = added.map_err(|_| "the node controller panicked".to_owned())??;
         let up_us = self.context.now_us();
         self.connections.add_address(address.clone());
-        let settled = self.poll_until_some(|| async {
+        let placed = self.poll_until_some(|| async {
             let cluster = self.connections.client().with_deadline(ASK_LIMIT).nodes().await.ok()?.value;
             let own = cluster.members.iter().find(|member| member.client == address)?.node;
             let votes = cluster.places.iter().filter(|place| place.shard > 0 && is_voter(place, own)).count() as u32;
-            (votes > 0 && is_settled(&cluster)).then(|| (self.context.now_us(), votes))
+            (votes > 0 && has_no_moves(&cluster)).then(|| (self.context.now_us(), votes))
         });
-        let settled = settled.await;
+        let placed = placed.await;
         let since = |us: u64| us.saturating_sub(at_us) as f64 / 1_000.0;
         Ok(Added {
             address,
             at_s: at_us as f64 / 1e6,
             up_ms: since(up_us),
-            settled_ms: settled.map(|(us, _)| since(us)),
-            votes: settled.map_or(0, |(_, votes)| votes),
+            settled_ms: placed.map(|(us, _)| since(us)),
+            votes: placed.map_or(0, |(_, votes)| votes),
         })
     }
 
@@ -276,7 +276,7 @@ async fn status(node: &Client) -> Option<NodeStatus> {
 }
 
 /// Whether no shard is moving to another node.
-fn is_settled(cluster: &ClusterStatus) -> bool {
+fn has_no_moves(cluster: &ClusterStatus) -> bool {
     cluster.places.iter().all(|place| place.from.is_none())
 }
 

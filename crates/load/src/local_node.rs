@@ -78,9 +78,9 @@ pub enum LocalNodeError {
     NoPort,
     #[error("no randomness: {0}")]
     NoRandomness(String),
-    /// The nodes serve, but their shards do not settle.
+    /// The nodes serve, but their replicas do not get to their places.
     #[error("these nodes do not form a cluster: {0}")]
-    NotSettled(String),
+    NotPlaced(String),
 }
 
 /// A node process. Dropping it stops the process and removes its data.
@@ -304,7 +304,7 @@ impl Drop for LocalCluster {
 
 impl LocalCluster {
     /// Starts nodes on free loopback ports, and waits until each serves. It does not wait for the shards, see
-    /// [`LocalCluster::wait_until_settled`].
+    /// [`LocalCluster::wait_until_placed`].
     ///
     /// # Errors
     /// As [`LocalNode::start`].
@@ -370,16 +370,16 @@ impl LocalCluster {
     /// it. Each node must report this itself, because it may learn it later than the directory.
     ///
     /// # Errors
-    /// [`LocalNodeError::NotSettled`] if the shards do not settle.
-    pub async fn wait_until_settled(&self) -> Result<(), LocalNodeError> {
+    /// [`LocalNodeError::NotPlaced`] if the replicas do not get to their places.
+    pub async fn wait_until_placed(&self) -> Result<(), LocalNodeError> {
         let addresses = self.addresses();
         let voters = if addresses.len() < REPLICAS { 1 } else { REPLICAS };
         let client = Client::connect(self.launch.operator(addresses.clone())).await;
-        let client = client.map_err(|error| LocalNodeError::NotSettled(error.to_string()))?;
+        let client = client.map_err(|error| LocalNodeError::NotPlaced(error.to_string()))?;
         let until = Instant::now() + SETTLE_LIMIT;
         loop {
             let problem = match client.nodes().await {
-                Ok(reply) if is_settled(&reply.value, addresses.len(), voters) => {
+                Ok(reply) if is_placed(&reply.value, addresses.len(), voters) => {
                     let nodes = ask_each(&addresses, &self.launch).await;
                     let promised = nodes.iter().flatten().filter(|node| node.durability.replicas as usize >= voters);
                     match (led_elsewhere(&reply.value, &nodes), promised.count()) {
@@ -395,7 +395,7 @@ impl LocalCluster {
                 Err(error) => error.to_string(),
             };
             if Instant::now() > until {
-                return Err(LocalNodeError::NotSettled(problem));
+                return Err(LocalNodeError::NotPlaced(problem));
             }
             tokio::time::sleep(POLL_EVERY).await;
         }
@@ -410,7 +410,7 @@ impl LaunchConfig {
     }
 }
 
-fn is_settled(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
+fn is_placed(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
     let serving = cluster.members.iter().filter(|member| member.state == "serving").count();
     serving == nodes && cluster.places.iter().all(|place| place.from.is_none() && place.voters.len() >= voters)
 }

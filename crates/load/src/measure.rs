@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_workload::{goods::Good, history::Change};
+use boxoffice_workload::{goods::Good, history::BookingChange};
 
 use crate::{
     flow::{Flow, FlowOutcome},
@@ -79,11 +79,11 @@ fn op_of_take(good: Good) -> &'static str {
     }
 }
 
-fn op_of_change(change: Change) -> &'static str {
+fn op_of_change(change: BookingChange) -> &'static str {
     match change {
-        Change::Reserve(_) => "resource.reserve",
-        Change::Move(_) => "resource.move",
-        Change::Cancel => "resource.cancel",
+        BookingChange::Reserve(_) => "resource.reserve",
+        BookingChange::Move(_) => "resource.move",
+        BookingChange::Cancel => "resource.cancel",
     }
 }
 

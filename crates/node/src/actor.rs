@@ -38,7 +38,8 @@ use crate::{
     pending_commit::PendingCommit,
     recovery::{Cause, Health, PanicHistory},
     shard_lead::{
-        ActorHandle, Assignment, EntityMessage, Envelope, LeaderState, Lent, Loan, Returned, ShardLead, TakenEntity,
+        ActorHandle, Assignment, EntityMessage, Envelope, JointAsk, JointOutcome, JointPlace, LeaderState, ShardLead,
+        TakenEntity,
     },
     shared::Shared,
     state_slot::{Closed, StateSlot, Take},
@@ -141,13 +142,14 @@ impl EntityActorState {
                 self.take(mono_ms, input);
                 self.leave_if_ended();
             }
-            EntityMessage::Lent(loan) => {
-                let owner = Arc::clone(&loan.actor);
-                let returned = self.take_loan(loan);
-                owner.cast(EntityMessage::Returned(returned));
+            EntityMessage::JointAsk(asked) => {
+                let cart_actor = Arc::clone(&asked.actor);
+                let mono_ms = self.message_came();
+                let outcome = self.decide_together(mono_ms, asked);
+                cart_actor.cast(EntityMessage::JointOutcome(outcome));
             }
-            EntityMessage::Returned(returned) => {
-                self.returned(returned);
+            EntityMessage::JointOutcome(outcome) => {
+                self.end_joint_turn(outcome);
                 self.leave_if_ended();
             }
             EntityMessage::Loaded(found) => {
@@ -195,7 +197,7 @@ impl EntityActorState {
         let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
         match &mut assignment.health {
             Health::Healthy => self.decide(mono_ms, input),
-            Health::Draining(held) | Health::Lent(held) | Health::Loading(held) => held.push_back(input),
+            Health::Draining(held) | Health::InJointTurn(held) | Health::Loading(held) => held.push_back(input),
             Health::CoolingDown(until_ms) if mono_ms < *until_ms => self.ignore(input),
             Health::CoolingDown(_) => {
                 assignment.health = Health::Draining([input].into());
@@ -223,31 +225,61 @@ impl EntityActorState {
         if let Input::Command { from, timeout_ms, .. } = &mut input {
             *timeout_ms = from.timeout_ms(mono_ms);
         }
-        let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
+        let Some(TakenEntity { assignment, .. }) = &self.current else { return };
         if assignment.panics.ignores(&input, mono_ms) {
             return self.ignore(input);
         }
-        let at = Timestamp(assignment.leadership.time.at(mono_ms));
-        let moment = Moment { at, distance_ms: assignment.lead.state.distance_ms.load(Ordering::Relaxed) };
-        let Some(host) = &mut assignment.host else { return };
-        self.turn.known = actor.committed.load(Ordering::Acquire);
-        let (kind, cause, refusal) = (contain::kind_of(&input), Cause::of(&input), refusal_of(&input));
-        let asker = asker_of(&input);
-        let (entity, turn, lead) = (&assignment.entity, &mut self.turn, &assignment.lead);
-        let is_cart = matches!(entity, Entity::Cart(_));
-        let decided = contain::decide(|| {
-            #[cfg(debug_assertions)]
-            contain::planted::spring(entity, &input);
-            host.handle(moment, input, turn);
-            if is_cart && let Some(asked) = joint::take_ask(turn, |to| self.shared.lead_of(to).id == lead.id) {
-                return Decided::Asks(asked);
+        let is_cart = matches!(assignment.entity, Entity::Cart(_));
+        let (moment, asker) = (self.moment(mono_ms), asker_of(&input));
+        let decided = self.handle(mono_ms, moment, input, |shared, lead, entity, turn| {
+            if is_cart && let Some(asked) = joint::take_ask(turn, |to| shared.lead_of(to).id == lead.id) {
+                return Decided::Asks(asked, asker);
             }
             Decided::Turn(encoded(entity, asker.as_ref(), turn))
         });
         match decided {
-            Ok(Decided::Turn(events)) => self.hand_on(mono_ms, at, events),
-            Ok(Decided::Asks((inventory, ask))) => self.lend(mono_ms, at, asker, inventory, ask),
-            Err(panic) => self.panicked(mono_ms, (kind, &cause), refusal, panic),
+            Some((Decided::Turn(events), _)) => self.hand_on(mono_ms, moment.at, events),
+            Some((Decided::Asks((inventory, ask), asker), _)) => {
+                self.ask_jointly(mono_ms, moment.at, asker, inventory, ask);
+            }
+            None => {}
+        }
+    }
+
+    /// The instant at which the entity decides.
+    fn moment(&self, mono_ms: u64) -> Moment {
+        let Assignment { leadership, lead, .. } = &*self.current.as_ref().expect("an entity decides").assignment;
+        let distance_ms = lead.state.distance_ms.load(Ordering::Relaxed);
+        Moment { at: Timestamp(leadership.time.at(mono_ms)), distance_ms }
+    }
+
+    /// Lets the entity's host handle an input, and `then` read the turn. If one of them panics, the entity restarts, and there is no
+    /// result.
+    fn handle<R>(
+        &mut self,
+        mono_ms: u64,
+        moment: Moment,
+        input: Input<Caller>,
+        then: impl FnOnce(&Shared, &ShardLead, &Entity, &mut Turn<Caller>) -> R,
+    ) -> Option<(R, Blame)> {
+        let (shared, turn) = (&*self.shared, &mut self.turn);
+        let TakenEntity { actor, assignment } = self.current.as_mut()?;
+        let Assignment { entity, host, lead, .. } = &mut **assignment;
+        let host = host.as_mut()?;
+        turn.known = actor.committed.load(Ordering::Acquire);
+        let blame = Blame::of(&input);
+        let decided = contain::decide(|| {
+            #[cfg(debug_assertions)]
+            contain::planted::spring(entity, &input);
+            host.handle(moment, input, turn);
+            then(shared, lead, entity, turn)
+        });
+        match decided {
+            Ok(result) => Some((result, blame)),
+            Err(panic) => {
+                self.panicked(mono_ms, blame, panic);
+                None
+            }
         }
     }
 
@@ -258,20 +290,9 @@ impl EntityActorState {
         let turn = &mut self.turn;
         let (shard, epoch) = (assignment.lead.id, assignment.leadership.epoch);
         if !turn.events.is_empty() {
-            let versions = (turn.after, turn.after + turn.events.len() as u64);
-            actor.under_way.turn_proposed();
             let is_quiet = is_quiet(turn);
-            let completion = PendingCommit {
-                entity: assignment.entity.clone(),
-                versions,
-                events: std::mem::take(&mut turn.events),
-                effects: std::mem::take(&mut turn.committed),
-                actor: Some(Arc::clone(actor)),
-                reloaded: assignment.reloaded.take(),
-                cart: None,
-            };
-            let beside = None;
-            let input = EngineInput::Propose { shard, epoch, events, beside, completion };
+            let completion = proposed(actor, assignment.entity.clone(), assignment.reloaded.take(), turn);
+            let input = EngineInput::Propose { shard, epoch, events, joint: None, completion };
             if is_quiet {
                 self.shared.replication.replicators.push_quietly(shard, input);
                 self.shared.timers.nudge(mono_ms + QUIET_MS);
@@ -287,54 +308,50 @@ impl EntityActorState {
                 PendingCommit { entity, versions, events, effects, actor: None, reloaded: None, cart: None };
             self.shared.replication.replicators.push(shard, EngineInput::Read { shard, epoch, completion });
         }
-        if let Some(wake_at) = turn.wake_at.take() {
-            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &assignment.entity);
-        }
+        self.shared.arm_wake(mono_ms, at, &assignment.entity, turn);
         for effect in turn.now.drain(..) {
             self.shared.carry_out(&assignment.entity, effect);
         }
     }
 
-    /// Lends the cart's host to the inventory that it asks. If the inventory is idle, this actor decides both at once.
-    fn lend(&mut self, mono_ms: u64, at: Timestamp, by: Option<SmolStr>, inventory: Entity, ask: Ask) {
+    /// Asks an inventory together with the cart's host, so that both decide at once. If the inventory is idle, this actor does it.
+    fn ask_jointly(&mut self, mono_ms: u64, at: Timestamp, by: Option<SmolStr>, inventory: Entity, ask: Ask) {
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         let mut turn = std::mem::take(&mut self.turn);
-        if let Some(wake_at) = turn.wake_at.take() {
-            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &assignment.entity);
-        }
+        self.shared.arm_wake(mono_ms, at, &assignment.entity, &mut turn);
         let host = assignment.host.take().expect("it has just decided");
-        assignment.health = Health::Lent(VecDeque::new());
+        assignment.health = Health::InJointTurn(VecDeque::new());
         let (cart, actor, term) = (assignment.entity.clone(), Arc::clone(actor), assignment.leadership.epoch.0);
         let reloaded = assignment.reloaded.take();
-        let loan = Box::new(Loan { cart, host, reloaded, actor, turn, by, ask, inventory });
-        let returned = match self.shared.lend(term, loan) {
-            Lent::Sent => return,
-            Lent::Not(loan) => Returned::AsItCame(loan),
-            Lent::Beside(loan, inventory) => {
-                let mut beside = EntityActorState::new(Arc::clone(&self.shared));
-                beside.current = Some(inventory);
-                let mono_ms = beside.begin();
-                let returned = beside.decide_together(mono_ms, loan);
-                beside.put_back();
-                returned
+        let asked = Box::new(JointAsk { cart, host, reloaded, actor, turn, by, ask, inventory });
+        let outcome = match self.shared.begin_joint_turn(term, asked) {
+            JointPlace::AtTheInventory => return,
+            JointPlace::Nowhere(asked) => JointOutcome::NotAsked(asked),
+            JointPlace::AtTheCart(asked, inventory) => {
+                let mut inventory_state = EntityActorState::new(Arc::clone(&self.shared));
+                inventory_state.current = Some(inventory);
+                let mono_ms = inventory_state.begin();
+                let outcome = inventory_state.decide_together(mono_ms, asked);
+                inventory_state.put_back();
+                outcome
             }
         };
-        self.returned(returned);
+        self.end_joint_turn(outcome);
     }
 
     /// The cart's host is back. Inputs that came meanwhile are decided.
-    fn returned(&mut self, returned: Returned) {
+    fn end_joint_turn(&mut self, outcome: JointOutcome) {
         let mono_ms = self.shared.world.clock.monotonic_ms();
         let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
-        let Health::Lent(held) = &mut assignment.health else { return };
+        let Health::InJointTurn(held) = &mut assignment.health else { return };
         let held = std::mem::take(held);
-        match returned {
-            Returned::Asked(host) => {
+        match outcome {
+            JointOutcome::Asked(host) => {
                 assignment.host = Some(host);
                 assignment.health = Health::Healthy;
             }
-            Returned::AsItCame(loan) => {
-                let (host, reloaded, turn, by) = loan.undo();
+            JointOutcome::NotAsked(asked) => {
+                let (host, reloaded, turn, by) = asked.into_own_turn();
                 assignment.host = Some(host);
                 assignment.reloaded = reloaded;
                 assignment.health = Health::Healthy;
@@ -343,7 +360,7 @@ impl EntityActorState {
                 self.turn = turn;
                 self.hand_on(mono_ms, at, events);
             }
-            Returned::Lost => {
+            JointOutcome::HostLost => {
                 assignment.health = Health::Draining(held);
                 return self.restart();
             }
@@ -356,139 +373,88 @@ impl EntityActorState {
     /// Decides on an input that has waited, unless an earlier one makes it wait on.
     fn decide_or_hold(&mut self, mono_ms: u64, input: Input<Caller>) {
         match self.current.as_mut().map(|work| &mut work.assignment.health) {
-            Some(Health::Draining(held) | Health::Lent(held) | Health::Loading(held)) => held.push_back(input),
+            Some(Health::Draining(held) | Health::InJointTurn(held) | Health::Loading(held)) => held.push_back(input),
             Some(Health::CoolingDown(_)) => self.ignore(input),
             Some(Health::Healthy) => self.decide(mono_ms, input),
             None => {}
         }
     }
 
-    /// A cart's host arrived as a message.
-    fn take_loan(&mut self, loan: Box<Loan>) -> Returned {
-        let mono_ms = self.message_came();
-        self.decide_together(mono_ms, loan)
-    }
-
-    /// A cart of this shard asks, and has lent its host. Both decide at the same instant, and their events are one proposal.
-    /// Returns what the cart gets back.
-    fn decide_together(&mut self, mono_ms: u64, mut loan: Box<Loan>) -> Returned {
-        let Some(TakenEntity { actor, assignment }) = &mut self.current else { return Returned::AsItCame(loan) };
-        let is_healthy =
-            matches!(assignment.health, Health::Healthy) && !assignment.panics.ignores_from(&loan.cart, mono_ms);
-        let Some(host) = assignment.host.as_mut().filter(|_| is_healthy) else { return Returned::AsItCame(loan) };
-        let owner = Arc::clone(&loan.actor);
-        let at = Timestamp(assignment.leadership.time.at(mono_ms));
-        let moment = Moment { at, distance_ms: assignment.lead.state.distance_ms.load(Ordering::Relaxed) };
-        let (entity, turn) = (&assignment.entity, &mut self.turn);
-        turn.known = actor.committed.load(Ordering::Acquire);
-        let input = Input::Ask { from: loan.cart.clone(), ask: loan.ask.clone() };
-        let (cause, refusal) = (Cause::of(&input), refusal_of(&input));
-        let decided = contain::decide(|| {
-            #[cfg(debug_assertions)]
-            contain::planted::spring(entity, &input);
-            host.handle(moment, input, turn);
-            encoded(entity, None, turn)
+    /// A cart of this shard asks, and its host is here. Both decide at the same instant, and their events are one proposal.
+    fn decide_together(&mut self, mono_ms: u64, mut asked: Box<JointAsk>) -> JointOutcome {
+        let can_decide = self.current.as_ref().is_some_and(|TakenEntity { assignment, .. }| {
+            assignment.may_be_borrowed() && !assignment.panics.ignores_from(&asked.cart, mono_ms)
         });
-        let events = match decided {
-            Ok(events) => events,
-            Err(panic) => {
-                self.panicked(mono_ms, ("ask", &cause), refusal, panic);
-                return loan.undecided();
-            }
-        };
-        let Some(reply) = joint::take_reply(turn, &loan.cart) else {
+        if !can_decide {
+            return JointOutcome::NotAsked(asked);
+        }
+        let moment = self.moment(mono_ms);
+        let input = Input::Ask { from: asked.cart.clone(), ask: asked.ask.clone() };
+        let decided = self.handle(mono_ms, moment, input, |_, _, entity, turn| encoded(entity, None, turn));
+        let Some((events, blame)) = decided else { return asked.answered_apart() };
+        let Some(reply) = joint::take_reply(&mut self.turn, &asked.cart) else {
             // The inventory refuses, knows the ask already, or has more effects. The cart gets a message.
-            self.hand_on(mono_ms, at, events);
-            return loan.undecided();
+            self.hand_on(mono_ms, moment.at, events);
+            return asked.answered_apart();
         };
 
-        let mut cart_turn = Turn { known: owner.committed.load(Ordering::Acquire), ..Turn::default() };
+        let Some(TakenEntity { actor, assignment }) = &mut self.current else { return asked.answered_apart() };
+        let known = asked.actor.committed.load(Ordering::Acquire);
+        let mut reply_turn = Turn { known, ..Turn::default() };
         let decided = contain::decide(|| {
-            let input = Input::Reply { from: entity.clone(), reply };
+            let input = Input::Reply { from: assignment.entity.clone(), reply };
             #[cfg(debug_assertions)]
-            contain::planted::spring(&loan.cart, &input);
-            loan.host.handle(moment, input, &mut cart_turn);
-            let first = &mut loan.turn;
+            contain::planted::spring(&asked.cart, &input);
+            asked.host.handle(moment, input, &mut reply_turn);
+            let first = &mut asked.turn;
             if first.events.is_empty() {
-                first.after = cart_turn.after;
+                first.after = reply_turn.after;
             }
-            joint::append(&mut first.events, &mut cart_turn.events);
+            joint::append(&mut first.events, &mut reply_turn.events);
             // All of it depends on the inventory's turn, which is not committed.
-            for effects in [&mut cart_turn.now, &mut cart_turn.committed, &mut cart_turn.read] {
+            for effects in [&mut reply_turn.now, &mut reply_turn.committed, &mut reply_turn.read] {
                 joint::append(&mut first.committed, effects);
             }
-            encoded(&loan.cart, loan.by.as_ref(), first)
+            encoded(&asked.cart, asked.by.as_ref(), first)
         });
         let cart_events = match decided {
             Ok(events) => events,
             Err(panic) => {
                 // The inventory's decision was not proposed, so the inventory restarts as well.
-                drop(loan);
-                self.panicked(mono_ms, ("reply in a joint turn", &cause), refusal, panic);
-                return Returned::Lost;
+                drop(asked);
+                self.panicked(mono_ms, Blame { kind: "reply in a joint turn", ..blame }, panic);
+                return JointOutcome::HostLost;
             }
         };
-        let Loan { cart, host, reloaded, turn: mut first, .. } = *loan;
+        let JointAsk { cart, host, reloaded, actor: cart_actor, turn: mut cart_turn, .. } = *asked;
         if planted::is("a joint turn told before its commit") {
-            first.committed.drain(..).for_each(|effect| self.shared.carry_out(&cart, effect));
+            cart_turn.committed.drain(..).for_each(|effect| self.shared.carry_out(&cart, effect));
         }
-        if let Some(wake_at) = cart_turn.wake_at {
-            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &cart);
-        }
-        let changed = !first.events.is_empty();
-        let versions = (first.after, first.after + first.events.len() as u64);
-        if changed {
-            owner.under_way.turn_proposed();
-        }
-        let of_cart = PendingCommit {
-            entity: cart,
-            versions,
-            events: first.events,
-            effects: first.committed,
-            actor: changed.then(|| Arc::clone(&owner)),
-            reloaded,
-            cart: None,
-        };
-        let (shard, epoch) = (assignment.lead.id, assignment.leadership.epoch);
-        let versions = (turn.after, turn.after + turn.events.len() as u64);
-        actor.under_way.turn_proposed();
+        self.shared.arm_wake(mono_ms, moment.at, &cart, &mut reply_turn);
+        let of_cart = proposed(&cart_actor, cart, reloaded, &mut cart_turn);
+        let joint = of_cart.actor.is_some().then_some(cart_events);
+        let joint = joint.filter(|_| !planted::is("a joint turn without the cart's half"));
+        let (shard, epoch, turn) = (assignment.lead.id, assignment.leadership.epoch, &mut self.turn);
         let completion = PendingCommit {
-            entity: assignment.entity.clone(),
-            versions,
-            events: std::mem::take(&mut turn.events),
-            effects: Vec::new(),
-            actor: Some(Arc::clone(actor)),
-            reloaded: assignment.reloaded.take(),
             cart: Some(Box::new(of_cart)),
+            ..proposed(actor, assignment.entity.clone(), assignment.reloaded.take(), turn)
         };
-        let beside = changed.then_some(cart_events);
-        let beside = beside.filter(|_| !planted::is("a joint turn without the cart's half"));
         self.shared.metrics.joint_turns.fetch_add(1, Ordering::Relaxed);
-        self.shared
-            .replication
-            .replicators
-            .push(shard, EngineInput::Propose { shard, epoch, events, beside, completion });
-        if let Some(wake_at) = turn.wake_at.take() {
-            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &assignment.entity);
-        }
-        Returned::Asked(host)
+        let input = EngineInput::Propose { shard, epoch, events, joint, completion };
+        self.shared.replication.replicators.push(shard, input);
+        self.shared.arm_wake(mono_ms, moment.at, &assignment.entity, turn);
+        JointOutcome::Asked(host)
     }
 
     /// A decision has panicked. Its changes are thrown away, and so is everything under way for the entity. Its clients hear
     /// `unknown`, as after a crash. The caller that caused the panic hears `internal`, and an entity that asked for a hold
     /// gets `refusal`.
-    fn panicked(
-        &mut self,
-        mono_ms: u64,
-        (kind, cause): (&'static str, &Cause),
-        refusal: Option<Effect<Caller>>,
-        panic: Panic,
-    ) {
+    fn panicked(&mut self, mono_ms: u64, Blame { kind, cause, refusal }: Blame, panic: Panic) {
         let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
         self.shared.metrics.panics_contained.fetch_add(1, Ordering::Relaxed);
         let known = PanicContext {
             input: kind,
-            by: match cause {
+            by: match &cause {
                 Cause::Other(entity) => Some(entity.clone()),
                 Cause::Command(_) | Cause::Own => None,
             },
@@ -506,7 +472,7 @@ impl EntityActorState {
                 .map_or(0, |state| state.version()),
         };
         self.shared.panic_log.note(mono_ms, &assignment.entity, panic, &known);
-        assignment.panics.note(cause, mono_ms);
+        assignment.panics.note(&cause, mono_ms);
         let turn = std::mem::take(&mut self.turn);
         for effect in turn.now.into_iter().chain(turn.committed).chain(turn.read) {
             if let Effect::Answer { to, .. } = effect {
@@ -525,7 +491,7 @@ impl EntityActorState {
     fn restart(&mut self) {
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         let Health::Draining(held) = &mut assignment.health else { return };
-        if !actor.under_way.wait_until_settled() {
+        if !actor.under_way.wait_for_turns() {
             return;
         }
         let held = std::mem::take(held);
@@ -615,7 +581,7 @@ fn release(work: TakenEntity, shared: &Arc<Shared>) -> Option<TakenEntity> {
         return Some(work);
     }
     // If something is in flight, the actor gets a message when nothing is.
-    let _ = actor.under_way.wait_until_settled();
+    let _ = actor.under_way.wait_for_turns();
     // No message can be sent while the lock is held, and earlier ones are counted. The committed state is the whole state only
     // when nothing is in flight.
     let mut leader_state = assignment.lead.leader_state.lock();
@@ -634,8 +600,8 @@ fn release(work: TakenEntity, shared: &Arc<Shared>) -> Option<TakenEntity> {
     None
 }
 
-/// All turns of an entity are settled and its actor waits for that. The entity is released, or its actor restarts it.
-pub(crate) fn all_settled(shared: &Arc<Shared>, actor: &Arc<ActorHandle>) {
+/// All turns of an entity are applied and its actor waits for that. The entity is released, or its actor restarts it.
+pub(crate) fn nothing_in_flight(shared: &Arc<Shared>, actor: &Arc<ActorHandle>) {
     match actor.slot.borrow_if(|assignment| matches!(assignment.health, Health::Healthy)) {
         Some(assignment) => {
             if let Some(work) = release(TakenEntity { actor: Arc::clone(actor), assignment }, shared) {
@@ -665,8 +631,45 @@ fn load(actor: &Arc<ActorHandle>, assignment: &mut Assignment, shared: &Shared, 
 enum Decided {
     /// A turn, with the bytes of its events.
     Turn(Vec<u8>),
-    /// A cart's turn without this ask, which the inventory may decide together with it.
-    Asks((Entity, Ask)),
+    /// A cart's turn without this ask, which the inventory may decide together with it, and the sender of the command.
+    Asks((Entity, Ask), Option<SmolStr>),
+}
+
+/// What a panic of a decision is blamed on.
+struct Blame {
+    /// The kind of the input, for the log.
+    kind: &'static str,
+    cause: Cause,
+    /// The answer to an entity that asked for a hold.
+    refusal: Option<Effect<Caller>>,
+}
+
+impl Blame {
+    fn of(input: &Input<Caller>) -> Blame {
+        Blame { kind: contain::kind_of(input), cause: Cause::of(input), refusal: refusal_of(input) }
+    }
+}
+
+/// Takes a turn's events, and the effects that wait for them, for a proposal. Its actor counts the turn as in flight.
+fn proposed(
+    actor: &Arc<ActorHandle>,
+    entity: Entity,
+    reloaded: Option<Arc<State>>,
+    turn: &mut Turn<Caller>,
+) -> PendingCommit {
+    let has_changed = !turn.events.is_empty();
+    if has_changed {
+        actor.under_way.turn_proposed();
+    }
+    PendingCommit {
+        entity,
+        versions: (turn.after, turn.after + turn.events.len() as u64),
+        events: std::mem::take(&mut turn.events),
+        effects: std::mem::take(&mut turn.committed),
+        actor: has_changed.then(|| Arc::clone(actor)),
+        reloaded,
+        cart: None,
+    }
 }
 
 /// Whether no answer and no message depends on a turn, because it only notes that a cart's messages were acknowledged. If the

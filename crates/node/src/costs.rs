@@ -143,10 +143,10 @@ fn cost_encode(happened: &[Happened]) -> Vec<Vec<u8>> {
 /// One proposal through the engine of a node that is alone: taken, appended, written, committed, returned.
 #[inline(never)]
 fn cost_log(engine: &mut Engine<u64>, (now_ms, epoch): (u64, Epoch), mut turns: Vec<Vec<u8>>) -> usize {
-    let beside = (turns.len() > 1).then(|| turns.pop().expect("the cart's"));
+    let joint = (turns.len() > 1).then(|| turns.pop().expect("the cart's"));
     let events = turns.pop().expect("the session's");
     let now = Now { wall_ms: 1_700_000_000_000 + now_ms, mono_ms: now_ms };
-    let input = EngineInput::Propose { shard: SHARD, epoch, events, beside, completion: now_ms };
+    let input = EngineInput::Propose { shard: SHARD, epoch, events, joint, completion: now_ms };
     let write = engine.step(now, [input]);
     let length = write.records.len();
     engine.recycle(write.records);

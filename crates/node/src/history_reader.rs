@@ -110,7 +110,7 @@ fn walk(shared: &Shared, query: &Query<'_>) -> Result<Option<HistoryPart>, Histo
 }
 
 /// Turns of the entity in one segment, in order: index, stamp, bytes.
-type Turn = (u64, Stamp, Bytes);
+type StoredTurn = (u64, Stamp, Bytes);
 
 /// A backward walk through an entity's events.
 struct BackwardReader<'a> {
@@ -220,7 +220,7 @@ impl<'a> BackwardReader<'a> {
 struct SegmentTurns<'a> {
     shard: ShardId,
     entity: &'a Entity,
-    turns: Vec<Turn>,
+    turns: Vec<StoredTurn>,
     /// The first index of the shard in it. Entries from there on in older segments were replaced by these. 0 where a snapshot of
     /// another node replaced everything older.
     first: u64,

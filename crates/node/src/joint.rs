@@ -5,8 +5,9 @@
 //! or of neither.
 //!
 //! If no message waits for the inventory, the cart's actor takes the inventory's state as well ([`crate::state_slot`]), and
-//! decides the ask and the reply at the same instant. Otherwise it **lends** its host to the inventory's actor together with the
-//! ask. That actor decides for both when it comes to the ask, and sends the host back. Messages for the cart wait meanwhile.
+//! decides the ask and the reply at the same instant. Otherwise it sends its host to the inventory's actor together with the ask
+//! ([`JointAsk`](crate::shard_lead::JointAsk)). That actor decides for both when it comes to the ask, and sends the host back.
+//! Messages for the cart wait meanwhile.
 //!
 //! An inventory waits for no longer than one decision takes, so there is no circle of waiting. An ask that cannot be decided
 //! together goes on with messages. If the term ends, both actors end with it. A host on its way between them is dropped, and its

@@ -37,7 +37,7 @@ use crate::{
     pending::{histories::PendingHistories, leaderless::LeaderlessQueue},
     placement,
     remote_feeds::RemoteFeeds,
-    replicated::{self, Replicated, Settled},
+    replicated::{self, CommittedTurns, Replicated},
     routing,
     samples::Samples,
     shard_lead::{ShardLead, Shards},
@@ -55,7 +55,7 @@ const HAND_OVER_MS: u64 = 2_000;
 pub struct Runtimes {
     /// Actors and the connections that sell.
     pub selling: Handle,
-    /// Feeds and the connections that watch.
+    /// Feeds and the connections that watch. A round of changes for thousands of them does not delay sales.
     pub watching: Handle,
 }
 
@@ -153,8 +153,8 @@ impl Node {
                 shards,
             }
         });
-        let (settle, settled) = mpsc::unbounded_channel();
-        shared.tasks.sell(relay(Arc::clone(&shared), settled));
+        let (committed, turns) = mpsc::unbounded_channel();
+        shared.tasks.sell(relay(Arc::clone(&shared), turns));
         let feeds = shared.feeds.clone();
         shared.tasks.watch(async move { feeds.run().await });
         shared.tasks.sell(upkeep::run(Arc::downgrade(&shared)));
@@ -167,7 +167,7 @@ impl Node {
         if !shared.is_alone() {
             shared.tasks.sell(placement::run(Arc::downgrade(&shared), identity.clone()));
         }
-        let replication = opened.start(&Replicated::new(Arc::clone(&shared), settle))?;
+        let replication = opened.start(&Replicated::new(Arc::clone(&shared), committed))?;
         Ok(Node { handle: NodeHandle { shared, identity }, replication: Some(replication) })
     }
 
@@ -244,11 +244,11 @@ fn runner(tasks: &Arc<Tasks>) -> Runner {
 }
 
 /// Carries out effects that were held back until their commit, on the selling runtime.
-async fn relay(shared: Arc<Shared>, mut settled: mpsc::UnboundedReceiver<Settled>) {
-    while let Some(batch) = settled.recv().await {
-        shared.admission.batch_taken(!settled.is_empty(), shared.world.clock.monotonic_ms());
+async fn relay(shared: Arc<Shared>, mut turns: mpsc::UnboundedReceiver<CommittedTurns>) {
+    while let Some(batch) = turns.recv().await {
+        shared.admission.batch_taken(!turns.is_empty(), shared.world.clock.monotonic_ms());
         for (completion, index) in batch {
-            shared.settle(completion, index);
+            shared.release_effects(completion, index);
         }
     }
 }

@@ -145,7 +145,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::Checksums { program, .. } if program != PROGRAM => {}
         Message::Checksums { checksums, .. } => {
             if checksums.iter().any(|checksum| usize::from(checksum.shard) >= shared.shards.len()) {
-                return shared.replication.not_understood(from, "checksums of a shard that there is not");
+                return shared.replication.not_understood(from, "checksums of an unknown shard");
             }
             shared.replication.replicators.checksums(&shared.replication.metrics, from, checksums);
         }

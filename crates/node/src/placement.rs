@@ -533,7 +533,7 @@ impl Reconciler {
 
 /// Nodes outside the target that may still have a replica of a moving shard.
 fn leaving(place: &Place) -> Vec<NodeId> {
-    let before = place.given_up.iter().chain([&place.settled]).flat_map(Copies::all);
+    let before = place.given_up.iter().chain([&place.last_reached]).flat_map(Copies::all);
     let nodes: BTreeSet<NodeId> = before.map(|replica| replica.node).filter(|node| !place.target.has(*node)).collect();
     if place.moving() { nodes.into_iter().collect() } else { Vec::new() }
 }

@@ -24,8 +24,8 @@ pub(crate) enum Health {
     Healthy,
     /// It waits until all its proposals are applied. Messages are held back meanwhile, in order.
     Draining(VecDeque<Input<Caller>>),
-    /// The cart's host is lent to an inventory. Messages are held back meanwhile, in order.
-    Lent(VecDeque<Input<Caller>>),
+    /// The cart's host is at an inventory, for a joint turn. Messages are held back meanwhile, in order.
+    InJointTurn(VecDeque<Input<Caller>>),
     /// It waits for the entity's record. Messages are held back meanwhile, in order.
     Loading(VecDeque<Input<Caller>>),
     /// It panicked again without a client's command. It decides nothing before this monotonic millisecond.

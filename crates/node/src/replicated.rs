@@ -20,31 +20,31 @@ use crate::{
 };
 
 /// The completions that were committed in one pass, with the index of their entry.
-pub(crate) type Settled = Vec<(PendingCommit, u64)>;
+pub(crate) type CommittedTurns = Vec<(PendingCommit, u64)>;
 
 /// The node as the owner of its replication.
 #[derive(Clone)]
 pub(crate) struct Replicated {
     shared: Arc<Shared>,
-    settle: mpsc::UnboundedSender<Settled>,
+    relay: mpsc::UnboundedSender<CommittedTurns>,
 }
 
 impl Replicated {
-    /// Settled completions go to `settle`.
-    pub(crate) fn new(shared: Arc<Shared>, settle: mpsc::UnboundedSender<Settled>) -> Replicated {
-        Replicated { shared, settle }
+    /// The turns go to `relay`.
+    pub(crate) fn new(shared: Arc<Shared>, relay: mpsc::UnboundedSender<CommittedTurns>) -> Replicated {
+        Replicated { shared, relay }
     }
 
     /// Hands the changes of a pass to the feeds, and its completions to the selling runtime, which carries out their effects.
-    fn committed(&self, changes: Vec<Commit>, settled: Settled) {
+    fn committed(&self, changes: Vec<Commit>, completed: CommittedTurns) {
         if !changes.is_empty() {
             self.shared.remote_feeds.commit(&changes);
             self.shared.feeds.commit(changes);
         }
-        if !settled.is_empty() {
+        if !completed.is_empty() {
             self.shared.admission.batch_waits(self.shared.world.clock.monotonic_ms());
             // The relay ends only after the replication.
-            let _ = self.settle.send(settled);
+            let _ = self.relay.send(completed);
         }
     }
 
@@ -130,7 +130,7 @@ impl Owner for Replicated {
 
     fn on(&self, event: Event<PendingCommit, Commit>) {
         match event {
-            Event::Committed { changes, settled } => self.committed(changes, settled),
+            Event::Committed { changes, completed } => self.committed(changes, completed),
             Event::Dropped { shard, completion, why } => self.dropped(shard, completion, why),
             Event::BecameLeader { shard, leadership } => self.became_leader(shard, leadership),
             Event::BecameFollower { shard } => self.became_follower(shard),

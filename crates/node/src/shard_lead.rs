@@ -131,10 +131,10 @@ pub(crate) struct Envelope {
 pub(crate) enum EntityMessage {
     /// An input to decide.
     Input(Input<Caller>),
-    /// A cart of this shard lends its host with an ask. The actor decides both.
-    Lent(Box<Loan>),
-    /// A loan comes back.
-    Returned(Returned),
+    /// A cart of this shard asks, and sends its host along. The actor decides for both.
+    JointAsk(Box<JointAsk>),
+    /// The cart's joint ask has an outcome.
+    JointOutcome(JointOutcome),
     /// The entity's record was read from the store.
     Loaded(Result<Option<StoredEntity>, ReadError>),
     /// Release the entity if nothing is under way.
@@ -163,57 +163,53 @@ pub(crate) struct TakenEntity {
     pub(crate) assignment: Box<Assignment>,
 }
 
-/// A cart's host on its way to the inventory that it asks.
-pub(crate) struct Loan {
+/// A cart's host with its ask, on the way to the inventory with which it decides together ([`crate::joint`]).
+pub(crate) struct JointAsk {
     pub(crate) cart: Entity,
     pub(crate) host: Host<Caller>,
     pub(crate) reloaded: Option<Arc<State>>,
+    /// The cart's actor.
     pub(crate) actor: Arc<ActorHandle>,
     /// The cart's decisions so far, without the ask: an order, or nothing yet.
     pub(crate) turn: Turn<Caller>,
     /// The name of the key or the operator that sent the command.
     pub(crate) by: Option<SmolStr>,
     pub(crate) ask: Ask,
-    /// The inventory that it asks.
     pub(crate) inventory: Entity,
 }
 
-/// The result of lending.
-pub(crate) enum Lent {
-    /// The inventory is idle. The cart's actor decides at once.
-    Beside(Box<Loan>, TakenEntity),
-    /// The inventory's actor decides later, and gives the host back.
-    Sent,
-    /// This node does not lead any more.
-    Not(Box<Loan>),
+/// Where a joint turn is decided.
+pub(crate) enum JointPlace {
+    /// By the cart's actor at once, because the inventory is idle.
+    AtTheCart(Box<JointAsk>, TakenEntity),
+    /// Later, by the inventory's actor, which has the ask as a message now.
+    AtTheInventory,
+    /// Nowhere: this node does not lead any more.
+    Nowhere(Box<JointAsk>),
 }
 
-/// A cart's host on its way back.
-pub(crate) enum Returned {
-    /// The turn was proposed, or the cart gets the inventory's answer by a message.
+/// What a cart gets back of its joint ask.
+pub(crate) enum JointOutcome {
+    /// Its host. The turn was proposed, or the inventory's answer comes as a message.
     Asked(Host<Caller>),
-    /// Nothing was decided. The cart goes on by itself.
-    AsItCame(Box<Loan>),
-    /// The cart panicked as it decided the reply.
-    Lost,
+    /// Its whole ask, because nothing was decided. The cart proposes its own decisions, and asks by a message.
+    NotAsked(Box<JointAsk>),
+    /// Nothing, because the host panicked when it decided on the reply. The cart restarts.
+    HostLost,
 }
 
-impl Loan {
-    /// Whether it asks for a hold. Otherwise it asks to sell.
-    pub(crate) fn holds(&self) -> bool {
-        matches!(self.ask, Ask::Hold { .. })
-    }
-
-    /// What the cart gets back when nothing was decided together. The result of a hold comes by a message. An order or the
-    /// beginning of a checkout is proposed by the cart itself, and it asks again.
-    pub(crate) fn undecided(self: Box<Self>) -> Returned {
+impl JointAsk {
+    /// The outcome when the inventory did not decide together with the cart. The result of a hold comes as a message. An order, or
+    /// the beginning of a checkout, is proposed by the cart itself, which then asks again.
+    pub(crate) fn answered_apart(self: Box<Self>) -> JointOutcome {
+        let is_hold = matches!(self.ask, Ask::Hold { .. });
         let has_changed = !self.turn.events.is_empty() && !planted::is("a beginning forgotten with its hold");
-        if self.holds() && !has_changed { Returned::Asked(self.host) } else { Returned::AsItCame(self) }
+        if is_hold && !has_changed { JointOutcome::Asked(self.host) } else { JointOutcome::NotAsked(self) }
     }
 
-    /// Puts the ask back to where the cart had it.
-    pub(crate) fn undo(self) -> (Host<Caller>, Option<Arc<State>>, Turn<Caller>, Option<SmolStr>) {
-        let Loan { host, reloaded, mut turn, by, ask, inventory, .. } = self;
+    /// The cart's turn with its ask, as it was decided.
+    pub(crate) fn into_own_turn(self) -> (Host<Caller>, Option<Arc<State>>, Turn<Caller>, Option<SmolStr>) {
+        let JointAsk { host, reloaded, mut turn, by, ask, inventory, .. } = self;
         let effect = Effect::Ask { to: inventory, ask };
         if turn.events.is_empty() {
             turn.now.push(effect)

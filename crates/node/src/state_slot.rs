@@ -7,9 +7,9 @@
 use super::sync::Mutex;
 
 /// A state, or its empty slot.
-pub(crate) struct StateSlot<T>(Mutex<Slot<T>>);
+pub(crate) struct StateSlot<T>(Mutex<Content<T>>);
 
-enum Slot<T> {
+enum Content<T> {
     Present(T),
     Taken,
     /// The actor wants it as soon as it is back.
@@ -46,20 +46,20 @@ pub(crate) enum Closed<T> {
 
 impl<T> StateSlot<T> {
     pub(crate) fn new(state: T) -> StateSlot<T> {
-        StateSlot(Mutex::new(Slot::Present(state)))
+        StateSlot(Mutex::new(Content::Present(state)))
     }
 
     /// The actor takes the state. If it is not here, the actor that puts it back learns that it is wanted.
     pub(crate) fn take(&self) -> Take<T> {
         let mut slot = self.0.lock();
-        match std::mem::replace(&mut *slot, Slot::Taken) {
-            Slot::Present(state) => Take::State(state),
-            Slot::Taken | Slot::Wanted => {
-                *slot = Slot::Wanted;
+        match std::mem::replace(&mut *slot, Content::Taken) {
+            Content::Present(state) => Take::State(state),
+            Content::Taken | Content::Wanted => {
+                *slot = Content::Wanted;
                 Take::InUse
             }
-            Slot::Closed => {
-                *slot = Slot::Closed;
+            Content::Closed => {
+                *slot = Content::Closed;
                 Take::Closed
             }
         }
@@ -69,11 +69,11 @@ impl<T> StateSlot<T> {
     pub(crate) fn borrow_if(&self, suits: impl FnOnce(&T) -> bool) -> Option<T> {
         let mut slot = self.0.lock();
         match &*slot {
-            Slot::Present(state) if suits(state) => match std::mem::replace(&mut *slot, Slot::Taken) {
-                Slot::Present(state) => Some(state),
-                Slot::Taken | Slot::Wanted | Slot::Closed => unreachable!("it was here, and the lock is held"),
+            Content::Present(state) if suits(state) => match std::mem::replace(&mut *slot, Content::Taken) {
+                Content::Present(state) => Some(state),
+                Content::Taken | Content::Wanted | Content::Closed => unreachable!("it was here, and the lock is held"),
             },
-            Slot::Present(_) | Slot::Taken | Slot::Wanted | Slot::Closed => None,
+            Content::Present(_) | Content::Taken | Content::Wanted | Content::Closed => None,
         }
     }
 
@@ -81,13 +81,13 @@ impl<T> StateSlot<T> {
     pub(crate) fn put_back(&self, state: T) -> PutBack<T> {
         let mut slot = self.0.lock();
         match &*slot {
-            Slot::Closed => PutBack::Closed(state),
-            Slot::Wanted => {
-                *slot = Slot::Present(state);
+            Content::Closed => PutBack::Closed(state),
+            Content::Wanted => {
+                *slot = Content::Present(state);
                 PutBack::Wanted
             }
-            Slot::Present(_) | Slot::Taken => {
-                *slot = Slot::Present(state);
+            Content::Present(_) | Content::Taken => {
+                *slot = Content::Present(state);
                 PutBack::Present
             }
         }
@@ -96,10 +96,10 @@ impl<T> StateSlot<T> {
     /// Ends decisions on the state. The caller drops the content where no lock is held.
     #[must_use]
     pub(crate) fn close(&self) -> Closed<T> {
-        match std::mem::replace(&mut *self.0.lock(), Slot::Closed) {
-            Slot::Present(state) => Closed::Present(state),
-            Slot::Wanted => Closed::Wanted,
-            Slot::Taken | Slot::Closed => Closed::Taken,
+        match std::mem::replace(&mut *self.0.lock(), Content::Closed) {
+            Content::Present(state) => Closed::Present(state),
+            Content::Wanted => Closed::Wanted,
+            Content::Taken | Content::Closed => Closed::Taken,
         }
     }
 }

@@ -41,14 +41,14 @@ impl UnderWay {
 
     /// A turn is applied, and all that waited for it is carried out. Returns whether the actor must be notified.
     #[must_use]
-    pub(crate) fn turn_settled(&self) -> bool {
+    pub(crate) fn turn_applied(&self) -> bool {
         self.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 && self.waits.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is in flight. If something is, the relay tells the actor when it settles the last turn.
+    /// Whether nothing is in flight. If something is, the relay tells the actor when the last turn is applied.
     #[must_use]
-    pub(crate) fn wait_until_settled(&self) -> bool {
-        // Written before the count is read. `turn_settled` works the other way round, so one of the two sees the other.
+    pub(crate) fn wait_for_turns(&self) -> bool {
+        // Written before the count is read. `turn_applied` works the other way round, so one of the two sees the other.
         self.waits.swap(true, Ordering::AcqRel);
         self.in_flight.fetch_add(0, Ordering::AcqRel) == 0
     }

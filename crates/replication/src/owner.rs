@@ -36,7 +36,7 @@ pub enum Event<T, C> {
         /// Changes of watched entities.
         changes: Vec<C>,
         /// Completions of this node's proposals and reads, each with the index of its entry.
-        settled: Vec<(T, u64)>,
+        completed: Vec<(T, u64)>,
     },
     /// A proposal or a read was dropped.
     Dropped {

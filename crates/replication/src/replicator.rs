@@ -50,8 +50,8 @@ const DUE_MAX: usize = 256;
 /// Why a replicator does not wait for the store.
 const LOOP: &str = "a replicator carries votes and heartbeats";
 
-/// One turn of the loop, which has one or more passes of the engine. It has nothing to do with the turn of an entity.
-struct Turn {
+/// One turn of the loop, which has one or more passes of the engine.
+struct Pass {
     now: Now,
     /// The node stops after it.
     is_last: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Replicator<O: Owner> {
     inputs: Vec<EngineInput<O::Completion>>,
     outputs: Vec<Output<O::Completion>>,
     changes: Vec<O::Change>,
-    settled: Vec<(O::Completion, u64)>,
+    completed: Vec<(O::Completion, u64)>,
     /// By shard: leadership, and the monotonic millisecond at which the next of its deadlines is due.
     leaderships: Vec<Option<Leadership>>,
     due_ms: Vec<Option<u64>>,
@@ -158,7 +158,7 @@ impl<O: Owner> Replicator<O> {
             inputs: Vec::new(),
             outputs: Vec::new(),
             changes: Vec::new(),
-            settled: Vec::new(),
+            completed: Vec::new(),
             leaderships: vec![None; shards],
             due_ms: vec![None; shards],
             next_tick_ms: now_ms,
@@ -250,7 +250,7 @@ impl<O: Owner> Replicator<O> {
     }
 
     /// Begins a turn with the received inputs, and does the housekeeping if it is due.
-    fn begin(&mut self, taken: &mut Vec<Input<O::Completion>>) -> Result<Turn, ReplicationError> {
+    fn begin(&mut self, taken: &mut Vec<Input<O::Completion>>) -> Result<Pass, ReplicationError> {
         let _no_wait = no_wait::begin(LOOP);
         let mut is_last = false;
         let mut room = self.room_for_others();
@@ -305,7 +305,7 @@ impl<O: Owner> Replicator<O> {
                 self.inputs.push(EngineInput::Tick);
             }
         }
-        Ok(Turn { now, is_last })
+        Ok(Pass { now, is_last })
     }
 
     fn note(&mut self, input: &EngineInput<O::Completion>) {
@@ -333,7 +333,7 @@ impl<O: Owner> Replicator<O> {
     }
 
     /// The first half of a pass: inputs and log. [`Replicator::persisted`] is the second half, once the write is durable.
-    fn step(&mut self, turn: &Turn) -> Result<(), ReplicationError> {
+    fn step(&mut self, turn: &Pass) -> Result<(), ReplicationError> {
         let _no_wait = no_wait::begin(LOOP);
         let mut write = self.engine.step(turn.now, self.inputs.drain(..));
         for message in std::mem::take(&mut write.messages) {
@@ -364,7 +364,7 @@ impl<O: Owner> Replicator<O> {
     }
 
     /// Reports the results of the turn, and hands out deadlines that have come.
-    fn end(&mut self, turn: &Turn) {
+    fn end(&mut self, turn: &Pass) {
         let _no_wait = no_wait::begin(LOOP);
         self.hand_on();
         self.hand_out_deadlines(turn.now.mono_ms);
@@ -372,9 +372,9 @@ impl<O: Owner> Replicator<O> {
 
     /// Reports committed turns to the owner.
     fn hand_on(&mut self) {
-        if !self.changes.is_empty() || !self.settled.is_empty() {
-            let (changes, settled) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.settled));
-            self.owner.on(Event::Committed { changes, settled });
+        if !self.changes.is_empty() || !self.completed.is_empty() {
+            let (changes, completed) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.completed));
+            self.owner.on(Event::Committed { changes, completed });
         }
     }
 
@@ -387,12 +387,12 @@ impl<O: Owner> Replicator<O> {
             let Some(output) = self.put_off(output) else { continue };
             match output {
                 Output::Apply { shard, position, stamp, turns } => {
-                    // The completions that wait for it are settled when all outputs are taken.
-                    let first = self.settled.len();
+                    // The completions that wait for it are handed out when all outputs are taken.
+                    let first = self.completed.len();
                     while let Some(Output::Completed { completion, index, .. }) = rest.next_if(
                         |next| matches!(next, Output::Completed { shard: of, index, .. } if (*of, *index) == (shard, position.index)),
                     ) {
-                        self.settled.push((completion, index));
+                        self.completed.push((completion, index));
                     }
                     self.apply_or_wait(shard, position, stamp, turns, first)?;
                 }
@@ -408,10 +408,10 @@ impl<O: Owner> Replicator<O> {
     fn take_output(&mut self, output: Output<O::Completion>) -> Result<(), ReplicationError> {
         match output {
             Output::Apply { shard, position, stamp, turns } => {
-                let first = self.settled.len();
+                let first = self.completed.len();
                 self.apply_or_wait(shard, position, stamp, turns, first)?;
             }
-            Output::Completed { completion, index, .. } => self.settled.push((completion, index)),
+            Output::Completed { completion, index, .. } => self.completed.push((completion, index)),
             Output::ProposalDropped { completion, shard, why } => {
                 self.owner.on(Event::Dropped { shard, completion, why })
             }

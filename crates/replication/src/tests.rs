@@ -88,7 +88,7 @@ impl Completion for NewShow {
 #[derive(Debug, PartialEq)]
 enum Notified {
     Leads(u16, Epoch, ShardTime),
-    Settled { completions: usize, changes: Vec<Entity> },
+    Committed { completions: usize, changes: Vec<Entity> },
     Dropped(RejectReason),
     Failed(String),
 }
@@ -122,7 +122,7 @@ impl Owner for Listener {
             Event::BecameLeader { shard, leadership: Leadership { epoch, time } } => {
                 Notified::Leads(shard, epoch, time)
             }
-            Event::Committed { changes, settled } => Notified::Settled { completions: settled.len(), changes },
+            Event::Committed { changes, completed } => Notified::Committed { completions: completed.len(), changes },
             Event::Dropped { why, .. } => Notified::Dropped(why),
             Event::BecameFollower { .. }
             | Event::LeaderChanged { .. }
@@ -193,7 +193,7 @@ impl TestReplication {
     fn propose(&self, epoch: Epoch) {
         let completion = NewShow::new();
         let events = codec::encode(&completion.entity, None, &completion.events);
-        let input = Input::Propose { shard: SHARD, epoch, events, beside: None, completion };
+        let input = Input::Propose { shard: SHARD, epoch, events, joint: None, completion };
         self.replication.replicators.push(SHARD, input);
     }
 
@@ -217,8 +217,8 @@ async fn committed_turns_survive_a_power_cut() {
     let epoch = shop.epoch();
     assert_eq!(shop.version(), None);
     shop.propose(epoch);
-    assert_eq!(shop.next(), Notified::Settled { completions: 1, changes: vec![] });
-    assert_eq!(shop.version(), Some(1), "applied before its completion is settled");
+    assert_eq!(shop.next(), Notified::Committed { completions: 1, changes: vec![] });
+    assert_eq!(shop.version(), Some(1), "applied before its completion is handed out");
     // The process ends at once, and the disk keeps only synced data.
     let kept = Arc::new(disk.copy());
     kept.power_cut(&mut || false);
@@ -293,7 +293,7 @@ async fn a_change_of_a_watched_entity_is_reported_with_the_turn() {
     let entity = NewShow::new().entity;
     shop.replication.shard(SHARD).replica.lock().watched.begin_here(entity.clone());
     shop.propose(epoch);
-    assert_eq!(shop.next(), Notified::Settled { completions: 1, changes: vec![entity] });
+    assert_eq!(shop.next(), Notified::Committed { completions: 1, changes: vec![entity] });
     shop.stop().await.1.expect("an orderly end");
 }
 

@@ -66,7 +66,7 @@ impl Driver {
                 shard,
                 epoch: self.epochs[usize::from(shard)],
                 events: vec![7; TURN_BYTES],
-                beside: None,
+                joint: None,
                 completion,
             });
         }

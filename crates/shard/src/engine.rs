@@ -319,12 +319,12 @@ impl<T> Engine<T> {
     /// the pass are taken.
     fn take(&mut self, input: Input<T>) {
         match input {
-            Input::Propose { shard, epoch, events, beside, completion } => {
+            Input::Propose { shard, epoch, events, joint, completion } => {
                 if self.of(shard).is_none() {
                     return self.out.push(lost(shard, completion, RejectReason::NotLeader));
                 }
                 self.with(shard, |group, now, config, out| {
-                    group.propose(now, config, (epoch, Proposed { events, beside, completion }), out);
+                    group.propose(now, config, (epoch, Proposed { events, joint, completion }), out);
                 });
             }
             Input::Read { shard, epoch, completion } => {

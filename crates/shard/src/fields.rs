@@ -13,24 +13,24 @@ enum Kind {
     Numbers,
     Bytes,
     /// A message with these fields.
-    Message(Fields),
+    Message(MessageFields),
 }
 
 use Kind::{Bytes, Message, Number, Numbers};
 
 /// The fields of a message by number.
-type Fields = &'static [(u64, Kind)];
+type MessageFields = &'static [(u64, Kind)];
 
-const ENTRY: Fields = &[(1, Number), (2, Number), (3, Number), (4, Bytes), (5, Number), (6, Bytes)];
+const ENTRY: MessageFields = &[(1, Number), (2, Number), (3, Number), (4, Bytes), (5, Number), (6, Bytes)];
 
-const CONF_STATE: Fields = &[(1, Numbers), (2, Numbers), (3, Numbers), (4, Numbers), (5, Number)];
+const CONF_STATE: MessageFields = &[(1, Numbers), (2, Numbers), (3, Numbers), (4, Numbers), (5, Number)];
 
-const SNAPSHOT_METADATA: Fields = &[(1, Message(CONF_STATE)), (2, Number), (3, Number)];
+const SNAPSHOT_METADATA: MessageFields = &[(1, Message(CONF_STATE)), (2, Number), (3, Number)];
 
-const SNAPSHOT: Fields = &[(1, Bytes), (2, Message(SNAPSHOT_METADATA))];
+const SNAPSHOT: MessageFields = &[(1, Bytes), (2, Message(SNAPSHOT_METADATA))];
 
 /// The fields of `eraftpb.Message`.
-const MESSAGE: Fields = &[
+const MESSAGE: MessageFields = &[
     (1, Number),
     (2, Number),
     (3, Number),
@@ -49,10 +49,10 @@ const MESSAGE: Fields = &[
     (16, Number),
 ];
 
-const CONF_CHANGE_SINGLE: Fields = &[(1, Number), (2, Number)];
+const CONF_CHANGE_SINGLE: MessageFields = &[(1, Number), (2, Number)];
 
 /// The fields of `eraftpb.ConfChangeV2`.
-const CONF_CHANGE: Fields = &[(1, Number), (2, Message(CONF_CHANGE_SINGLE)), (3, Bytes)];
+const CONF_CHANGE: MessageFields = &[(1, Number), (2, Message(CONF_CHANGE_SINGLE)), (3, Bytes)];
 
 /// The wire types of protobuf that raft-rs uses.
 const VARINT: u64 = 0;
@@ -69,7 +69,7 @@ pub(crate) fn may_be_conf_change(bytes: &[u8]) -> bool {
 }
 
 /// `None` if something is wrong. The recursion is as deep as the constants above.
-fn fit(mut rest: &[u8], fields: Fields) -> Option<()> {
+fn fit(mut rest: &[u8], fields: MessageFields) -> Option<()> {
     while !rest.is_empty() {
         let tag = varint(&mut rest)?;
         let (_, kind) = fields.iter().find(|(number, _)| *number == tag >> 3)?;

@@ -457,7 +457,7 @@ impl<T> Group<T> {
         }
         self.ask_for_snapshots(config, out);
         self.watch(out);
-        self.settle(out);
+        self.end_poisoned_term(out);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ pub enum Input<T> {
         epoch: Epoch,
         events: Vec<u8>,
         /// A second turn, of another actor, for the same entry.
-        beside: Option<Vec<u8>>,
+        joint: Option<Vec<u8>>,
         completion: T,
     },
     /// Confirm that this node still leads, and wait until everything proposed so far in this shard is applied. The

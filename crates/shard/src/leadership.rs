@@ -34,13 +34,13 @@ pub(crate) struct Leadership<T> {
 pub(crate) struct Proposed<T> {
     pub(crate) events: Vec<u8>,
     // The turn of the second actor, in the same entry.
-    pub(crate) beside: Option<Vec<u8>>,
+    pub(crate) joint: Option<Vec<u8>>,
     pub(crate) completion: T,
 }
 
 impl<T> Proposed<T> {
     pub(crate) fn turns(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        [Some(&self.events), self.beside.as_ref()].into_iter().flatten().map(Vec::as_slice)
+        [Some(&self.events), self.joint.as_ref()].into_iter().flatten().map(Vec::as_slice)
     }
 }
 

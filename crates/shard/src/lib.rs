@@ -22,7 +22,7 @@
 //!             shard: 1,
 //!             epoch,
 //!             events: b"A5 is held".to_vec(),
-//!             beside: None,
+//!             joint: None,
 //!             completion: "answer Ada",
 //!         }),
 //!         Output::Completed { completion, .. } => {

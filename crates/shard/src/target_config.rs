@@ -18,7 +18,7 @@ pub struct TargetConfig {
 
 /// One part of a membership change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ConfigChange {
     Voter(ReplicaId),
     Learner(ReplicaId),
     Remove(ReplicaId),
@@ -32,7 +32,7 @@ pub(crate) enum Step {
     /// The members match.
     Reached,
     /// Apply all of these at once.
-    Change(Vec<Change>),
+    Change(Vec<ConfigChange>),
     /// Transfer the leadership, since another leader must continue.
     Transfer(ReplicaId),
 }
@@ -90,12 +90,12 @@ impl TargetConfig {
 
     /// Missing replicas are added as learners first. Learners that the target does not contain are removed. A second replica on
     /// the leader's own node must wait, because its first message would end the leader.
-    fn learner_changes(&self, members: &Members, me: ReplicaId) -> Vec<Change> {
+    fn learner_changes(&self, members: &Members, me: ReplicaId) -> Vec<ConfigChange> {
         let wanted = self.voters.iter().chain(&self.learners);
         let missing = wanted.filter(|replica| !members.contains(**replica) && replica.node() != me.node());
         let unwanted = members.learners.iter().filter(|learner| !self.wants(**learner));
-        let missing = missing.map(|replica| Change::Learner(*replica));
-        missing.chain(unwanted.map(|learner| Change::Remove(*learner))).collect()
+        let missing = missing.map(|replica| ConfigChange::Learner(*replica));
+        missing.chain(unwanted.map(|learner| ConfigChange::Remove(*learner))).collect()
     }
 
     /// One joint change to the voters of `target`, as soon as it cannot stop the shard. The replicas that get a vote must have
@@ -106,11 +106,11 @@ impl TargetConfig {
         if !target.iter().filter(is_new).all(|replica| fit(*replica)) || serving * 2 <= target.len() {
             return Step::Wait;
         }
-        let new = target.iter().filter(is_new).map(|replica| Change::Voter(*replica));
+        let new = target.iter().filter(is_new).map(|replica| ConfigChange::Voter(*replica));
         let leaving = members.voters.iter().filter(|voter| !target.contains(voter));
         let leaving = leaving.map(|voter| match self.learners.contains(voter) {
-            true => Change::Learner(*voter),
-            false => Change::Remove(*voter),
+            true => ConfigChange::Learner(*voter),
+            false => ConfigChange::Remove(*voter),
         });
         Step::Change(new.chain(leaving).collect())
     }
@@ -127,7 +127,7 @@ impl TargetConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::Change::{Learner, Remove, Voter};
+    use super::ConfigChange::{Learner, Remove, Voter};
     use super::*;
 
     fn one(node: u64) -> ReplicaId {

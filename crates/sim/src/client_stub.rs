@@ -90,9 +90,9 @@ impl Ended {
     }
 }
 
-struct Slot(Mutex<Option<oneshot::Sender<api::Result>>>);
+struct AnswerSlot(Mutex<Option<oneshot::Sender<api::Result>>>);
 
-impl ReplySink for Slot {
+impl ReplySink for AnswerSlot {
     fn answer(&self, _: u64, result: api::Result) {
         if let Some(sender) = self.0.lock().take() {
             // The attempt may have timed out.
@@ -153,7 +153,7 @@ impl ClientStub {
         timeout_ms: u64,
     ) -> api::Result {
         let (sender, receiver) = oneshot::channel();
-        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).with_timeout(timeout_ms);
+        let reply = ReplyTo::new(Arc::new(AnswerSlot(Mutex::new(Some(sender)))), 0).with_timeout(timeout_ms);
         machine.submit(command, request, reply);
         let result = match timeout(Duration::from_millis(timeout_ms + LATE_MS), receiver).await {
             Ok(Ok(result)) => result,

@@ -36,7 +36,7 @@ pub(crate) async fn assemble(client: &ClientStub, nodes: usize, stats: &Mutex<Fa
         }
         recovered(machine, stats).await;
     }
-    settled(client, stats, rng).await;
+    wait_until_placed(client, stats, rng).await;
 }
 
 /// Asks the cluster to take a machine in, and starts it. The operator has locked the machine.
@@ -69,9 +69,9 @@ pub(crate) async fn recovered(machine: &Machine, stats: &Mutex<FaultStats>) {
 }
 
 /// Waits until all replicas are in place.
-pub(crate) async fn settled(client: &ClientStub, stats: &Mutex<FaultStats>, rng: &mut SmallRng) {
+pub(crate) async fn wait_until_placed(client: &ClientStub, stats: &Mutex<FaultStats>, rng: &mut SmallRng) {
     let until_ms = client.trace.now_ms() + SETTLED_MS;
-    while !is_settled(client, rng).await {
+    while !is_placed(client, rng).await {
         if client.trace.now_ms() > until_ms {
             let view = view(client, rng).await;
             let what = format!("places are not as they should be {SETTLED_MS} ms after they could: {view:?}");
@@ -82,7 +82,7 @@ pub(crate) async fn settled(client: &ClientStub, stats: &Mutex<FaultStats>, rng:
 }
 
 /// Whether all replicas are in place, according to one node.
-pub(crate) async fn is_settled(client: &ClientStub, rng: &mut SmallRng) -> bool {
+pub(crate) async fn is_placed(client: &ClientStub, rng: &mut SmallRng) -> bool {
     let voters = if client.members().len() < VOTERS { 1 } else { VOTERS };
     let Some(view) = view(client, rng).await else { return false };
     // A lost replica may not have a new place yet, and then nothing moves.

@@ -86,7 +86,7 @@ impl Judge<'_> {
             let number = machine.number;
             let owed =
                 || machine.handle().map(|handle| handle.audit()).map(|audit| audit.owed + audit.payments_pending);
-            settle(self.client, number, owed).await;
+            wait_until_nothing_is_owed(self.client, number, owed).await;
             let Some(handle) = machine.handle() else {
                 self.wrong([format!("node {number} does not serve at the end")]);
                 continue;
@@ -195,7 +195,7 @@ impl Judge<'_> {
     }
 }
 
-async fn settle(client: &ClientStub, number: u64, owed: impl Fn() -> Option<u64>) {
+async fn wait_until_nothing_is_owed(client: &ClientStub, number: u64, owed: impl Fn() -> Option<u64>) {
     let until_ms = client.trace.now_ms() + SETTLED_MS;
     while owed() != Some(0) {
         if client.trace.now_ms() > until_ms {

@@ -60,7 +60,7 @@ pub(crate) async fn operate(
             _ = stop.changed() => return,
             () = sleep(Duration::from_millis(rest_ms)) => {}
         }
-        if operator.settled().await && !*stop.borrow() {
+        if operator.wait_until_placed().await && !*stop.borrow() {
             operator.work().await;
         }
     }
@@ -68,9 +68,9 @@ pub(crate) async fn operate(
 
 impl Operator {
     /// Waits until all replicas are in place. `false` if it was told to stop before.
-    async fn settled(&mut self) -> bool {
+    async fn wait_until_placed(&mut self) -> bool {
         loop {
-            if cluster::is_settled(&self.client, &mut self.rng).await {
+            if cluster::is_placed(&self.client, &mut self.rng).await {
                 return true;
             }
             if *self.stop.borrow() {

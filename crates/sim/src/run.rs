@@ -398,7 +398,7 @@ impl Run {
     }
 
     async fn check_after_healing(&mut self) {
-        cluster::settled(&self.client, &self.stats, &mut self.rng).await;
+        cluster::wait_until_placed(&self.client, &self.stats, &mut self.rng).await;
         // It is set once.
         let _ = self.client.healed_ms.set(self.client.trace.now_ms());
         sleep(Duration::from_millis(leftovers::OVERDUE_MS)).await;

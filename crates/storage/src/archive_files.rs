@@ -48,7 +48,7 @@ pub struct ArchiveFiles {
 }
 
 /// The table of an archive, read before its records.
-pub struct Table {
+pub struct RecordIndex {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     /// Where the table begins and the pieces end.
@@ -168,7 +168,7 @@ impl ArchiveFiles {
     ///
     /// # Errors
     /// [`ArchiveError::Damaged`], [`ArchiveError::Io`].
-    pub fn table(&self, number: u64) -> Result<Option<Table>, ArchiveError> {
+    pub fn table(&self, number: u64) -> Result<Option<RecordIndex>, ArchiveError> {
         let path = self.dir.join(name(number));
         let file = match self.disk.open(&path, OpenMode::Read) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -205,11 +205,11 @@ impl ArchiveFiles {
             (u16::from_le_bytes(shard.try_into().expect("two")), u64::from_le_bytes(first.try_into().expect("eight")))
         });
         let hashes = of_hashes.chunks_exact(8).map(|hash| u64::from_le_bytes(hash.try_into().expect("eight")));
-        Ok(Some(Table { file, end, firsts: firsts.collect(), hashes: hashes.collect(), path: path.clone() }))
+        Ok(Some(RecordIndex { file, end, firsts: firsts.collect(), hashes: hashes.collect(), path: path.clone() }))
     }
 }
 
-impl Table {
+impl RecordIndex {
     /// Whether the archive may have events of an entity.
     pub fn may_have(&self, entity: &Entity) -> bool {
         self.hashes.binary_search(&entity.with_key(hash64)).is_ok()

@@ -312,7 +312,7 @@ pub fn has_met_others(disk: &dyn Disk, dir: &Path) -> Result<bool, IdentityError
 /// The fields of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
+struct IdentityFields {
     format: u32,
     cluster: String,
     node: NodeId,
@@ -343,7 +343,7 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
     if format != FORMAT {
         return Err(IdentityError::OtherVersion { dir: dir.to_owned(), found: format, known: FORMAT });
     }
-    let fields: Fields = toml::from_str(text).map_err(malformed)?;
+    let fields: IdentityFields = toml::from_str(text).map_err(malformed)?;
     let number = |name: &str, text: &str| {
         hex128(text).ok_or_else(|| unreadable(dir, format!("{FILE}: {name} is not 32 hexadecimal digits")))
     };
@@ -384,7 +384,7 @@ fn written(identity: &Identity) -> Vec<String> {
 }
 
 fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), IdentityError> {
-    let fields = Fields {
+    let fields = IdentityFields {
         format: FORMAT,
         cluster: identity.cluster.to_string(),
         node: identity.node,

@@ -222,14 +222,6 @@ impl SnapshotFiles {
         }
     }
 
-    /// Removes all snapshots of a shard that this node keeps no longer.
-    ///
-    /// # Errors
-    /// [`SnapshotError::Io`].
-    pub fn remove_shard(&self, shard: u16) -> Result<(), SnapshotError> {
-        self.remove_older(shard, 0)
-    }
-
     /// The payload of one snapshot, or the damage of the file.
     fn load(&self, name: SnapshotName) -> Result<Result<Vec<u8>, String>, SnapshotError> {
         let path = self.dir.join(name.file_name());
@@ -424,8 +416,6 @@ mod tests {
         let newest = files.load_newest(1).unwrap().unwrap();
         assert_eq!((newest.index, newest.payload), (100, payload(1_000, 100)));
         assert_eq!(files.load_newest(2).unwrap().unwrap().payload, b"");
-        files.remove_shard(1).unwrap();
-        assert_eq!(files.load_newest(1).unwrap(), None);
     }
 
     #[test]

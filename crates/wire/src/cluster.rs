@@ -165,7 +165,7 @@ impl MemberStatus {
 impl PlaceStatus {
     fn of(shard: u32, place: &Place) -> PlaceStatus {
         let CopiesStatus { voters, learners } = CopiesStatus::of(&place.target);
-        let from = place.moving().then(|| CopiesStatus::of(&place.settled));
+        let from = place.moving().then(|| CopiesStatus::of(&place.last_reached));
         PlaceStatus { shard, voters, learners, leader: text(&place.leader), from }
     }
 }

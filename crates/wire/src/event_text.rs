@@ -150,7 +150,7 @@ fn session(event: &SessionEvent) -> Words {
         SessionEvent::SeatsReleased { hold, revision, seats: freed, expired, .. } => {
             (ended(*expired), format!("{} of {}", seats(freed), holder(hold, *revision)))
         }
-        SessionEvent::SeatsSold { hold, seats: sold, order, at, settled_at: _ } => {
+        SessionEvent::SeatsSold { hold, seats: sold, order, at, freed_at: _ } => {
             ("sold", format!("{} of cart {} by order {order}, decided at {}", seats(sold), hold.cart, instant(*at)))
         }
         SessionEvent::SaleRefunded { hold, seats: freed } => match freed.as_slice() {
@@ -165,7 +165,7 @@ fn session(event: &SessionEvent) -> Words {
             if *expired { "places_expired" } else { "places_released" },
             format!("{} has {left} left", holder(hold, *revision)),
         ),
-        SessionEvent::PlacesSold { hold, quantity, at, settled_at: _ } => {
+        SessionEvent::PlacesSold { hold, quantity, at, freed_at: _ } => {
             ("places_sold", sold(hold, *quantity, "places", *at))
         }
         SessionEvent::Hold(event) => on_hold(event),
@@ -194,7 +194,7 @@ fn product(event: &ProductEvent) -> Words {
         ProductEvent::UnitsReleased { hold, revision, left, expired, .. } => {
             (ended(*expired), format!("{} has {left} units left", holder(hold, *revision)))
         }
-        ProductEvent::UnitsSold { hold, quantity, at, settled_at: _ } => ("sold", sold(hold, *quantity, "units", *at)),
+        ProductEvent::UnitsSold { hold, quantity, at, freed_at: _ } => ("sold", sold(hold, *quantity, "units", *at)),
         ProductEvent::UnitsRefunded { hold } => {
             ("refunded", format!("units of order {}; they are free again", hold.cart.order()))
         }
@@ -212,7 +212,7 @@ fn resource(event: &ResourceEvent) -> Words {
             ("held", format!("{when} by {by} for {price} minor units, until {until}"))
         }
         ResourceEvent::SlotReleased { hold, revision, expired, .. } => (ended(*expired), holder(hold, *revision)),
-        ResourceEvent::SlotSold { hold, at, settled_at: _ } => {
+        ResourceEvent::SlotSold { hold, at, freed_at: _ } => {
             ("sold", format!("to order {}, decided at {}", hold.cart.order(), instant(*at)))
         }
         ResourceEvent::SlotRefunded { hold } => {
@@ -447,9 +447,9 @@ mod tests {
                 seats: vec![other],
                 remember: true,
                 expired: false,
-                settled_at: None,
+                freed_at: None,
             },
-            SessionEvent::SeatsSold { hold, seats: vec![seat], order: OrderId(0xabc), at, settled_at: None },
+            SessionEvent::SeatsSold { hold, seats: vec![seat], order: OrderId(0xabc), at, freed_at: None },
             SessionEvent::SaleRefunded { hold, seats: vec![seat] },
         ]
         .map(Event::Session);

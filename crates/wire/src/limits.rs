@@ -57,9 +57,6 @@ pub const PING_MS: u64 = 15_000;
 /// How long the server waits for a pong, in milliseconds.
 pub const PONG_MS: u64 = 10_000;
 
-/// How long a connection without feeds may be silent before the ping decides, in milliseconds.
-pub const IDLE_MS: u64 = 60_000;
-
 /// The longest name (of a venue, a hall, a title, a product, a resource, an area, a city, a member of a cast), in bytes.
 pub const NAME_BYTES_MAX: usize = boxoffice_core::directory::NAME_BYTES_MAX;
 

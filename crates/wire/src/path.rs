@@ -75,11 +75,6 @@ macro_rules! paths {
             /// Every path, in the order of the table.
             pub const ALL: [Path; [$($route),*].len()] = [$(Path::$path),*];
 
-            /// The path with this route.
-            pub fn of_route(route: &str) -> Option<Path> {
-                Path::ALL.into_iter().find(|path| path.route() == route)
-            }
-
             /// The path, with its parameters in braces.
             pub const fn route(self) -> &'static str {
                 match self {

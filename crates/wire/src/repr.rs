@@ -25,6 +25,7 @@ mod line;
 pub(crate) mod order;
 pub(crate) mod payment;
 mod stock;
+mod written;
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// A change: its request, its position in the log if the answer has it, and when it was called and answered.
-type Change<R, T> = (R, Option<u64>, (T, T));
+type TimedChange<R, T> = (R, Option<u64>, (T, T));
 
 /// Calls by entity `E`, request `R` and time `T`, in the order of their answers. A call without an answer is not added.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Calls<E, R, T> {
 
 #[derive(Clone, Debug)]
 struct Versions<R, T> {
-    changes: BTreeMap<u64, Change<R, T>>,
+    changes: BTreeMap<u64, TimedChange<R, T>>,
     /// The highest version by the time of its answer. Both ascend.
     highest: Vec<(T, u64)>,
 }
@@ -149,11 +149,11 @@ mod tests {
     type Calls = super::Calls<&'static str, u64, u64>;
 
     /// A change of an entity: request, times, version and position.
-    type Change = (u64, (u64, u64), u64, Option<u64>);
+    type TimedChange = (u64, (u64, u64), u64, Option<u64>);
 
     /// Checks that changes of one entity have the breaches with these words.
     #[track_caller]
-    fn check(changes: &[Change], words: &[&str]) {
+    fn check(changes: &[TimedChange], words: &[&str]) {
         let mut calls = Calls::default();
         let changes = changes.iter();
         let wrong: Vec<String> = changes.flat_map(|c| calls.changed(&c.0, c.1, (&"e", c.2, c.3))).collect();

@@ -89,7 +89,7 @@ pub struct GoodsHoldRecord {
 
 /// A change of a booking without a cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum BookingChange {
     /// Makes the booking at this time.
     Reserve(Slot),
     /// Moves the booking to this time.
@@ -104,7 +104,7 @@ pub struct ChangeRecord {
     pub resource: u32,
     /// The booking's number.
     pub booking: u32,
-    pub change: Change,
+    pub change: BookingChange,
     pub span: Span,
     pub outcome: Outcome<()>,
 }

@@ -20,7 +20,7 @@ use crate::{
 pub(super) fn run(node_args: &NodeArgs, what: &KeyCommand) -> Outcome {
     match what {
         KeyCommand::Create { name, roles, venues, requests_per_second, held_max, to } => {
-            let terms = Terms { roles, venues, requests_per_second: *requests_per_second, held_max: *held_max };
+            let terms = KeyRights { roles, venues, requests_per_second: *requests_per_second, held_max: *held_max };
             create(node_args, name, &terms, to.as_deref())
         }
         KeyCommand::List { json } => list(node_args, *json),
@@ -29,14 +29,14 @@ pub(super) fn run(node_args: &NodeArgs, what: &KeyCommand) -> Outcome {
 }
 
 /// The rights and limits of a new key.
-struct Terms<'a> {
+struct KeyRights<'a> {
     roles: &'a [RoleWord],
     venues: &'a [String],
     requests_per_second: Option<u32>,
     held_max: Option<u32>,
 }
 
-fn create(node_args: &NodeArgs, name: &str, terms: &Terms<'_>, to: Option<&Path>) -> Outcome {
+fn create(node_args: &NodeArgs, name: &str, terms: &KeyRights<'_>, to: Option<&Path>) -> Outcome {
     // The file is made first. If that fails, no key is made.
     let file = to.map(|path| new_file(path).map(|file| (path, file))).transpose()?;
     let made = draw(node_args, name, terms);
@@ -61,7 +61,7 @@ fn create(node_args: &NodeArgs, name: &str, terms: &Terms<'_>, to: Option<&Path>
 /// # Errors
 /// Why the key was not made.
 pub fn make(node_args: &NodeArgs, name: &str, roles: &[RoleWord]) -> Result<String, Failure> {
-    draw(node_args, name, &Terms { roles, venues: &[], requests_per_second: None, held_max: None })
+    draw(node_args, name, &KeyRights { roles, venues: &[], requests_per_second: None, held_max: None })
 }
 
 /// Prints a new admin token.
@@ -71,7 +71,7 @@ pub(super) fn make_admin_token() -> Outcome {
 }
 
 /// Draws a secret, and registers its hash. Returns the text of the key.
-fn draw(node_args: &NodeArgs, name: &str, terms: &Terms<'_>) -> Result<String, Failure> {
+fn draw(node_args: &NodeArgs, name: &str, terms: &KeyRights<'_>) -> Result<String, Failure> {
     let id = key_id(name)?;
     let venue =
         |venue: &String| Id::new(venue).ok_or_else(|| Failure::Usage(format!("{venue}: this is no venue's id")));

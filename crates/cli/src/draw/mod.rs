@@ -93,7 +93,7 @@ pub fn house(plan: &Plan, options: &DrawOptions) -> Vec<String> {
             lines.push(row.section.as_ref().map_or_else(String::new, |section| format!("— {section} —")));
         }
         section.clone_from(&row.section);
-        let mut line = Line::new(options);
+        let mut line = TextLine::new(options);
         line.put(0, &format!("{:>labels$}", row.label), None);
         for index in layout.row_seats(number as u16) {
             let at = labels + 2 + places.columns[index as usize] * cell.width() / 2;
@@ -286,16 +286,16 @@ pub fn paint(text: &str, colour: &str, wanted: bool) -> String {
 }
 
 /// A line that is filled from left to right and cut at the terminal's width.
-struct Line {
+struct TextLine {
     text: String,
     column: usize,
     options: DrawOptions,
     cut: bool,
 }
 
-impl Line {
-    fn new(options: &DrawOptions) -> Line {
-        Line { text: String::new(), column: 0, options: *options, cut: false }
+impl TextLine {
+    fn new(options: &DrawOptions) -> TextLine {
+        TextLine { text: String::new(), column: 0, options: *options, cut: false }
     }
 
     /// Writes at this column, or after the text so far if that is longer.

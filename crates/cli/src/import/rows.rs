@@ -15,7 +15,7 @@ const COLUMNS: [&str; 7] = ["row", "seat", "category", "section", "accessible", 
 struct Columns([Option<usize>; COLUMNS.len()]);
 
 /// A line of the file, with its number.
-struct Line<'a> {
+struct FileLine<'a> {
     number: u64,
     columns: &'a Columns,
     record: &'a csv::StringRecord,
@@ -50,7 +50,7 @@ pub fn read(text: &str) -> Result<Arc<Layout>, String> {
             }
         }
         let columns = columns.as_ref().expect("the first line has just named them");
-        let line = Line { number, columns, record: &record };
+        let line = FileLine { number, columns, record: &record };
         let key = line.row()?;
         if !rows.contains_key(&key) {
             order.push(key.clone());
@@ -102,7 +102,7 @@ impl Columns {
     }
 }
 
-impl Line<'_> {
+impl FileLine<'_> {
     fn field(&self, column: usize) -> &str {
         self.columns.0[column].and_then(|place| self.record.get(place)).unwrap_or_default()
     }
@@ -169,7 +169,7 @@ impl Line<'_> {
 }
 
 impl Row {
-    fn take(&mut self, line: &Line<'_>) -> Result<(), String> {
+    fn take(&mut self, line: &FileLine<'_>) -> Result<(), String> {
         let label = line.label(1)?;
         if label.is_empty() {
             self.seats.push(Value::Null);

@@ -9,11 +9,11 @@ use boxoffice_core::{
     id::OrderId,
     money::{Currency, Money},
 };
-use boxoffice_edge::{Certificate, Edge, EdgeConfig, Runtimes, TlsFiles, WebConfig};
+use boxoffice_edge::{Certificate, Edge, EdgeConfig, TlsFiles, WebConfig};
 use boxoffice_env::World;
 use boxoffice_node::{
     config::{NodeConfig, ReplicationConfig},
-    node::{Node, Runtimes as NodeRuntimes},
+    node::{Node, Runtimes},
 };
 use boxoffice_storage::fsync::Fsync;
 use rcgen::{CertificateParams, KeyPair};
@@ -102,7 +102,7 @@ impl Served {
             ..NodeConfig::default()
         };
         let (selling, watching) = (Handle::current(), Handle::current());
-        let runtimes = NodeRuntimes { selling: selling.clone(), watching: watching.clone() };
+        let runtimes = Runtimes { selling, watching };
         let node = Node::start(config, World::standalone(), &runtimes).expect("a node");
         while node.handle().ready().is_err() {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -110,7 +110,7 @@ impl Served {
         let mut edge = EdgeConfig { anonymous: Some(Role::Admin), web, ..EdgeConfig::default() };
         edge.listen.set_port(0);
         let handle = Arc::new(node.handle().clone());
-        let edge = Edge::bind(edge, handle, Runtimes { selling, watching }).expect("a free port");
+        let edge = Edge::bind(edge, handle, runtimes).expect("a free port");
         let address = edge.local_addr().to_string();
         let edge = tokio::spawn(edge.run(std::future::pending()));
         Served { _data: data, node, address, edge }

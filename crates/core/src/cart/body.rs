@@ -15,6 +15,7 @@ use crate::{
     event::{GrownLine, NewLine},
     id::Id,
     money::Currency,
+    push_exact::push_exact,
     time::Timestamp,
 };
 
@@ -74,6 +75,11 @@ impl Body {
             attempts: None,
             order: None,
         }
+    }
+
+    pub(super) fn remember(&mut self, memory: Memory) {
+        // Millions of carts remember one or two requests.
+        push_exact(&mut self.remembered, memory);
     }
 
     pub(super) fn line(&self, number: u32) -> Option<&Line> {

@@ -4,15 +4,13 @@ use alloc::{boxed::Box, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Body, Cart};
+use super::Cart;
 use crate::{
     answer::{Answer, Answered, At},
     event::Remembered,
     id::{Entity, Request, RequestHash},
     packing,
     payment::PaymentFailure,
-    planted,
-    push_exact::push_exact,
     refusal::Refusal,
 };
 
@@ -43,6 +41,28 @@ pub(crate) enum Recalled {
 }
 
 impl Memory {
+    /// An answer that was given with this version of the cart.
+    pub(super) fn answered(version: u64, remembered: &Remembered) -> Memory {
+        let Remembered { request, answer, asked } = remembered;
+        Memory::packed(*request, &(version, asked, Ok::<_, PaymentFailure>(answer)))
+    }
+
+    /// The failed payment of a checkout, with this version of the cart.
+    pub(super) fn failed(version: u64, request: Request, failure: &PaymentFailure) -> Memory {
+        let asked: &[At] = &[];
+        Memory::packed(request, &(version, asked, Err::<Answer, _>(failure)))
+    }
+
+    /// The checkout that made the order.
+    pub(super) fn ordered(request: Request) -> Memory {
+        Memory { request, answer: None }
+    }
+
+    fn packed(request: Request, packed: &impl Serialize) -> Memory {
+        let packed = packing::append(packed, Vec::with_capacity(PACKED_BYTES));
+        Memory { request, answer: Some(packed.into_boxed_slice()) }
+    }
+
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.answer.as_ref().map_or(0, |answer| answer.len())
@@ -79,37 +99,5 @@ impl Cart {
     /// Whether a request with this id has an outcome.
     pub(crate) fn remembers(&self, request: RequestHash) -> bool {
         self.body.as_ref().is_some_and(|body| body.remembered.iter().any(|memory| memory.request.id == request))
-    }
-}
-
-impl Body {
-    /// Keeps an answer that was given with this version of the cart.
-    pub(super) fn remember(&mut self, version: u64, remembered: &Remembered) {
-        let Remembered { request, answer, asked } = remembered;
-        self.keep_packed(*request, &(version, asked, Ok::<_, PaymentFailure>(answer)));
-    }
-
-    /// Keeps the failed payment of a checkout, with this version of the cart.
-    pub(super) fn remember_failure(&mut self, version: u64, request: Request, failure: &PaymentFailure) {
-        let differs = matches!(failure, PaymentFailure::AmountMismatch { .. });
-        if planted::is("a decline forgotten") || (differs && planted::is("another amount forgotten")) {
-            return;
-        }
-        let asked: &[At] = &[];
-        self.keep_packed(request, &(version, asked, Err::<Answer, _>(failure)));
-    }
-
-    fn keep_packed(&mut self, request: Request, packed: &impl Serialize) {
-        let packed = packing::append(packed, Vec::with_capacity(PACKED_BYTES));
-        self.keep(Memory { request, answer: Some(packed.into_boxed_slice()) });
-    }
-
-    pub(super) fn remember_order(&mut self, request: Request) {
-        self.keep(Memory { request, answer: None });
-    }
-
-    fn keep(&mut self, memory: Memory) {
-        // Millions of carts remember one or two requests.
-        push_exact(&mut self.remembered, memory);
     }
 }

@@ -4,13 +4,14 @@ use alloc::{boxed::Box, sync::Arc};
 
 use smol_str::SmolStr;
 
-use super::{Cart, Checkout, line::LineHold, order::OrderRecord};
+use super::{Cart, Checkout, line::LineHold, memory::Memory, order::OrderRecord};
 use crate::{
     answer::{CartState, Ended, Order, Purchase},
     ask::Ask,
     event::{CartEvent, Reserved},
     id::{Entity, Request},
-    payment::{GatewayCall, PaymentKey, RefundRecord, RefundStatus},
+    payment::{GatewayCall, PaymentFailure, PaymentKey, RefundRecord, RefundStatus},
+    planted,
     time::TIMESTAMP_MAX,
 };
 
@@ -30,7 +31,12 @@ impl Cart {
         let body = self.body_mut();
         body.state = CartState::Active;
         if let Some(failure) = failure {
-            body.remember_failure(version, request, failure);
+            let differs = matches!(failure, PaymentFailure::AmountMismatch { .. });
+            let is_forgotten =
+                planted::is("a decline forgotten") || (differs && planted::is("another amount forgotten"));
+            if !is_forgotten {
+                body.remember(Memory::failed(version, request, failure));
+            }
         }
         // During the payment, inventories may have extended holds beyond the deadline of the cart.
         body.lines.iter_mut().for_each(|line| line.believed_until = TIMESTAMP_MAX);
@@ -66,7 +72,7 @@ impl Cart {
         assert!(!body.lines.is_empty(), "an order of nothing");
         body.state = CartState::Done;
         body.customer.clone_from(&order.customer);
-        body.remember_order(request);
+        body.remember(Memory::ordered(request));
         for found in reserved {
             let line = body.line_mut(found.line);
             line.hold = Some(LineHold::new(found.hold, found.revision));

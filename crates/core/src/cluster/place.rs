@@ -75,15 +75,15 @@ pub struct Place {
     /// The version that its leader last reported as reached.
     pub reached: u64,
     /// The replicas that it had then.
-    pub settled: Copies,
+    pub last_reached: Copies,
     /// Targets since then that the shard was not seen to reach. It may have been there, or be on its way there.
     pub given_up: Vec<Copies>,
 }
 
 impl Place {
     /// The first target of a shard, which it has reached.
-    pub(crate) fn settled(target: Copies, leader: Replica) -> Place {
-        Place { version: 1, settled: target.clone(), target, leader, reached: 1, given_up: Vec::new() }
+    pub(crate) fn founding(target: Copies, leader: Replica) -> Place {
+        Place { version: 1, last_reached: target.clone(), target, leader, reached: 1, given_up: Vec::new() }
     }
 
     /// Whether its members are changing to another target.
@@ -100,13 +100,13 @@ impl Place {
         if self.moving() && target != self.target {
             given_up.push(self.target.clone());
         }
-        Place { version, target, leader, reached, settled: self.settled.clone(), given_up }
+        Place { version, target, leader, reached, last_reached: self.last_reached.clone(), given_up }
     }
 
     /// Every set of replicas that the shard may have now. While it moves there are several.
     pub(crate) fn possible(&self) -> impl Iterator<Item = &Copies> {
         let on_its_way = self.given_up.iter().chain(self.moving().then_some(&self.target));
-        [&self.settled].into_iter().chain(on_its_way)
+        [&self.last_reached].into_iter().chain(on_its_way)
     }
 
     /// Whether a node may have a replica of it.

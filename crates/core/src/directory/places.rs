@@ -19,7 +19,7 @@ use crate::{id::Id, shared_map::SharedMap};
 const RECENT_MIN: usize = 64;
 
 /// Beyond that, one change is allowed for this number of venues in the tree. Each search near a point looks at every change.
-const SETTLED_PER_RECENT: usize = 8;
+const INDEXED_PER_RECENT: usize = 8;
 
 /// Distances are rounded, so the next entry of the tree may be nearer by this much than the one before.
 const ROUNDING_MM: u64 = 1;
@@ -29,7 +29,7 @@ type Spot = GeomWithData<Vector, Id>;
 /// The index of venues by position.
 #[derive(Clone)]
 pub(super) struct Places {
-    settled: Arc<RTree<Spot>>,
+    indexed: Arc<RTree<Spot>>,
     /// Positions that differ from the tree. `None` if the venue has no position any more.
     recent: SharedMap<Id, Option<Vector>>,
 }
@@ -38,22 +38,22 @@ impl Places {
     /// The index of these venues.
     pub(super) fn of(venues: impl Iterator<Item = (Id, (i32, i32))>) -> Places {
         let spots = venues.map(|(id, position)| Spot::new(vector(position), id)).collect();
-        Places { settled: Arc::new(RTree::bulk_load(spots)), recent: SharedMap::new() }
+        Places { indexed: Arc::new(RTree::bulk_load(spots)), recent: SharedMap::new() }
     }
 
     /// Sets or removes the position of a venue.
     pub(super) fn put(&mut self, id: &Id, position: Option<(i32, i32)>) {
         self.recent.insert(id.clone(), position.map(vector));
-        if self.recent.len() > RECENT_MIN.max(self.settled.size() / SETTLED_PER_RECENT) {
-            self.settle();
+        if self.recent.len() > RECENT_MIN.max(self.indexed.size() / INDEXED_PER_RECENT) {
+            self.index_recent();
         }
     }
 
-    fn settle(&mut self) {
-        let stay = self.settled.iter().filter(|spot| !self.recent.contains_key(&spot.data)).cloned();
+    fn index_recent(&mut self) {
+        let stay = self.indexed.iter().filter(|spot| !self.recent.contains_key(&spot.data)).cloned();
         let come = self.recent.iter().filter_map(|(id, place)| Some(Spot::new((*place)?, id.clone())));
         let spots: Vec<Spot> = stay.chain(come).collect();
-        self.settled = Arc::new(RTree::bulk_load(spots));
+        self.indexed = Arc::new(RTree::bulk_load(spots));
         self.recent = SharedMap::new();
     }
 
@@ -61,7 +61,7 @@ impl Places {
     pub(super) fn nearest(&self, to: (i32, i32)) -> Nearest<'_> {
         let to = vector(to);
         let recent = self.recent.iter().filter_map(|(id, place)| Some(step((*place)?, to, id)));
-        let spots = self.settled.nearest_neighbor_iter_with_distance_2(to);
+        let spots = self.indexed.nearest_neighbor_iter_with_distance_2(to);
         let spots = spots.filter(|(spot, _)| !self.recent.contains_key(&spot.data));
         let spots = spots.map(|(spot, chord_2)| (distance_mm(chord_2), &spot.data));
         let spots: Box<dyn Iterator<Item = (u64, &Id)>> = Box::new(spots);
@@ -126,12 +126,12 @@ mod tests {
             let before = places.clone();
             let id = Id::new(&format!("venue-{number}")).expect("a good id");
             places.put(&id, Some((number * 30_011 % 180_000_000, number * 7_919 % 90_000_000)));
-            if !Arc::ptr_eq(&before.settled, &places.settled) {
+            if !Arc::ptr_eq(&before.indexed, &places.indexed) {
                 made += 1;
-                loaded += places.settled.size();
+                loaded += places.indexed.size();
             }
-            assert!(places.recent.len() <= RECENT_MIN.max(places.settled.size() / 8));
-            assert_eq!(places.settled.size() + places.recent.len(), number as usize + 1);
+            assert!(places.recent.len() <= RECENT_MIN.max(places.indexed.size() / 8));
+            assert_eq!(places.indexed.size() + places.recent.len(), number as usize + 1);
         }
         // Trees grow by a ninth at least, so all of them together are at most nine times the last.
         assert_eq!((made, loaded), (27, 41_800), "trees made, and points loaded into them");
@@ -149,8 +149,8 @@ mod tests {
         let order = nearest_ids(&places);
         assert_eq!(order[..3], [id(0), id(98), id(97)]);
         assert_eq!(order.len(), 99);
-        places.settle();
+        places.index_recent();
         assert_eq!(nearest_ids(&places), order);
-        assert_eq!((places.settled.size(), places.recent.len()), (99, 0));
+        assert_eq!((places.indexed.size(), places.recent.len()), (99, 0));
     }
 }

@@ -46,7 +46,7 @@ pub enum ProductEvent {
         /// Whether the cart expired.
         expired: bool,
         /// When it happened, in running time, if the hold is charged to an account.
-        settled_at: Option<Timestamp>,
+        freed_at: Option<Timestamp>,
     },
     /// All units of the hold are sold, and it ends. The event before released the others.
     UnitsSold {
@@ -55,7 +55,7 @@ pub enum ProductEvent {
         /// When the order was decided.
         at: Timestamp,
         /// When the sale was written, in running time, if the hold is charged to an account.
-        settled_at: Option<Timestamp>,
+        freed_at: Option<Timestamp>,
     },
     /// The sale of this hold is refunded. Its units are free again.
     UnitsRefunded {

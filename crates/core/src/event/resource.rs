@@ -47,7 +47,7 @@ pub enum ResourceEvent {
         /// Whether the cart expired.
         expired: bool,
         /// When it happened, in running time, if the hold is charged to an account.
-        settled_at: Option<Timestamp>,
+        freed_at: Option<Timestamp>,
     },
     /// The hold is sold.
     SlotSold {
@@ -55,7 +55,7 @@ pub enum ResourceEvent {
         /// When the order was decided.
         at: Timestamp,
         /// When the sale was written, in running time, if the hold is charged to an account.
-        settled_at: Option<Timestamp>,
+        freed_at: Option<Timestamp>,
     },
     /// The sale of this hold is refunded. Its time is free again.
     SlotRefunded {

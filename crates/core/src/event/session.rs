@@ -42,7 +42,7 @@ pub enum SessionEvent {
         /// Whether the cart expired.
         expired: bool,
         /// When it happened, in running time, if the hold is charged to an account.
-        settled_at: Option<Timestamp>,
+        freed_at: Option<Timestamp>,
     },
     /// All seats of the hold are sold, and it ends. The event before released the others.
     SeatsSold {
@@ -53,7 +53,7 @@ pub enum SessionEvent {
         /// When the order was decided.
         at: Timestamp,
         /// When the sale was written, in running time, if the hold is charged to an account.
-        settled_at: Option<Timestamp>,
+        freed_at: Option<Timestamp>,
     },
     /// The sale of this hold is refunded. Its seats or places are free again.
     SaleRefunded {
@@ -86,7 +86,7 @@ pub enum SessionEvent {
         /// Whether the cart expired.
         expired: bool,
         /// When it happened, in running time, if the hold is charged to an account.
-        settled_at: Option<Timestamp>,
+        freed_at: Option<Timestamp>,
     },
     /// All places of the hold are sold, and it ends. The event before released the others.
     PlacesSold {
@@ -95,7 +95,7 @@ pub enum SessionEvent {
         /// When the order was decided.
         at: Timestamp,
         /// When the sale was written, in running time, if the hold is charged to an account.
-        settled_at: Option<Timestamp>,
+        freed_at: Option<Timestamp>,
     },
     Hold(HoldEvent),
     /// The session is canceled. Nothing more is held, and every cart is asked to release its holds.

@@ -27,7 +27,7 @@ use crate::{
     refusal::Refusal,
     time::Timestamp,
 };
-use adding::{Adding, Change, Queued};
+use adding::{Adding, LineChange, Queued};
 use paying::PendingCheckout;
 
 pub(super) struct CartHost<R> {
@@ -113,7 +113,7 @@ impl<R> CartHost<R> {
         self.expire_if_due(stage);
         self.check_out_if_ready(stage);
         self.mail.send_due(stage);
-        self.answer_settled(stage);
+        self.answer_if_sold(stage);
         self.set_timers(stage.turn);
     }
 
@@ -178,7 +178,7 @@ impl<R> CartHost<R> {
         match known.filter(|_| !planted::is("a repeat taken for new")) {
             Some(Err(refusal)) => stage.turn.answer(from, Err(refusal)),
             Some(Ok(Recalled::Answer(answered))) => stage.turn.answer(from, Ok(*answered)),
-            Some(Ok(Recalled::Order)) => self.settle(stage, from),
+            Some(Ok(Recalled::Order)) => self.answer_when_sold(stage, from),
             Some(Ok(Recalled::Failed(failure))) => stage.turn.answer(from, Err(failure.refusal())),
             None => return self.join(stage, (from, waits_until), request),
         }
@@ -228,13 +228,13 @@ impl<R> CartHost<R> {
                 Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
             }
             CartCommand::Hold { lines, customer, guest, holder } => {
-                return self.change_lines(stage, waiter, request, Change::Hold { lines, customer, guest, holder });
+                return self.change_lines(stage, waiter, request, LineChange::Hold { lines, customer, guest, holder });
             }
             CartCommand::SetQuantity { line, quantity, holder } => {
-                return self.change_lines(stage, waiter, request, Change::Set { line, quantity, holder });
+                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, holder });
             }
             CartCommand::Release { line, seats } => {
-                return self.change_lines(stage, waiter, request, Change::Release { line, seats });
+                return self.change_lines(stage, waiter, request, LineChange::Release { line, seats });
             }
             CartCommand::Checkout { payment, customer, shipping, expect, holder } => {
                 let (from, waits_until) = waiter;
@@ -252,7 +252,7 @@ impl<R> CartHost<R> {
                 };
                 return self.check_out_later(stage, checkout);
             }
-            CartCommand::Settle { attempt, outcome } => self.settled(stage, request, attempt, outcome),
+            CartCommand::Settle { attempt, outcome } => self.settle(stage, request, attempt, outcome),
             other => decide(stage, request, other),
         };
         let (from, _) = waiter;
@@ -270,7 +270,7 @@ impl<R> CartHost<R> {
     }
 
     /// An operator says how a step of an attempt to pay ended.
-    fn settled(
+    fn settle(
         &mut self,
         stage: &mut Stage<'_, R>,
         request: Request,
@@ -339,7 +339,7 @@ impl<R> CartHost<R> {
                     stage.turn.committed.extend(effects);
                 } else {
                     for from in waiting {
-                        self.settle(stage, from);
+                        self.answer_when_sold(stage, from);
                     }
                 }
             }
@@ -347,7 +347,7 @@ impl<R> CartHost<R> {
     }
 
     /// Answers with the order when everything is sold, or after a bound.
-    fn settle(&mut self, stage: &mut Stage<'_, R>, from: R) {
+    fn answer_when_sold(&mut self, stage: &mut Stage<'_, R>, from: R) {
         if !stage.entity.cart().is_some_and(|cart| cart.outbox().owes_sales()) {
             let outcome = self.checked_out(stage.entity, false);
             return stage.turn.answer(from, outcome);
@@ -365,7 +365,7 @@ impl<R> CartHost<R> {
 
     /// All sales being acknowledged does not prove that they are ours. A paused ex-leader may receive acknowledgements for its
     /// successor's order. Until its own decision is known to be committed, the answer waits for a commit or a read.
-    fn answer_settled(&mut self, stage: &mut Stage<'_, R>) {
+    fn answer_if_sold(&mut self, stage: &mut Stage<'_, R>) {
         let Some(settling) = &self.settling else { return };
         let sold = self.mail.sold(stage.entity);
         if !sold && stage.at < settling.until {

@@ -312,7 +312,7 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         | Reply::Posted { .. } => None,
     };
     if let Some(hold) = hold {
-        settle(entity, event, (hold, at), turn);
+        write_timed(entity, event, (hold, at), turn);
     }
 }
 
@@ -329,7 +329,7 @@ fn answer_ask<R>(
     let reply = match ask {
         Ask::Expired { hold, revision } => {
             let released = entity.inventory().and_then(|it| it.decide_release(hold, revision, None, true));
-            settle(entity, released.map(Event::by_expiry), (hold, at), turn);
+            write_timed(entity, released.map(Event::by_expiry), (hold, at), turn);
             return;
         }
         Ask::Hold { hold, revision, want, life_ms, holder } => {
@@ -360,7 +360,7 @@ fn answer_ask<R>(
             }
             let released = inventory.and_then(|it| it.decide_release(hold, newest, left.as_ref(), last));
             let released = if expired { released.map(Event::by_expiry) } else { released };
-            settle(entity, released, (hold, at), turn);
+            write_timed(entity, released, (hold, at), turn);
             Reply::Released { hold, revision }
         }
         Ask::Sell { hold, revision, portion, order, at: ordered_at } => {
@@ -369,7 +369,7 @@ fn answer_ask<R>(
             // A deposed leader may be asked to sell what its successor granted. It stays silent, and the cart asks again.
             let Some(events) = sold else { return };
             for event in events {
-                settle(entity, Some(event), (hold, at), turn);
+                write_timed(entity, Some(event), (hold, at), turn);
             }
             let version = entity.inventory().and_then(|inventory| inventory.sale_version(hold));
             Reply::Sold { hold, version: version.unwrap_or_else(|| entity.at().version), position: 0 }
@@ -441,9 +441,9 @@ fn answer_hold<R>(
 }
 
 /// Writes a change of a hold. If the hold is charged to an account, its event says when it happened.
-fn settle<R>(entity: &mut Speculation, event: Option<Event>, (hold, at): (HoldId, Timestamp), turn: &mut Turn<R>) {
+fn write_timed<R>(entity: &mut Speculation, event: Option<Event>, (hold, at): (HoldId, Timestamp), turn: &mut Turn<R>) {
     let charged = entity.inventory().and_then(|inventory| inventory.holds()).is_some_and(|it| it.is_charged(hold));
-    write(entity, if charged { event.map(|event| event.settled(at)) } else { event }, turn);
+    write(entity, if charged { event.map(|event| event.timed(at)) } else { event }, turn);
 }
 
 fn write<R>(entity: &mut Speculation, event: Option<Event>, turn: &mut Turn<R>) {

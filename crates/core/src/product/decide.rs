@@ -139,12 +139,12 @@ impl Inventory for Product {
             left,
             remember,
             expired: false,
-            settled_at: None,
+            freed_at: None,
         }))
     }
 
     fn sale(&self, hold: HoldId, portion: &Portion, _order: OrderId, at: Timestamp) -> Event {
-        Event::Product(ProductEvent::UnitsSold { hold, quantity: portion.quantity(), at, settled_at: None })
+        Event::Product(ProductEvent::UnitsSold { hold, quantity: portion.quantity(), at, freed_at: None })
     }
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {

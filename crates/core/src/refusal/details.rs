@@ -65,7 +65,7 @@ pub struct Conflict {
 /// One line of a request, and why it was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRefusal {
-    /// The how-manieth line of the request, from 0.
+    /// The index of the line in the request, from 0.
     pub line: u16,
     /// Why; not for lines of its own.
     #[serde(deserialize_with = "stored::of_line")]

@@ -100,17 +100,11 @@ impl Inventory for Resource {
             assert_eq!(*left, self.holds.released(hold).portion(), "another slot is to be left of {hold:?}");
             return None;
         }
-        Some(Event::Resource(ResourceEvent::SlotReleased {
-            hold,
-            revision,
-            remember,
-            expired: false,
-            settled_at: None,
-        }))
+        Some(Event::Resource(ResourceEvent::SlotReleased { hold, revision, remember, expired: false, freed_at: None }))
     }
 
     fn sale(&self, hold: HoldId, _portion: &Portion, _order: OrderId, at: Timestamp) -> Event {
-        Event::Resource(ResourceEvent::SlotSold { hold, at, settled_at: None })
+        Event::Resource(ResourceEvent::SlotSold { hold, at, freed_at: None })
     }
 
     fn unwanted(&self, after: Option<HoldId>, max: usize) -> Vec<HoldId> {

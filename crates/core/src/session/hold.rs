@@ -74,7 +74,7 @@ impl Inventory for Session {
                     }
                     Some(left) => panic!("{left:?} is to be left of {hold:?}"),
                 }
-                SessionEvent::SeatsReleased { hold, revision, seats, remember, expired: false, settled_at: None }
+                SessionEvent::SeatsReleased { hold, revision, seats, remember, expired: false, freed_at: None }
             }
             (Share::Places { quantity: has, .. }, left) => {
                 let left = match left {
@@ -82,7 +82,7 @@ impl Inventory for Session {
                     Some(Portion::Places { quantity, .. }) => *quantity.min(has),
                     Some(left) => panic!("{left:?} is to be left of {hold:?}"),
                 };
-                SessionEvent::PlacesReleased { hold, revision, left, remember, expired: false, settled_at: None }
+                SessionEvent::PlacesReleased { hold, revision, left, remember, expired: false, freed_at: None }
             }
         };
         Some(Event::Session(event))
@@ -92,10 +92,10 @@ impl Inventory for Session {
         Event::Session(match portion {
             Portion::Seats(seats) => {
                 let seats = seats.as_slice().to_vec();
-                SessionEvent::SeatsSold { hold, seats, order, at, settled_at: None }
+                SessionEvent::SeatsSold { hold, seats, order, at, freed_at: None }
             }
             Portion::Places { quantity, .. } => {
-                SessionEvent::PlacesSold { hold, quantity: *quantity, at, settled_at: None }
+                SessionEvent::PlacesSold { hold, quantity: *quantity, at, freed_at: None }
             }
             Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => {
                 panic!("{portion:?} is sold of {hold:?}")

@@ -13,7 +13,7 @@ use boxoffice_core::{
 };
 use tokio::time::Instant;
 
-use super::{Owners, Terms};
+use super::{KeyBudgets, Owners};
 use crate::network::ClientNetwork;
 
 /// Accounts that are kept before idle ones are dropped.
@@ -245,7 +245,7 @@ impl Accounts {
         let mut payers = callers.clone();
         for owner in self.carts.get(&cart).into_iter().flat_map(|charge| &charge.owners) {
             if !callers.iter().any(|(caller, _)| caller == owner) {
-                payers.push((owner.clone(), Terms::default()));
+                payers.push((owner.clone(), KeyBudgets::default()));
             }
         }
         payers
@@ -307,7 +307,7 @@ impl Accounts {
     }
 
     /// Replaces the charge of a command by the lines that it has added. Removes a cart that was never opened.
-    pub(super) fn settle(
+    pub(super) fn replace_charge(
         &mut self,
         cart: CartId,
         claim: Claim,

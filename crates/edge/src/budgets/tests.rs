@@ -38,7 +38,7 @@ fn address(last: u8) -> IpAddr {
 }
 
 fn anonymous(last: u8) -> Owners {
-    vec![(Owner::Network(ClientNetwork::of(address(last))), Terms::default())]
+    vec![(Owner::Network(ClientNetwork::of(address(last))), KeyBudgets::default())]
 }
 
 fn cart(number: u128) -> CartId {
@@ -96,8 +96,9 @@ fn connections_and_requests_of_a_network_are_limited() {
     );
     assert_eq!(budgets.request(&anonymous(2), 500, now), Ok(()));
     assert!(budgets.request(&anonymous(2), 5, now).is_err(), "expensive reads count as several");
-    let key =
-        |limit| vec![(Owner::Key(Id::new("k").expect("an id")), Terms { requests_per_second: limit, held_max: None })];
+    let key = |limit| {
+        vec![(Owner::Key(Id::new("k").expect("an id")), KeyBudgets { requests_per_second: limit, held_max: None })]
+    };
     assert!((0..1_000).all(|_| budgets.request(&key(None), 1, now).is_ok()), "a key without a limit has none");
     assert!((0..6).any(|_| budgets.request(&key(Some(1)), weight::REQUEST, now).is_err()));
     assert!((0..1_000).all(|_| budgets.request(&Vec::new(), 1, now).is_ok()), "operators have no budget");
@@ -225,7 +226,7 @@ fn networks_without_charges_are_forgotten() {
     let visit = |number: u32, now: Instant| {
         let address = IpAddr::from(number.to_be_bytes());
         assert_eq!(budgets.connect(address, now), Ok(true));
-        let owners = vec![(Owner::Network(ClientNetwork::of(address)), Terms::default())];
+        let owners = vec![(Owner::Network(ClientNetwork::of(address)), KeyBudgets::default())];
         assert_eq!(budgets.request(&owners, 1, now), Ok(()));
         budgets.disconnect(address);
     };
@@ -298,7 +299,8 @@ fn change(budgets: &Budgets, owners: &Owners, number: u128, now_has: u32, quanti
 #[test]
 fn a_quantity_is_charged_its_growth() {
     let (one, now) = (anonymous(1), Instant::now());
-    let key = vec![(Owner::Key(Id::new("k").expect("an id")), Terms { requests_per_second: None, held_max: Some(10) })];
+    let key =
+        vec![(Owner::Key(Id::new("k").expect("an id")), KeyBudgets { requests_per_second: None, held_max: Some(10) })];
     for owners in [&one, &key] {
         let budgets = Budgets::new(BudgetConfig { cart_held: 8, ..small() });
         let opened = |number: u128| {

@@ -37,7 +37,7 @@ pub(super) struct PendingCommand {
 /// Commands under way by tag. A tag has a slot's index and how often the slot was used before.
 #[derive(Default)]
 pub(super) struct UnderWay {
-    slots: Vec<Slot>,
+    slots: Vec<CommandSlot>,
     free: Vec<u32>,
     /// No deadline is earlier. Computed anew when this time comes.
     earliest: Option<Instant>,
@@ -46,7 +46,7 @@ pub(super) struct UnderWay {
 }
 
 #[derive(Default)]
-struct Slot {
+struct CommandSlot {
     used: u32,
     pending: Option<PendingCommand>,
 }
@@ -56,7 +56,7 @@ impl UnderWay {
     pub(super) fn submit(&mut self, pending: PendingCommand) -> u64 {
         self.submitted += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(CommandSlot::default());
             u32::try_from(self.slots.len() - 1).expect("commands under way are bounded")
         });
         if self.earliest.is_none_or(|earliest| pending.deadline < earliest) {
@@ -84,7 +84,7 @@ impl UnderWay {
         if self.earliest? > now {
             return None;
         }
-        let overdue = |slot: &Slot| slot.pending.as_ref().is_some_and(|pending| pending.deadline <= now);
+        let overdue = |slot: &CommandSlot| slot.pending.as_ref().is_some_and(|pending| pending.deadline <= now);
         if let Some(slot) = self.slots.iter().position(overdue) {
             let tag = u64::from(self.slots[slot].used) << 32 | slot as u64;
             return Some((tag, self.free_slot(slot as u32)));

@@ -201,16 +201,16 @@ impl Merger {
     fn run(mut self) {
         self.look_at_named();
         // The version of the tables in which there was nothing to merge.
-        let mut settled = None;
+        let mut unchanged_at = None;
         let mut pause = PAUSE;
         while !self.stop.wait(pause) {
             let before = self.version();
             pause = PAUSE;
-            if settled == Some(before) {
+            if unchanged_at == Some(before) {
                 continue;
             }
             match self.merge() {
-                Ok(()) if self.version() == before => settled = Some(before),
+                Ok(()) if self.version() == before => unchanged_at = Some(before),
                 Ok(()) => pause = Duration::ZERO,
                 Err(error) => pause = self.failed(&error),
             }

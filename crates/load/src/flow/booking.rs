@@ -4,7 +4,7 @@ use boxoffice_client::{Client, When};
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Slot,
-    history::{Change, ChangeRecord, Outcome, Span},
+    history::{BookingChange, ChangeRecord, Outcome, Span},
 };
 use rand::Rng;
 
@@ -34,16 +34,16 @@ pub(super) async fn change(context: &RunContext, client: &Client, number: FlowNu
         if percent < rush.cancel_percent + rush.move_percent { context.bookings.take(&mut random) } else { None };
     match existing {
         Some((resource, booking)) if percent < rush.cancel_percent => {
-            send(context, client, (resource, booking), Change::Cancel, flow).await
+            send(context, client, (resource, booking), BookingChange::Cancel, flow).await
         }
-        Some(existing) => send(context, client, existing, Change::Move(slot), flow).await,
+        Some(existing) => send(context, client, existing, BookingChange::Move(slot), flow).await,
         None => reserve(context, client, random.random_range(0..calendar.resources), slot, flow).await,
     }
 }
 
 async fn reserve(context: &RunContext, client: &Client, resource: u32, slot: Slot, flow: &mut Flow) -> FlowOutcome {
     let booking = context.bookings.next_number();
-    send(context, client, (resource, booking), Change::Reserve(slot), flow).await
+    send(context, client, (resource, booking), BookingChange::Reserve(slot), flow).await
 }
 
 /// Requests a change and records its outcome. If the booking exists afterwards, other flows may change it again.
@@ -51,7 +51,7 @@ async fn send(
     context: &RunContext,
     client: &Client,
     which: (u32, u32),
-    change: Change,
+    change: BookingChange,
     flow: &mut Flow,
 ) -> FlowOutcome {
     let (resource, booking) = which;
@@ -59,20 +59,20 @@ async fn send(
     let when = |slot: Slot| When::Utc { begin: slot.begin, end: slot.end };
     let called_us = context.now_us();
     let answer = match change {
-        Change::Reserve(slot) => {
+        BookingChange::Reserve(slot) => {
             client.resource_reserve(&resource_id, &booking_id, when(slot), None, "a load run").await.map(drop)
         }
-        Change::Move(slot) => client.resource_move(&resource_id, &booking_id, when(slot)).await.map(drop),
-        Change::Cancel => client.resource_cancel(&resource_id, &booking_id, false).await.map(drop),
+        BookingChange::Move(slot) => client.resource_move(&resource_id, &booking_id, when(slot)).await.map(drop),
+        BookingChange::Cancel => client.resource_cancel(&resource_id, &booking_id, false).await.map(drop),
     };
     let span = Span { called_us, returned_us: context.now_us() };
     let outcome = call_outcome(&answer, |()| (), |_| ());
     flow.changes.push(ChangeRecord { resource, booking, change, span, outcome });
     let exists = match (change, outcome) {
-        (Change::Reserve(_), outcome) => outcome == Outcome::Granted(()),
-        (Change::Cancel, outcome) => matches!(outcome, Outcome::NotDone | Outcome::Refused { .. }),
+        (BookingChange::Reserve(_), outcome) => outcome == Outcome::Granted(()),
+        (BookingChange::Cancel, outcome) => matches!(outcome, Outcome::NotDone | Outcome::Refused { .. }),
         // After a move with an unknown outcome the booking's time is unknown, so no flow changes it again.
-        (Change::Move(_), outcome) => outcome != Outcome::Unknown,
+        (BookingChange::Move(_), outcome) => outcome != Outcome::Unknown,
     };
     if exists {
         context.bookings.put(resource, booking);

@@ -58,7 +58,7 @@ const RESTART_MS: u64 = 600_000;
 /// The percentage of honest buyers that must buy in each window, and of the office.
 const HONEST_PERCENT: u32 = 95;
 const OFFICE_PERCENT: u32 = 98;
-/// What is bought in the end is settled within this time, in real milliseconds.
+/// What is bought in the end is paid or given back within this time, in real milliseconds.
 const SETTLE_MS: u64 = 3_000;
 /// How long an audit may take.
 const AUDIT_LIMIT: Duration = Duration::from_secs(60);
@@ -152,7 +152,7 @@ pub(crate) async fn run(
             Err(_) => return Err(LoadError::Internal("the task that kills nodes panicked")),
         }
     }
-    run.settle(connections).await?;
+    run.check_sales(connections).await?;
     Ok(run.report)
 }
 
@@ -356,7 +356,7 @@ impl Run {
     }
 
     /// Compares what buyers were told with the session, through each node.
-    async fn settle(&mut self, connections: &ConnectionPool) -> Result<(), LoadError> {
+    async fn check_sales(&mut self, connections: &ConnectionPool) -> Result<(), LoadError> {
         tokio::time::sleep(Duration::from_millis(SETTLE_MS)).await;
         for (number, node) in connections.connect_each_node().await?.iter().enumerate() {
             let audit = node.audit_session(&self.evening.session).await;

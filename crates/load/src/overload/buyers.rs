@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
-use boxoffice_client::{OrderView, Turn};
+use boxoffice_client::{NextCall, OrderView};
 use boxoffice_core::answer::Held;
 use boxoffice_wire::{
     Encoding, FailKind, Op,
@@ -322,13 +322,13 @@ impl Buyers {
                 && let Some(turn) = self.connections[connection].waiting.next(now)
             {
                 let id = match turn {
-                    Turn::GiveUp(waiting) => {
+                    NextCall::GiveUp(waiting) => {
                         self.stats.counts.given_up += 1;
                         self.drop_purchase(waiting);
                         continue;
                     }
-                    Turn::Begin(WaitingPurchase::Again(id)) => Some(id),
-                    Turn::Begin(WaitingPurchase::New { came_us, phase }) => {
+                    NextCall::Begin(WaitingPurchase::Again(id)) => Some(id),
+                    NextCall::Begin(WaitingPurchase::New { came_us, phase }) => {
                         self.waiting -= 1;
                         self.add(connection, true, (came_us, phase))
                     }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::{
     Report, Slice,
-    plot::{self, Line},
+    plot::{self, PlotLine},
     sections::{Figure, flow_latencies, origin, outcomes, rates, sections},
 };
 
@@ -97,18 +97,18 @@ fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     };
     let mut over_time = vec![
         // The lines are drawn in this order, so the most important one comes last.
-        Line { name: "slowest", class: "three", points: latency(report, &|slice| slice.max_ms) },
-        Line { name: "99th percentile", class: "two", points: latency(report, &|slice| slice.p99_ms) },
-        Line { name: "median", class: "one", points: latency(report, &|slice| slice.p50_ms) },
+        PlotLine { name: "slowest", class: "three", points: latency(report, &|slice| slice.max_ms) },
+        PlotLine { name: "99th percentile", class: "two", points: latency(report, &|slice| slice.p99_ms) },
+        PlotLine { name: "median", class: "one", points: latency(report, &|slice| slice.p50_ms) },
     ];
     let rate = |count: u64, slice: &Slice| count as f64 / slice.length_s.max(1e-9);
     let mut throughput =
-        vec![Line { name: "done", class: "one", points: over(report, &|slice| rate(slice.done, slice)) }];
+        vec![PlotLine { name: "done", class: "one", points: over(report, &|slice| rate(slice.done, slice)) }];
     if let Some(baseline) = baseline {
         let points = latency(baseline, &|slice| slice.p99_ms);
-        over_time.push(Line { name: "99th percentile, earlier", class: "four", points });
+        over_time.push(PlotLine { name: "99th percentile, earlier", class: "four", points });
         let points = over(baseline, &|slice| rate(slice.done, slice));
-        throughput.push(Line { name: "done, earlier", class: "four", points });
+        throughput.push(PlotLine { name: "done, earlier", class: "four", points });
     }
     writeln!(out, "<h2>Latency over time, from the intended start</h2>")?;
     writeln!(out, "{}", plot::lines("seconds since the start", "ms", true, &over_time))?;
@@ -122,9 +122,9 @@ fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         return writeln!(out, "<p class=\"soft\">None: every flow bought what it wanted.</p>");
     }
     let lines = [
-        Line { name: "refused", class: "two", points: over(report, &|slice| rate(slice.refused, slice)) },
-        Line { name: "abandoned", class: "three", points: over(report, &|slice| rate(slice.abandoned, slice)) },
-        Line { name: "failed", class: "bad", points: over(report, &|slice| rate(slice.failed, slice)) },
+        PlotLine { name: "refused", class: "two", points: over(report, &|slice| rate(slice.refused, slice)) },
+        PlotLine { name: "abandoned", class: "three", points: over(report, &|slice| rate(slice.abandoned, slice)) },
+        PlotLine { name: "failed", class: "bad", points: over(report, &|slice| rate(slice.failed, slice)) },
     ];
     writeln!(out, "{}", plot::lines("seconds since the start", "flows/s", false, &lines))
 }

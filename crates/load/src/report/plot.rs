@@ -11,7 +11,7 @@ const TOP: f64 = 14.0;
 const BOTTOM: f64 = 40.0;
 
 /// A line of a plot.
-pub(super) struct Line<'a> {
+pub(super) struct PlotLine<'a> {
     pub(super) name: &'a str,
     /// The CSS class that colours it.
     pub(super) class: &'a str,
@@ -19,7 +19,7 @@ pub(super) struct Line<'a> {
 }
 
 /// Lines over a common axis. Latencies span powers of ten, so they need a `logarithmic` one.
-pub(super) fn lines(x_label: &str, y_label: &str, logarithmic: bool, lines: &[Line<'_>]) -> String {
+pub(super) fn lines(x_label: &str, y_label: &str, logarithmic: bool, lines: &[PlotLine<'_>]) -> String {
     let all = || lines.iter().flat_map(|line| line.points.iter());
     let x_max = all().map(|point| point.0).fold(0.0, f64::max).max(1e-9);
     let y_max = all().map(|point| point.1).fold(0.0, f64::max);

@@ -360,7 +360,7 @@ async fn serve(server: Arc<StubServer>, stream: TcpStream) {
     #[expect(clippy::result_large_err, reason = "the library's own type")]
     let upgrade = |request: &Upgrade, mut response: Response| -> Result<Response, ErrorResponse> {
         let wanted = request.headers().get("sec-websocket-protocol").expect("a subprotocol").to_str().expect("a name");
-        encoding = Encoding::from_subprotocol(wanted).expect("one of ours");
+        encoding = Encoding::ALL.into_iter().find(|one| one.subprotocol() == wanted).expect("one of ours");
         response.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(encoding.subprotocol()));
         Ok(response)
     };

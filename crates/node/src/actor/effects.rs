@@ -4,12 +4,13 @@ use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
 use boxoffice_core::{
     answer::{Answer, Answered},
-    host::{Effect, Input},
+    host::{Effect, Input, Turn},
     id::Entity,
     payment::{GatewayCall, GatewayOutcome},
+    time::Timestamp,
 };
 
-use super::all_settled;
+use super::nothing_in_flight;
 use crate::{
     api::Failure, caller::Caller, message::Message, pending_commit::PendingCommit, shard_lead::ActorHandle,
     shared::Shared,
@@ -48,6 +49,13 @@ impl Shared {
         }
     }
 
+    /// Sets the timer that a turn decided at `at` wants.
+    pub(super) fn arm_wake(&self, mono_ms: u64, at: Timestamp, entity: &Entity, turn: &mut Turn<Caller>) {
+        if let Some(wake_at) = turn.wake_at.take() {
+            self.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), entity);
+        }
+    }
+
     /// Calls the gateway. The outcome goes to the cart that pays.
     fn pay(self: &Arc<Self>, call: GatewayCall) {
         let (key, step) = (call.key(), call.step());
@@ -66,7 +74,7 @@ impl Shared {
     }
 
     /// Carries out the effects that were held back until the log had the turn at `index`.
-    pub(crate) fn settle(self: &Arc<Self>, completion: PendingCommit, index: u64) {
+    pub(crate) fn release_effects(self: &Arc<Self>, completion: PendingCommit, index: u64) {
         let parts = || std::iter::once(&completion).chain(completion.cart.as_deref());
         for PendingCommit { versions: (_, until), actor, .. } in parts() {
             if let Some(actor) = actor {
@@ -75,15 +83,15 @@ impl Shared {
         }
         let inventory = completion.cart.is_some().then(|| (completion.entity.clone(), completion.versions.0));
         let PendingCommit { entity, versions: (after, _), events: _, effects, actor, reloaded: _, cart } = completion;
-        self.settle_part(&entity, (actor, after), effects, index, None);
+        self.release_effects_of(&entity, (actor, after), effects, index, None);
         if let Some(cart) = cart {
             let PendingCommit { entity, versions: (after, _), events: _, effects, actor, reloaded: _, cart: _ } = *cart;
-            self.settle_part(&entity, (actor, after), effects, index, inventory);
+            self.release_effects_of(&entity, (actor, after), effects, index, inventory);
         }
     }
 
     /// The same for one entity. A cart's answer also gets the position of the inventory in a joint turn.
-    fn settle_part(
+    fn release_effects_of(
         self: &Arc<Self>,
         entity: &Entity,
         (actor, after): (Option<Arc<ActorHandle>>, u64),
@@ -100,8 +108,8 @@ impl Shared {
             }
             self.carry_out(entity, effect);
         }
-        if let Some(actor) = actor.filter(|actor| actor.under_way.turn_settled()) {
-            all_settled(self, &actor);
+        if let Some(actor) = actor.filter(|actor| actor.under_way.turn_applied()) {
+            nothing_in_flight(self, &actor);
         }
     }
 }

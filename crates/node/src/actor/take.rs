@@ -1,4 +1,4 @@
-//! The ways into actors: a command, an input, a loan.
+//! The ways into actors: a command, an input, a joint ask.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -13,7 +13,7 @@ use crate::{
     api::{Failure, ReplyTo},
     caller::{Caller, key_of},
     recovery::Health,
-    shard_lead::{EntityMessage, Lent, Loan, TakenEntity},
+    shard_lead::{EntityMessage, JointAsk, JointPlace, TakenEntity},
     shared::Shared,
 };
 
@@ -107,25 +107,27 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes up the state of an inventory for a cart that asks it. If messages wait for the inventory, it is sent the cart's host
-    /// instead. The loan comes back if this node does not lead in that term.
-    pub(crate) fn lend(self: &Arc<Self>, term: u64, loan: Box<Loan>) -> Lent {
-        let lead = self.lead_of(&loan.inventory);
+    /// Takes the state of an inventory for a cart that asks it. If messages wait for the inventory, it gets the ask as a message
+    /// instead.
+    pub(crate) fn begin_joint_turn(self: &Arc<Self>, term: u64, asked: Box<JointAsk>) -> JointPlace {
+        let lead = self.lead_of(&asked.inventory);
         let mut leader_state = lead.leader_state.lock();
         if leader_state.leadership.is_none_or(|leadership| leadership.epoch.0 != term) {
-            return Lent::Not(loan);
+            return JointPlace::Nowhere(asked);
         }
-        let Some(actor) = actor_of(self, lead, &mut leader_state, &loan.inventory) else { return Lent::Not(loan) };
+        let Some(actor) = actor_of(self, lead, &mut leader_state, &asked.inventory) else {
+            return JointPlace::Nowhere(asked);
+        };
         // No message can be sent while the lock is held, so the inventory gets its messages in order.
         if actor.under_way.has_no_messages()
             && let Some(assignment) = actor.slot.borrow_if(|assignment| assignment.may_be_borrowed())
         {
             drop(leader_state);
-            return Lent::Beside(loan, TakenEntity { actor, assignment });
+            return JointPlace::AtTheCart(asked, TakenEntity { actor, assignment });
         }
         actor.under_way.message_sent();
-        actor.cast(EntityMessage::Lent(loan));
-        Lent::Sent
+        actor.cast(EntityMessage::JointAsk(asked));
+        JointPlace::AtTheInventory
     }
 
     /// Wakes an entity only if an actor serves it. An entity without an actor had nothing under way.

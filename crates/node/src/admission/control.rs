@@ -66,7 +66,7 @@ impl Seen {
 
 /// The terms of the next window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct WindowTerms {
     pub(super) is_shedding: bool,
     pub(super) limit: usize,
     pub(super) retry_after_ms: u32,
@@ -106,7 +106,7 @@ impl Control {
     }
 
     /// Ends a window.
-    pub(super) fn turn(&mut self, seen: &Seen, now_ms: u64) -> Terms {
+    pub(super) fn turn(&mut self, seen: &Seen, now_ms: u64) -> WindowTerms {
         let length_ms = now_ms.saturating_sub(self.turned_ms);
         self.turned_ms = now_ms;
         let waits = seen.wait_ms().is_some_and(|wait_ms| wait_ms > self.target_ms);
@@ -117,7 +117,7 @@ impl Control {
             State::Shedding { limit, calm_ms } => self.shedding(seen, is_over, (limit, calm_ms), length_ms),
         };
         self.set_retry(seen);
-        Terms {
+        WindowTerms {
             is_shedding: matches!(self.state, State::Shedding { .. }),
             limit: match self.state {
                 State::Open { .. } => usize::MAX,

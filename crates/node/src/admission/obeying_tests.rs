@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use boxoffice_client::{Turn, WaitingRequests};
+use boxoffice_client::{NextCall, WaitingRequests};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::time::Instant;
 
@@ -139,8 +139,8 @@ impl World {
         for connection in 0..CONNECTIONS {
             while let Some(turn) = self.clients[connection].next(now) {
                 match turn {
-                    Turn::GiveUp(_) => self.measured.given_up += 1,
-                    Turn::Begin(purchase) => {
+                    NextCall::GiveUp(_) => self.measured.given_up += 1,
+                    NextCall::Begin(purchase) => {
                         let began_ms = self.now_ms;
                         self.frames[connection].push_back((self.now_ms + WAY_MS, Purchase { began_ms, ..purchase }));
                     }

@@ -30,12 +30,12 @@ type Key = (Entity, Entity, Option<HoldId>);
 /// Asks to other shards without a reply.
 #[derive(Default)]
 pub(crate) struct PendingAsks {
-    table: Mutex<Table>,
+    table: Mutex<AskTable>,
     pub(crate) some: Notify,
 }
 
 #[derive(Default)]
-struct Table {
+struct AskTable {
     /// By shard, the newest ask of each kind, and its number.
     asks: BTreeMap<ShardId, BTreeMap<Arc<Key>, (u64, Ask)>>,
     /// By number, which grows with time: when it was asked. So the oldest are found without a look at all.
@@ -47,7 +47,7 @@ struct Table {
     steps: Steps,
 }
 
-impl Table {
+impl AskTable {
     /// Forgets asks that their entities repeat by themselves.
     fn forget_old(&mut self, now_ms: u64) {
         while let Some(oldest) = self.ages.first_entry()

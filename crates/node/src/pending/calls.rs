@@ -32,12 +32,12 @@ pub(crate) const ATTEMPT_MS: u64 = 1_000;
 /// The calls of a node that have no outcome yet.
 #[derive(Default)]
 pub(crate) struct ForwardedCalls {
-    pub(crate) table: Mutex<Table>,
+    pub(crate) table: Mutex<CallTable>,
     pub(crate) some: Notify,
 }
 
 #[derive(Default)]
-pub(crate) struct Table {
+pub(crate) struct CallTable {
     pub(crate) next: u64,
     /// By id, which is the order in which they came.
     calls: BTreeMap<u64, Call>,
@@ -131,7 +131,7 @@ pub(crate) struct Due {
     pub(crate) more: bool,
 }
 
-impl Table {
+impl CallTable {
     /// Adds a call.
     pub(crate) fn add(&mut self, id: u64, call: Call) {
         if let Some(request) = call.key() {
@@ -336,7 +336,7 @@ impl ForwardedCalls {
     }
 
     /// Ends a call without an outcome. One in doubt is remembered, because its client will ask again.
-    pub(crate) fn end(&self, mut table: MutexGuard<'_, Table>, id: u64, failure: Failure, now_ms: u64) {
+    pub(crate) fn end(&self, mut table: MutexGuard<'_, CallTable>, id: u64, failure: Failure, now_ms: u64) {
         let call = table.remove(id).expect("only calls under way end");
         table.remember(&call, now_ms);
         drop(table);
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn a_doubt_ends_although_its_client_asks_all_the_time() {
         const MINUTE_MS: u64 = 60_000;
-        let (mut table, mut first) = (Table::default(), change());
+        let (mut table, mut first) = (CallTable::default(), change());
         goes(&mut first, 2, 7, 5);
         first.is_in_doubt();
         table.remember(&first, 0);
@@ -468,7 +468,7 @@ mod tests {
 
     /// The most calls that one operation looks at while many wait for a shard without a leader.
     fn steps_beside_a_dead_shard() -> u64 {
-        let mut table = Table::default();
+        let mut table = CallTable::default();
         for id in 0..MANY {
             table.add(id, with_state(id, 3, State::Waits(5_000), 60_000));
         }
@@ -509,7 +509,7 @@ mod tests {
         println!("seed {seed}");
         let mut rng = SmallRng::seed_from_u64(seed);
         for _ in 0..50 {
-            let (mut table, mut now_ms) = (Table::default(), 0);
+            let (mut table, mut now_ms) = (CallTable::default(), 0);
             // Shard, state, deadline.
             let mut model: BTreeMap<u64, (ShardId, State, u64)> = BTreeMap::new();
             for step in 0..400 {
@@ -580,7 +580,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "it measures time and tests nothing")]
     fn time_of_a_look_at_many_calls() {
         use std::time::Instant;
-        let mut table = Table::default();
+        let mut table = CallTable::default();
         for id in 0..MANY {
             table.add(id, with_state(id, 3, State::Waits(1_000_000), 1_060_000));
         }

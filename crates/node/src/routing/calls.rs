@@ -22,7 +22,7 @@ use crate::{
     api::{self, Failure, ReplySink, ReplyTo},
     message::{Message, NoAnswer},
     pending::{
-        calls::{Call, Due, State, Table},
+        calls::{Call, CallTable, Due, State},
         doubt::{Doubt, Path},
     },
     shared::Shared,
@@ -231,7 +231,7 @@ impl Shared {
     }
 
     /// Repeats those of some calls that must be.
-    fn call_again(self: &Arc<Self>, some: impl Fn(&Table) -> Vec<u64>, must: impl Fn(&Call) -> bool) {
+    fn call_again(self: &Arc<Self>, some: impl Fn(&CallTable) -> Vec<u64>, must: impl Fn(&Call) -> bool) {
         let now_ms = self.world.clock.monotonic_ms();
         let due: Vec<(u64, u16)> = {
             let mut table = self.calls.table.lock();

@@ -62,7 +62,7 @@ impl Hall {
 
     fn sold(&self) -> SessionEvent {
         let (hold, at) = (self.hold(), Timestamp(1_000));
-        SessionEvent::SeatsSold { hold, seats: self.seats(), order: hold.cart.order(), at, settled_at: None }
+        SessionEvent::SeatsSold { hold, seats: self.seats(), order: hold.cart.order(), at, freed_at: None }
     }
 
     fn refunded(&self) -> SessionEvent {
@@ -71,7 +71,7 @@ impl Hall {
 
     fn released(&self) -> SessionEvent {
         let (hold, seats) = (self.hold(), self.seats());
-        SessionEvent::SeatsReleased { hold, revision: 2, seats, remember: false, expired: false, settled_at: None }
+        SessionEvent::SeatsReleased { hold, revision: 2, seats, remember: false, expired: false, freed_at: None }
     }
 
     /// What the replication does with a turn of a watched entity.

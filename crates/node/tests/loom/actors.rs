@@ -89,7 +89,7 @@ impl Entity {
     /// The relay settles one turn of an entity that restarts. No other actor may decide on it.
     fn applied_and_settled(&self) {
         self.applied.fetch_add(1, Ordering::Relaxed);
-        if self.under_way.turn_settled() {
+        if self.under_way.turn_applied() {
             self.post(Letter::Leave);
         }
     }
@@ -98,7 +98,7 @@ impl Entity {
     fn settle(&self) {
         // Applied by another thread. The state from which the actor restarts must have it.
         self.applied.fetch_add(1, Ordering::Relaxed);
-        if !self.under_way.turn_settled() {
+        if !self.under_way.turn_applied() {
             return;
         }
         match self.slot.borrow_if(|_| true) {
@@ -113,7 +113,7 @@ impl Entity {
 
     /// The actor that has the state leaves the entity if nothing is under way. Otherwise it gets the state back.
     fn leaves(&self, state: Vec<u32>) -> Option<Vec<u32>> {
-        let _ = self.under_way.wait_until_settled();
+        let _ = self.under_way.wait_for_turns();
         let mut has_actor = self.has_actor.lock();
         if !self.under_way.is_idle() {
             return Some(state);
@@ -226,7 +226,7 @@ fn an_actor_that_restarts_has_everything_that_was_applied() {
             })
             .collect();
         let begins = |entity: &Entity| {
-            let begins = entity.under_way.wait_until_settled();
+            let begins = entity.under_way.wait_for_turns();
             if begins {
                 assert_eq!(entity.applied.load(Ordering::Relaxed), 2, "the actor restarts from an outdated state");
             }

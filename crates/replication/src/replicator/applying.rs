@@ -54,7 +54,7 @@ impl<O: Owner> Replicator<O> {
         Progress { changed: self.compares(index).then(BTreeSet::new), ..Progress::default() }
     }
 
-    /// Applies a committed entry from where it was left. The completions from the place `first` of those that are settled wait for
+    /// Applies a committed entry from where it was left. The completions from the place `first` of those in `completed` wait for
     /// it, if this node proposed it. Their events are not decoded from the entry again.
     pub(super) fn apply(
         &mut self,
@@ -63,9 +63,9 @@ impl<O: Owner> Replicator<O> {
         turns: &Turns,
         (first, progress): (usize, &mut Progress),
     ) -> Result<Applied, ReplicationError> {
-        let mut settled = std::mem::take(&mut self.settled);
-        let applied = self.apply_own(shard, position, turns, (&mut settled[first..], progress));
-        self.settled = settled;
+        let mut completed = std::mem::take(&mut self.completed);
+        let applied = self.apply_own(shard, position, turns, (&mut completed[first..], progress));
+        self.completed = completed;
         applied
     }
 

@@ -108,19 +108,19 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Does not apply what waits. Its completions are settled, because it is committed.
+    /// Does not apply what waits. Its completions are handed out, because it is committed.
     fn give_up(&mut self, shard: ShardId) {
         let Some(waiting) = self.waiting[usize::from(shard)].take() else { return };
         self.waiting_shards -= 1;
-        self.settled.extend(waiting.own);
+        self.completed.extend(waiting.own);
         for output in waiting.rest {
             if let Output::Completed { completion, index, .. } = output {
-                self.settled.push((completion, index));
+                self.completed.push((completion, index));
             }
         }
     }
 
-    /// Applies an entry whose completions are those that are settled from the place `first` on, or begins to wait.
+    /// Applies an entry whose completions are those in `completed` from the place `first` on, or begins to wait.
     pub(super) fn apply_or_wait(
         &mut self,
         shard: ShardId,
@@ -134,7 +134,7 @@ impl<O: Owner> Replicator<O> {
         if self.apply(shard, position, &turns, (first, &mut progress))? == Applied::Whole {
             return Ok(());
         }
-        let own = self.settled.split_off(first);
+        let own = self.completed.split_off(first);
         let since_ms = self.replication.world.clock.monotonic_ms();
         let wait = self.next_wait;
         self.next_wait += 1;
@@ -190,11 +190,11 @@ impl<O: Owner> Replicator<O> {
     fn go_on(&mut self, shard: ShardId) -> Result<(), ReplicationError> {
         let Some(mut waiting) = self.waiting[usize::from(shard)].take() else { return Ok(()) };
         let Waiting { position, turns, own, progress, rest, .. } = &mut *waiting;
-        let first = self.settled.len();
-        self.settled.append(own);
+        let first = self.completed.len();
+        self.completed.append(own);
         if self.apply(shard, *position, turns, (first, progress))? == Applied::Waits {
             // An entity has left memory meanwhile.
-            *own = self.settled.split_off(first);
+            *own = self.completed.split_off(first);
             return self.ask_for_records(shard, waiting);
         }
         let (mut rest, mut rest_bytes) = (std::mem::take(rest), waiting.rest_bytes);
@@ -207,12 +207,12 @@ impl<O: Owner> Replicator<O> {
                 self.take_output(output)?;
                 continue;
             };
-            let first = self.settled.len();
+            let first = self.completed.len();
             while let Some(Output::Completed { index, .. }) = rest.front()
                 && *index == position.index
                 && let Some(Output::Completed { completion, index, .. }) = rest.pop_front()
             {
-                self.settled.push((completion, index));
+                self.completed.push((completion, index));
             }
             self.apply_or_wait(shard, position, stamp, turns, first)?;
             if let Some(next) = &mut self.waiting[usize::from(shard)] {

@@ -84,7 +84,7 @@ impl<T> Group<T> {
     }
 
     /// Ends a poisoned term that has nothing pending, if no other node takes over, and campaigns for a new one.
-    pub(super) fn settle(&mut self, out: &mut Vec<Output<T>>) {
+    pub(super) fn end_poisoned_term(&mut self, out: &mut Vec<Output<T>>) {
         let raft = &mut self.raft.raft;
         let idle = self.leadership.as_ref().is_none_or(Leadership::is_idle);
         let written = raft.raft_log.unstable_entries().is_empty();

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::name::{NodeId, ReplicaId};
 use crate::now::Now;
 use crate::output::Output;
-use crate::target_config::{Change, Step, TargetConfig};
+use crate::target_config::{ConfigChange, Step, TargetConfig};
 
 /// A replica that lacks fewer entries than this has caught up. It receives them while the change is being agreed on.
 const CAUGHT_UP_ENTRIES: u64 = 128;
@@ -77,15 +77,15 @@ impl<T> Group<T> {
     /// knows only the previous one could still apply that one.
     fn note(&mut self, version: u64) {
         let own = match self.meta().members.voters.contains(&self.replica) {
-            true => Change::Voter(self.replica),
-            false => Change::Learner(self.replica),
+            true => ConfigChange::Voter(self.replica),
+            false => ConfigChange::Learner(self.replica),
         };
         self.propose_members(&[own], version);
     }
 
     fn arrive(&mut self, target: &TargetConfig, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
         let epoch = self.epoch();
-        if !self.is_settled(&target.voters) {
+        if !self.is_removal_known(&target.voters) {
             return;
         }
         if self.reached != epoch {
@@ -133,7 +133,7 @@ impl<T> Group<T> {
     }
 
     /// Whether a majority of the members knows durably that the removed replicas are not members any more.
-    fn is_settled(&self, voters: &[ReplicaId]) -> bool {
+    fn is_removal_known(&self, voters: &[ReplicaId]) -> bool {
         let knows = |voter: &&ReplicaId| match **voter == self.replica {
             true => self.changes.is_empty(),
             false => self.knows_members(**voter),
@@ -160,7 +160,7 @@ impl<T> Group<T> {
         caught_up && self.follower_activity.within(replica, config.election_ticks)
     }
 
-    fn propose_members(&mut self, changes: &[Change], version: u64) {
+    fn propose_members(&mut self, changes: &[ConfigChange], version: u64) {
         let mut change = ConfChangeV2::default();
         change.set_context(version.to_le_bytes().to_vec().into());
         change.set_changes(changes.iter().map(single).collect());
@@ -192,11 +192,11 @@ impl<T> Group<T> {
     }
 }
 
-fn single(change: &Change) -> ConfChangeSingle {
+fn single(change: &ConfigChange) -> ConfChangeSingle {
     let (kind, replica) = match change {
-        Change::Voter(replica) => (ConfChangeType::AddNode, replica),
-        Change::Learner(replica) => (ConfChangeType::AddLearnerNode, replica),
-        Change::Remove(replica) => (ConfChangeType::RemoveNode, replica),
+        ConfigChange::Voter(replica) => (ConfChangeType::AddNode, replica),
+        ConfigChange::Learner(replica) => (ConfChangeType::AddLearnerNode, replica),
+        ConfigChange::Remove(replica) => (ConfChangeType::RemoveNode, replica),
     };
     let mut single = ConfChangeSingle { node_id: replica.bits(), ..ConfChangeSingle::default() };
     single.set_change_type(kind);

@@ -25,7 +25,7 @@ pub(super) fn choose(situation: &Situation, targets: &[Target], changed: &BTreeS
     let least = shards.len().div_ceil(serving.max(1));
     // If shards have one voter only, a node may have to lead more than its share.
     let led = (least..=shards.len()).find_map(|leads_max| {
-        let mut table = Table { situation, may_lead: &may_lead, leads_max, led: BTreeMap::new() };
+        let mut table = LeaderAssignment { situation, may_lead: &may_lead, leads_max, led: BTreeMap::new() };
         table.fill(&shards).then_some(table.led)
     });
     let mut chosen: Vec<NodeId> = situation.places.iter().map(|place| place.leader).collect();
@@ -59,14 +59,14 @@ fn candidates(situation: &Situation, place: &Place, target: &Target) -> Vec<Node
 }
 
 /// The assignment of leaders in progress.
-struct Table<'a> {
+struct LeaderAssignment<'a> {
     situation: &'a Situation,
     may_lead: &'a [Vec<NodeId>],
     leads_max: usize,
     led: BTreeMap<NodeId, Vec<usize>>,
 }
 
-impl Table<'_> {
+impl LeaderAssignment<'_> {
     /// Whether every shard has a leader.
     fn fill(&mut self, shards: &[usize]) -> bool {
         let mut others = Vec::new();

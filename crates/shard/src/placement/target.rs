@@ -32,7 +32,7 @@ impl Target {
 
     /// The target of every shard, in the order of the places.
     pub(super) fn all(situation: &Situation) -> Vec<Target> {
-        let mut table = Table::new(situation);
+        let mut table = ShardAssignment::new(situation);
         table.fill();
         table.balance();
         situation.places.iter().map(|place| table.target(place)).collect()
@@ -45,7 +45,7 @@ fn voters_of(copies: usize) -> usize {
 }
 
 /// The assignment of data shards in progress.
-struct Table<'a> {
+struct ShardAssignment<'a> {
     situation: &'a Situation,
     ring: Ring,
     /// Nodes that may have copies: those that serve, and those that will serve again under the same id.
@@ -57,8 +57,8 @@ struct Table<'a> {
     chosen: BTreeMap<ShardId, Vec<NodeId>>,
 }
 
-impl<'a> Table<'a> {
-    fn new(situation: &'a Situation) -> Table<'a> {
+impl<'a> ShardAssignment<'a> {
+    fn new(situation: &'a Situation) -> ShardAssignment<'a> {
         let stays = |node: NodeId| match situation.state(node) {
             MemberState::Serving => true,
             MemberState::Joining => situation.places.iter().any(|place| place.has(node)),
@@ -69,7 +69,7 @@ impl<'a> Table<'a> {
         nodes.sort_unstable();
         let places = || situation.places.iter().filter(|place| place.shard != DIRECTORY);
         let copies = situation.replicas.min(nodes.len());
-        let mut table = Table {
+        let mut table = ShardAssignment {
             situation,
             ring: Ring::new(&nodes),
             copies,

@@ -105,7 +105,7 @@ impl Cluster {
             self.completions += 1;
             let (completion, epoch) = (self.completions, self.at(leader).epochs[&SHARD]);
             let events = turn_of(completion, 20);
-            self.at(leader).inbox.push(Input::Propose { shard: SHARD, epoch, events, beside: None, completion });
+            self.at(leader).inbox.push(Input::Propose { shard: SHARD, epoch, events, joint: None, completion });
         }
         self.run(5);
         let last = self.completions;

@@ -133,7 +133,7 @@ impl Network {
                         self.completions += 1;
                         let completion = self.completions;
                         let events = turn_of(completion, 20);
-                        self.member(node).inbox.push(Input::Propose { shard, epoch, events, beside: None, completion });
+                        self.member(node).inbox.push(Input::Propose { shard, epoch, events, joint: None, completion });
                     }
                     self.work(node);
                 }

@@ -83,7 +83,7 @@ fn draw(output: &Output<&'static str>) -> String {
 }
 
 fn propose(shard: ShardId, epoch: u64, events: &str, completion: &'static str) -> Input<&'static str> {
-    Input::Propose { shard, epoch: Epoch(epoch), events: events.as_bytes().to_vec(), beside: None, completion }
+    Input::Propose { shard, epoch: Epoch(epoch), events: events.as_bytes().to_vec(), joint: None, completion }
 }
 
 fn read(shard: ShardId, epoch: u64, completion: &'static str) -> Input<&'static str> {

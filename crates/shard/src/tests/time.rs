@@ -136,7 +136,7 @@ impl Cluster {
             shard: SHARD,
             epoch,
             events: turn_of(completion, 20),
-            beside: None,
+            joint: None,
             completion,
         });
         while self.pass() {}

@@ -445,7 +445,7 @@ impl World {
                 // Some are too large.
                 let bytes = if self.rng.chance(2) { 1_000 } else { 8 + self.rng.below(60) };
                 let events = turn_of(completion, usize::try_from(bytes).unwrap());
-                Input::Propose { shard, epoch, events, beside: None, completion }
+                Input::Propose { shard, epoch, events, joint: None, completion }
             };
             self.members[place].inbox.push(input);
         }

@@ -1,11 +1,21 @@
 //! The configuration of a log.
 
-use super::{LogError, Preallocation};
+use super::LogError;
 
 /// The smallest segment in bytes.
 pub const SEGMENT_BYTES_MIN: u64 = 256 << 10;
 /// The largest segment in bytes. A start reads segments as a whole.
 pub const SEGMENT_BYTES_MAX: u64 = 1 << 30;
+/// Where segments are preallocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preallocation {
+    /// In a thread of the log's own.
+    Background,
+    /// In [`Log::maintain`](super::Log::maintain), and when a segment is needed. Then all changes have one order, as a
+    /// simulation needs it.
+    Inline,
+}
+
 /// The configuration of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogConfig {

@@ -24,13 +24,12 @@ mod recovery;
 mod segment;
 mod segment_allocator;
 
-pub use config::{LogConfig, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+pub use config::{LogConfig, Preallocation, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 pub use error::LogError;
 pub use group_commit::{GroupCommit, LogWriter};
 pub use record::{Kind, LastEntry};
 pub use recovery::{Recovery, TornEnd, read_segment, segment_numbers};
 pub use segment::FORMAT;
-pub use segment_allocator::Preallocation;
 
 use recovery::ScannedSegment;
 use segment::{NewSegment, PAGE, Segment};
@@ -69,11 +68,6 @@ pub struct Headroom {
 }
 
 impl Headroom {
-    /// Only the reserve is left, so the node must take no new commands.
-    pub fn is_low(&self) -> bool {
-        !self.admits(1)
-    }
-
     /// Whether a record of `bytes` fits without touching the reserve. Ask before a step that cannot be undone, such as
     /// proposing entries.
     pub fn admits(&self, bytes: u64) -> bool {

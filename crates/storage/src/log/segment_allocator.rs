@@ -20,17 +20,7 @@ use boxoffice_env::{Disk, Rng, store::is_no_space};
 use tracing_mutex::parkinglot::raw::{Condvar, Mutex, MutexGuard};
 
 use super::segment::{self, Segment};
-use super::{LogConfig, LogError};
-
-/// Where segments are preallocated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Preallocation {
-    /// In a thread of the log's own.
-    Background,
-    /// In [`Log::maintain`](super::Log::maintain), and when a segment is needed. Then all changes have one order, as a
-    /// simulation needs it.
-    Inline,
-}
+use super::{LogConfig, LogError, Preallocation};
 
 const PREALLOCATED_SEGMENTS: usize = 1;
 /// The pause between two pieces of a segment that is not urgent. 64 MiB take about a second.

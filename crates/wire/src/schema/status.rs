@@ -32,7 +32,7 @@ pub(crate) fn meaning(status: u16) -> &'static str {
         404 => "Refused: there is no such thing.",
         WRONG_METHOD => "Refused: the op is not asked with this method.",
         TOO_SLOW => "Refused: the body did not arrive whole in time.",
-        409 => "Refused: the state does not allow it.",
+        409 => "Refused: the current state does not allow it.",
         413 => "Refused: too large.",
         429 => "Refused: too many requests.",
         500 => "Failed: a fault of the server; it may or may not have happened.",

@@ -7,7 +7,7 @@ use boxoffice_core::answer::{BookingState, BookingView};
 use super::{AuditedState, Breach, Findings};
 use crate::{
     goods::{Good, Goods, Slot},
-    history::{Change, ChangeRecord, History, Outcome, Span},
+    history::{BookingChange, ChangeRecord, History, Outcome, Span},
 };
 
 /// The code of `slot_taken`.
@@ -49,8 +49,8 @@ fn check_list(goods: &Goods, changes: &[&ChangeRecord], listed: &[BookingView], 
     for change in changes {
         let slots = possible.entry(change.booking).or_insert_with(|| [None].into());
         let after = match change.change {
-            Change::Reserve(slot) | Change::Move(slot) => Some(slot),
-            Change::Cancel => None,
+            BookingChange::Reserve(slot) | BookingChange::Move(slot) => Some(slot),
+            BookingChange::Cancel => None,
         };
         match change.outcome {
             Outcome::Granted(()) => *slots = [after].into(),
@@ -103,7 +103,7 @@ fn claims(history: &History) -> BTreeMap<u32, Vec<Claim>> {
         {
             claim.to_us = change.span.returned_us;
         }
-        if let Change::Reserve(slot) | Change::Move(slot) = change.change {
+        if let BookingChange::Reserve(slot) | BookingChange::Move(slot) = change.change {
             let of_resource = claims.entry(change.resource).or_default();
             if happened {
                 latest.insert(change.booking, (change.resource, of_resource.len()));
@@ -123,10 +123,10 @@ fn claims(history: &History) -> BTreeMap<u32, Vec<Claim>> {
 /// Checks that every refused slot overlaps a slot that a client may have had at that time.
 fn check_refusals(history: &History, claims: &BTreeMap<u32, Vec<Claim>>, findings: &mut Findings) {
     let changes = history.changes.iter().filter_map(|change| match (change.change, change.outcome) {
-        (Change::Reserve(slot) | Change::Move(slot), Outcome::Refused { code: SLOT_TAKEN, .. }) => {
+        (BookingChange::Reserve(slot) | BookingChange::Move(slot), Outcome::Refused { code: SLOT_TAKEN, .. }) => {
             Some((change.resource, slot, change.span))
         }
-        (Change::Reserve(_) | Change::Move(_) | Change::Cancel, _) => None,
+        (BookingChange::Reserve(_) | BookingChange::Move(_) | BookingChange::Cancel, _) => None,
     });
     let holds = history.carts.iter().flat_map(|cart| &cart.goods_holds);
     let holds = holds.filter_map(|hold| match (hold.good, hold.outcome) {

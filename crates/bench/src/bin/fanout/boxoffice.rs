@@ -68,7 +68,7 @@ impl Boxoffice {
             Processes::One(LocalNode::start(&launch)?)
         } else {
             let cluster = LocalCluster::start(nodes, launch)?;
-            cluster.wait_until_settled().await?;
+            cluster.wait_until_placed().await?;
             Processes::Several(cluster)
         };
         Ok(Boxoffice { processes, _directory: directory })

@@ -6,7 +6,7 @@ use boxoffice_load::machine::DiskFloor;
 use boxoffice_workload::statistics::median;
 use serde::Serialize;
 
-use crate::turn::Turn;
+use crate::turn::Round;
 
 /// The limit for the 99th percentile, in milliseconds.
 const BAR_MS: f64 = 150.0;
@@ -35,7 +35,7 @@ pub(crate) struct Report {
     pub(crate) floor_before: DiskFloor,
     pub(crate) floor_after: DiskFloor,
     pub(crate) memory: Vec<Memory>,
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<Round>,
 }
 
 /// Medians of the turns of one system at one rate.
@@ -68,7 +68,7 @@ impl Report {
     fn row(&self, a_second: u32, system: &'static str) -> Row {
         let turns = || self.turns.iter().filter(|turn| turn.a_second == a_second && turn.system == system);
         let figure =
-            |figure: fn(&Turn) -> f64| median(&mut turns().map(figure).collect::<Vec<f64>>()).unwrap_or(f64::NAN);
+            |figure: fn(&Round) -> f64| median(&mut turns().map(figure).collect::<Vec<f64>>()).unwrap_or(f64::NAN);
         Row {
             system,
             a_second,

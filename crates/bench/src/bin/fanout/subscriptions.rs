@@ -9,7 +9,7 @@ use crate::{
     Failed, Options,
     boxoffice::{Boxoffice, Seller, sessions, theatre},
     floor::Publish,
-    turn::{Turn, cpu, memory, turn},
+    turn::{Round, cpu, memory, turn},
     watchers::Watchers,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Subscriptions {
     /// Until all subscriptions had their first state, in seconds.
     seconds: f64,
     /// The turn in which each session changes once a second.
-    changing: Turn,
+    changing: Round,
     /// Processor time of the server in that turn, in percent of one processor.
     changing_cpu_percent: f64,
 }
@@ -82,14 +82,14 @@ impl fmt::Display for Subscriptions {
             "{subscriptions} subscriptions to the {what} of {sessions} sessions on {connections} connections: {seconds:.1} s, \
              {bytes:.0} bytes and {cpu_us:.1} µs of the server each."
         )?;
-        let Turn { a_second, deliveries_a_second, p50_ms, p99_ms, cpu_us, .. } = &self.changing;
+        let Round { a_second, deliveries_a_second, p50_ms, p99_ms, cpu_us, .. } = &self.changing;
         writeln!(
             f,
             "{a_second} changes/s over all sessions: {deliveries_a_second:.0} deliveries/s, p50 {p50_ms:.1}, p99 {p99_ms:.1} \
              ms, {cpu_us:.2} µs a delivery, {:.0} % of a processor.",
             self.changing_cpu_percent
         )?;
-        let Turn { skipped, wrong, lost, behind, snapshots, converged_ms, .. } = &self.changing;
+        let Round { skipped, wrong, lost, behind, snapshots, converged_ms, .. } = &self.changing;
         writeln!(
             f,
             "Skipped versions {skipped}, snapshots {snapshots}, wrong {wrong}, lost {lost}, behind in the end {behind}, all by \

@@ -19,7 +19,7 @@ const COME_TO_REST: Duration = Duration::from_millis(100);
 
 /// The figures of one turn of one system.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Turn {
+pub(crate) struct Round {
     pub(crate) system: &'static str,
     pub(crate) watchers: u32,
     /// Requested changes a second.
@@ -74,7 +74,7 @@ pub(crate) async fn turn(
     count: u32,
     changes: &mut impl Changes,
     publish: Publish,
-) -> Result<Turn, Failed> {
+) -> Result<Round, Failed> {
     watchers.begin()?;
     let (cpu_before, times_before) = (cpu(pids)?, CpuTimes::now());
     let start_us = now_us();
@@ -90,7 +90,7 @@ pub(crate) async fn turn(
     let seconds = (last_us.max(over_us) - start_us) as f64 / 1e6;
     let latencies = stats.latencies.histogram();
     let ms = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
-    Ok(Turn {
+    Ok(Round {
         system,
         watchers: count,
         a_second: publish.a_second,

@@ -20,9 +20,8 @@ use tokio::task::JoinSet;
 use crate::{
     Nodes, PRICE,
     child::{Server, directory_in, free_address},
-    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till, Verified},
     starting,
-    system::Verified,
 };
 
 /// Reads under way at once while the sales are counted.
@@ -119,7 +118,7 @@ impl Boxoffice {
             certificate: None,
         };
         let cluster = LocalCluster::start(3, launch)?;
-        cluster.wait_until_settled().await?;
+        cluster.wait_until_placed().await?;
         let addresses = cluster.addresses();
         let boxoffice = Boxoffice { processes: Processes::Three(cluster, directory), addresses, to_leaders: false };
         let shards = boxoffice.client(0, 1).await?.nodes().await?.value.places.len();

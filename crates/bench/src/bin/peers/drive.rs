@@ -71,6 +71,13 @@ pub(crate) trait Till: Clone + Send + Sync + 'static {
     fn order(&self, basket: &Basket) -> impl Future<Output = Result<Bought, Failed>> + Send;
 }
 
+/// The sales that were found at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Verified {
+    pub(crate) seats_sold: u64,
+    pub(crate) orders: u64,
+}
+
 /// How many clients there are and how they are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {

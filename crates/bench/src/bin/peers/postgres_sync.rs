@@ -23,9 +23,8 @@ use tokio_postgres::{
 use crate::{
     Nodes, PRICE,
     child::{Server, User, directory_in, free_address},
-    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till, Verified},
     starting,
-    system::Verified,
 };
 
 /// Memory for pages, enough for a whole run.

@@ -13,9 +13,8 @@ use rustix::process::Signal;
 use crate::{
     Nodes, PRICE,
     child::{Server, directory_in, free_address},
-    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till},
+    drive::{BASKET, Basket, Bought, Failed, Opening, Purchase, Till, Verified},
     starting,
-    system::Verified,
 };
 
 const OPEN: &str = r"

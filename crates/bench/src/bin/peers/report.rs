@@ -10,7 +10,7 @@ use crate::{Flow, Nodes};
 
 /// One turn of one system.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Turn {
+pub(crate) struct Round {
     pub(crate) system: &'static str,
     pub(crate) clients: usize,
     pub(crate) connections: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Report {
     /// Raw `fdatasync` before the turns.
     pub(crate) floor_before: DiskFloor,
     pub(crate) floor_after: DiskFloor,
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<Round>,
 }
 
 impl Report {
@@ -57,7 +57,7 @@ impl Report {
     }
 
     /// A figure in all rounds of a system with this number of clients and connections, in the order of the rounds.
-    fn rounds(&self, system: &str, shape: (usize, usize), figure: impl Fn(&Turn) -> f64) -> Vec<f64> {
+    fn rounds(&self, system: &str, shape: (usize, usize), figure: impl Fn(&Round) -> f64) -> Vec<f64> {
         let turns = self.turns.iter().filter(|turn| turn.system == system && (turn.clients, turn.connections) == shape);
         turns.map(figure).collect()
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Report {
         for &shape in &shapes {
             for system in &systems {
                 let figure =
-                    |figure: fn(&Turn) -> f64| median(&mut self.rounds(system, shape, figure)).unwrap_or(f64::NAN);
+                    |figure: fn(&Round) -> f64| median(&mut self.rounds(system, shape, figure)).unwrap_or(f64::NAN);
                 let rates = self.rounds(system, shape, |turn| turn.flows_per_second);
                 let rate_spread = spread(rates).map(|(lowest, highest)| format!("{lowest:.0}-{highest:.0}"));
                 let ratio = |peer: &str| named(peer).and_then(|peer| self.ratio(system, peer, shape));

@@ -18,12 +18,12 @@ use crate::{
     Flow, Nodes, PRICE,
     boxoffice::Boxoffice,
     drive::{
-        BASKET, Basket, Failed, Measured, Opening, Purchase, Shape, Till, Work, basket, challenge, closed_loop,
-        purchase,
+        BASKET, Basket, Failed, Measured, Opening, Purchase, Shape, Till, Verified, Work, basket, challenge,
+        closed_loop, purchase,
     },
     postgres_sync::Postgres,
     redis_always::Redis,
-    report::Turn,
+    report::Round,
 };
 
 /// Seats of a purchase.
@@ -113,7 +113,7 @@ impl System {
     }
 
     /// One turn: a fresh house or shop, the closed loop, the challenge, the count.
-    pub(crate) async fn turn(&self, flow: Flow, shape: Shape, flows: u32) -> Result<Turn, Failed> {
+    pub(crate) async fn turn(&self, flow: Flow, shape: Shape, flows: u32) -> Result<Round, Failed> {
         let warm_up = WARM_UP * shape.connections as u32;
         let all = warm_up + flows;
         let (looped, verified, sold) = match flow {
@@ -141,7 +141,7 @@ impl System {
         if verified != wanted {
             return Err(format!("{} has {verified:?} after {wanted:?} were acknowledged", self.name()).into());
         }
-        Ok(Turn {
+        Ok(Round {
             system: self.name(),
             clients: shape.clients,
             connections: shape.connections,
@@ -212,13 +212,6 @@ struct Looped {
     /// Processor time of all server processes.
     server_cpu: Duration,
     steal_percent: f64,
-}
-
-/// The sales that were found at the end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Verified {
-    pub(crate) seats_sold: u64,
-    pub(crate) orders: u64,
 }
 
 /// The shop of a turn: unused products.

@@ -46,11 +46,11 @@ pub(super) struct Queued<R> {
     pub(super) waiting: Vec<R>,
     /// The deadline of its last waiting client. From then on the change does not begin.
     pub(super) waits_until: Timestamp,
-    change: Change,
+    change: LineChange,
 }
 
 /// A change of lines.
-pub(super) enum Change {
+pub(super) enum LineChange {
     /// More lines, or more of them.
     Hold { lines: Vec<WantedLine>, customer: Option<Id>, guest: bool, holder: Option<Holder> },
     /// Another quantity for a line.
@@ -78,7 +78,7 @@ fn item_of(entity: &Entity, want: &Want) -> Option<Item> {
     }
 }
 
-impl Change {
+impl LineChange {
     /// The interchangeable things that the change is about.
     fn items(&self, cart: Option<&Cart>) -> Vec<Item> {
         let of_line = |number: u32| {
@@ -90,8 +90,10 @@ impl Change {
             }
         };
         match self {
-            Change::Hold { lines, .. } => lines.iter().filter_map(|line| item_of(&line.entity, &line.want)).collect(),
-            Change::Set { line, .. } | Change::Release { line, .. } => of_line(*line).into_iter().collect(),
+            LineChange::Hold { lines, .. } => {
+                lines.iter().filter_map(|line| item_of(&line.entity, &line.want)).collect()
+            }
+            LineChange::Set { line, .. } | LineChange::Release { line, .. } => of_line(*line).into_iter().collect(),
         }
     }
 }
@@ -103,7 +105,7 @@ impl<R> CartHost<R> {
         stage: &mut Stage<'_, R>,
         (from, waits_until): (R, Timestamp),
         request: Request,
-        change: Change,
+        change: LineChange,
     ) {
         let items = change.items(stage.entity.cart());
         let queued = Queued { request, waiting: Vec::from([from]), waits_until, change };
@@ -144,13 +146,13 @@ impl<R> CartHost<R> {
     /// it is written before that.
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
         let Queued { request, waiting, waits_until, change } = queued;
-        let guest = matches!(change, Change::Hold { guest: true, .. });
+        let guest = matches!(change, LineChange::Hold { guest: true, .. });
         let begun = match change {
-            Change::Hold { lines, customer, guest: _, holder } => {
+            LineChange::Hold { lines, customer, guest: _, holder } => {
                 self.hold_parts(stage, request, lines, (customer, holder))
             }
-            Change::Set { line, quantity, holder } => self.set_parts(stage, request, (line, quantity), holder),
-            Change::Release { line, seats } => self.release(stage, request, line, seats.as_ref()),
+            LineChange::Set { line, quantity, holder } => self.set_parts(stage, request, (line, quantity), holder),
+            LineChange::Release { line, seats } => self.release(stage, request, line, seats.as_ref()),
         };
         match begun {
             Err(refusal) => answer_all(stage, waiting, Err(refusal)),

@@ -167,7 +167,7 @@ impl<R> CartHost<R> {
         let event = cart.decide_paid(stage.now, paying.reserved, reference);
         stage.write(event);
         for from in paying.waiting {
-            self.settle(stage, from);
+            self.answer_when_sold(stage, from);
         }
     }
 

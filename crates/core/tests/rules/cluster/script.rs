@@ -243,7 +243,7 @@ fn changes(before: Option<&ClusterTable>, after: Option<&ClusterTable>) -> Strin
 }
 
 fn draw(place: &Place) -> String {
-    let from = if place.moving() { format!(", coming from {}", copies(&place.settled)) } else { String::new() };
+    let from = if place.moving() { format!(", coming from {}", copies(&place.last_reached)) } else { String::new() };
     format!("target {} is {} led by {}{from}", place.version, copies(&place.target), place.leader)
 }
 

@@ -3,11 +3,11 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use boxoffice_core::{access::Role, rules::Rules};
-use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
+use boxoffice_edge::{Edge, EdgeConfig};
 use boxoffice_env::{World, secret::Secret};
 use boxoffice_node::{
     config::{NodeConfig, ReplicationConfig},
-    node::{Node, Runtimes as NodeRuntimes},
+    node::{Node, Runtimes},
 };
 use boxoffice_payment::{GatewayConfig, HttpGateway};
 use boxoffice_storage::fsync::Fsync;
@@ -59,14 +59,14 @@ impl TestNode {
             ..NodeConfig::default()
         };
         let (selling, watching) = (Handle::current(), Handle::current());
-        let runtimes = NodeRuntimes { selling: selling.clone(), watching: watching.clone() };
+        let runtimes = Runtimes { selling, watching };
         let node = Node::start(config, world, &runtimes).expect("a node");
         let handle = node.handle().clone();
         while handle.ready().is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
         server.listen.set_port(0);
-        let edge = Edge::bind(server, Arc::new(handle), Runtimes { selling, watching }).expect("a free port");
+        let edge = Edge::bind(server, Arc::new(handle), runtimes).expect("a free port");
         let address = edge.local_addr();
         let (stop, stopped) = oneshot::channel();
         let server = tokio::spawn(edge.run(async {

@@ -29,7 +29,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_edge::{
-    Backend, Edge, EdgeConfig, Limits, Runtimes,
+    Backend, Edge, EdgeConfig, Limits,
     backend::{Member, Reading},
     budgets::BudgetConfig,
 };
@@ -40,6 +40,7 @@ use boxoffice_node::{
     access::KeyRing,
     api::{Failure, ReplyTo},
     history::{HistoryError, HistoryPart},
+    node::Runtimes,
 };
 use boxoffice_wire::{
     access::ShownKey,

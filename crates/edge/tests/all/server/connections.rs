@@ -5,8 +5,9 @@ use std::time::Duration;
 use crate::server::common::{
     Client, Received, TIMEOUT, TestServer, cart, get, http, in_both, opened, refused, request, token,
 };
-use boxoffice_edge::{Edge, EdgeConfig, EdgeError, Limits, Runtimes};
+use boxoffice_edge::{Edge, EdgeConfig, EdgeError, Limits};
 use boxoffice_env::secret::Secret;
+use boxoffice_node::node::Runtimes;
 use boxoffice_wire::{
     Encoding, Op,
     reply::{Event, ServerFrame},

@@ -92,13 +92,7 @@ fn hold(seats: Vec<Seat>) -> Event {
 
 fn sale(seats: Vec<Seat>) -> Event {
     let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
-    Event::Session(SessionEvent::SeatsSold {
-        hold,
-        seats,
-        order: OrderId(0xabc),
-        at: Timestamp(8_000),
-        settled_at: None,
-    })
+    Event::Session(SessionEvent::SeatsSold { hold, seats, order: OrderId(0xabc), at: Timestamp(8_000), freed_at: None })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -107,7 +107,7 @@ pub fn cluster_view() -> ClusterView {
         target,
         leader: one,
         reached: 1,
-        settled: alone.clone(),
+        last_reached: alone.clone(),
         given_up: Vec::new(),
     };
     ClusterView {

@@ -5,7 +5,7 @@ use boxoffice_core::answer::{BookingState, BookingView, CustomerAudit, ProductAu
 use super::*;
 use crate::{
     goods::{Good, Slot},
-    history::{Change, ChangeRecord, GoodsHoldOutcome, GoodsHoldRecord},
+    history::{BookingChange, ChangeRecord, GoodsHoldOutcome, GoodsHoldRecord},
 };
 
 fn goods() -> Goods {
@@ -22,7 +22,7 @@ fn goods_hold(quantity: u32, outcome: GoodsHoldOutcome) -> GoodsHoldRecord {
     GoodsHoldRecord { good: Good::Product(0), quantity, span, outcome }
 }
 
-fn change(booking: u32, change: Change, at_us: u64, outcome: Outcome<()>) -> ChangeRecord {
+fn change(booking: u32, change: BookingChange, at_us: u64, outcome: Outcome<()>) -> ChangeRecord {
     let span = Span { called_us: at_us, returned_us: at_us + 5 };
     ChangeRecord { resource: 0, booking, change, span, outcome }
 }
@@ -59,11 +59,11 @@ fn correct_goods_run() -> GoodsRun {
     let refused = Outcome::Refused { code: 401, more: Some(5) };
     let late = CartRecord { goods_holds: vec![goods_hold(9, refused)], ..CartRecord::new(LATE) };
     let changes = vec![
-        change(0, Change::Reserve(slot(0, 10)), 10, Outcome::Granted(())),
-        change(1, Change::Reserve(slot(5, 8)), 20, Outcome::Refused { code: 501, more: () }),
-        change(0, Change::Move(slot(20, 30)), 30, Outcome::Granted(())),
-        change(2, Change::Reserve(slot(40, 50)), 40, Outcome::Granted(())),
-        change(2, Change::Cancel, 50, Outcome::Granted(())),
+        change(0, BookingChange::Reserve(slot(0, 10)), 10, Outcome::Granted(())),
+        change(1, BookingChange::Reserve(slot(5, 8)), 20, Outcome::Refused { code: 501, more: () }),
+        change(0, BookingChange::Move(slot(20, 30)), 30, Outcome::Granted(())),
+        change(2, BookingChange::Reserve(slot(40, 50)), 40, Outcome::Granted(())),
+        change(2, BookingChange::Cancel, 50, Outcome::Granted(())),
     ];
     let hold = |cart| HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 };
     let holds =
