@@ -49,7 +49,8 @@ pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// - `#[one_of([a, b] [c])]` at the struct says that exactly one of these sets of optional fields is present.
 ///   `[a without b]` is a set without `b`.
 ///
-/// The schema is called as the struct, or `Name` with `#[shape("Name")]`. Doc comments are the descriptions in it.
+/// The schema is called as the struct, or `Name` with `#[shape("Name")]`. Doc comments are the descriptions in it, but the body
+/// that several ops share (`#[shape(body)]`) has none itself.
 #[proc_macro_attribute]
 pub fn shape(arguments: TokenStream, item: TokenStream) -> TokenStream {
     written(shape::expand(arguments.into(), item.into()))

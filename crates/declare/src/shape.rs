@@ -14,6 +14,9 @@ use syn::{
 /// # Errors
 /// Why the declaration is none, at its place.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    if arguments.to_string() == "body" {
+        return made(&syn::parse2(item)?, None, false);
+    }
     let component: Option<LitStr> = if arguments.is_empty() { None } else { Some(syn::parse2(arguments)?) };
     made(&syn::parse2(item)?, component, true)
 }

@@ -257,7 +257,8 @@ impl AdminInvite {
     }
 }
 
-#[shape]
+/// A member that is to leave.
+#[shape(body)]
 #[derive(Copy, Eq)]
 pub struct AdminLeave {
     #[narrow(Node)]
@@ -299,7 +300,8 @@ impl AdminRemove {
     }
 }
 
-#[shape]
+/// A member.
+#[shape(body)]
 #[derive(Copy, Eq)]
 pub struct AdminNode {
     #[narrow(Node)]

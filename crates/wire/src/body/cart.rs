@@ -21,7 +21,8 @@ use crate::{
     repr::{Bounded, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
 };
 
-#[shape]
+/// The body of ops that need the token alone.
+#[shape(body)]
 #[derive(Eq)]
 pub struct CartOnly {
     pub token: CartToken,

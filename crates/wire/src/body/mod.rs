@@ -90,7 +90,8 @@ impl Shards {
     }
 }
 
-#[shape]
+/// The body of ops that name one thing.
+#[shape(body)]
 #[derive(Eq)]
 pub struct Get {
     pub id: Id,

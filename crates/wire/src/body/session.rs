@@ -170,7 +170,8 @@ impl SessionMap {
     }
 }
 
-#[shape]
+/// Seats of a session.
+#[shape(body)]
 #[derive(Eq)]
 pub struct SessionSeats {
     pub id: Id,
