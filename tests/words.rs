@@ -20,7 +20,7 @@ const KEPT: &[(&str, &[&str])] = &[
         &["core/src/changes.rs", "client/src/map_state.rs", "replication/src/owner.rs", "node/src/replicated.rs"],
     ),
     ("Table", &["wire/src/schema/mod.rs"]),
-    ("Fields", &["wire/src/raw.rs", "wire/src/reply.rs", "wire/src/repr/shape.rs", "wire/src/schema/batch.rs"]),
+    ("Fields", &["wire/src/raw.rs", "wire/src/reply.rs", "wire/src/repr/shape.rs", "wire/src/body/batch.rs"]),
 ];
 
 /// Words that nothing has any more, and the word to use.

@@ -31,7 +31,7 @@ use syn::{
 };
 
 /// A declared enum.
-struct Table {
+struct RowTable {
     name: Ident,
     kind: Ident,
     variants: Vec<Answer>,
@@ -89,8 +89,8 @@ struct Part {
 }
 
 pub(crate) fn rows(input: TokenStream) -> Result<TokenStream> {
-    let table = Table::read(parse2(input)?)?;
-    let Table { name, kind, variants } = &table;
+    let table = RowTable::read(parse2(input)?)?;
+    let RowTable { name, kind, variants } = &table;
     let own = || variants.iter().filter_map(|variant| variant.own().map(|row| (variant, row)));
     let rows = own().map(|(variant, row)| row.value(kind, &variant.part_names()));
     let row_of = variants.iter().map(|variant| {
@@ -165,7 +165,7 @@ pub(crate) fn rows(input: TokenStream) -> Result<TokenStream> {
 }
 
 pub(crate) fn stored(input: TokenStream) -> Result<TokenStream> {
-    let Table { name, variants, .. } = Table::read(parse2(input)?)?;
+    let RowTable { name, variants, .. } = RowTable::read(parse2(input)?)?;
     let stored = variants.iter().map(Answer::stored_code).collect::<Result<Vec<LitInt>>>()?;
     let write = variants.iter().zip(&stored).map(|(variant, code)| {
         let Answer { name, pattern, fields, .. } = variant;
@@ -214,8 +214,8 @@ pub(crate) fn stored(input: TokenStream) -> Result<TokenStream> {
     })
 }
 
-impl Table {
-    fn read(input: DeriveInput) -> Result<Table> {
+impl RowTable {
+    fn read(input: DeriveInput) -> Result<RowTable> {
         let Data::Enum(data) = &input.data else {
             return Err(Error::new_spanned(&input.ident, "rows are the variants of an enum"));
         };
@@ -227,7 +227,7 @@ impl Table {
             )
         })?;
         let variants = data.variants.iter().map(Answer::read).collect::<Result<Vec<Answer>>>()?;
-        let table = Table { name: input.ident, kind: kind.parse_args()?, variants };
+        let table = RowTable { name: input.ident, kind: kind.parse_args()?, variants };
         table.check_unique()?;
         Ok(table)
     }

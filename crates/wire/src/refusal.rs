@@ -94,9 +94,9 @@ fn head<M: SerializeMap>(
 }
 
 /// The fields of a row with their values. MessagePack needs their number before the first.
-type Fields<'a> = Vec<(&'static str, Shown<'a>)>;
+type ShownFields<'a> = Vec<(&'static str, Shown<'a>)>;
 
-fn write<M: SerializeMap>(fields: &Fields<'_>, map: &mut M) -> Result<(), M::Error> {
+fn write<M: SerializeMap>(fields: &ShownFields<'_>, map: &mut M) -> Result<(), M::Error> {
     fields.iter().try_for_each(|(name, shown)| map.serialize_entry(name, &Value(*shown)))
 }
 
