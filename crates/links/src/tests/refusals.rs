@@ -133,8 +133,11 @@ async fn an_acceptor_without_the_secret_is_refused() {
 async fn another_version() {
     let one = Node::new(1);
     one.knows(&[(2, one.address())]);
-    let words = "versions 8 and 7 of the link's protocol do not go together; run the same release on all nodes";
-    assert_eq!(refused(&one, &raw(0, HELLO, &hello(VERSION + 1, 0))).await, words);
+    let newer = VERSION + 1;
+    let words = format!(
+        "versions {newer} and {VERSION} of the link's protocol do not go together; run the same release on all nodes"
+    );
+    assert_eq!(refused(&one, &raw(0, HELLO, &hello(newer, 0))).await, words);
     assert_eq!(refused(&one, &raw(0, HELLO, b"what?")).await, "this is no hello of a node");
 }
 

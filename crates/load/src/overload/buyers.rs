@@ -110,15 +110,17 @@ impl Buyers {
         context: Arc<RunContext>,
     ) -> io::Result<Buyers> {
         let poll = Poll::new()?;
-        let mut all = Vec::new();
-        for address in addresses.iter().cycle().take(connections as usize) {
-            let mut connection = BuyerConnection::connect(address)?;
-            poll.registry().register(
-                &mut connection.stream,
-                Token(all.len()),
-                Interest::READABLE | Interest::WRITABLE,
-            )?;
-            all.push(connection);
+        // All at once: a crowded node answers each after some 0.2 s, and closes the first ones if no frame comes within 10 s.
+        let mut all = std::thread::scope(|scope| {
+            let addresses = addresses.iter().cycle().take(connections as usize);
+            let connecting: Vec<_> =
+                addresses.map(|address| scope.spawn(|| BuyerConnection::connect(address))).collect();
+            let connected = connecting.into_iter().map(|thread| thread.join().expect("connecting does not panic"));
+            connected.collect::<io::Result<Vec<BuyerConnection>>>()
+        })?;
+        for (number, connection) in all.iter_mut().enumerate() {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            poll.registry().register(&mut connection.stream, Token(number), interest)?;
         }
         let picker = context.picker.as_ref().expect("the scenario check requires seats for [overload]");
         let (house, seats) = (picker.house(), context.scenario.flow.as_ref().map_or(1, |flow| flow.seats));

@@ -112,12 +112,12 @@ fn nodes_whose_stores_stand_still_vote_and_sell_what_needs_no_record() {
 /// How much of what waits a replica may have in memory: the bound, and what was under way when it was reached.
 const BEHIND_BYTES: std::ops::Range<u64> = 15 << 20..20 << 20;
 /// What its leader commits meanwhile, in entries of [`large_stock`].
-const LARGE_PUTS: u64 = 250;
+const LARGE_PUTS: u64 = 500;
 
-/// A product whose entry in the log has about 130 kB.
+/// A product whose entry in the log has about 65 kB.
 fn large_stock(number: u64) -> Box<ProductDetails> {
-    let text = |at: u64| format!("{at:04}{number:04}{}", "x".repeat(1_000)).into();
-    Box::new(ProductDetails { properties: (0..64).map(|at| (text(at), text(at))).collect(), ..*stock_of(1_000) })
+    let property = |at: u64| (format!("{at:04}").into(), format!("{number:04}{}", "x".repeat(1_000)).into());
+    Box::new(ProductDetails { properties: (0..64).map(property).collect(), ..*stock_of(1_000) })
 }
 
 /// A follower's store stands still, and its leader commits more than a replica may keep in memory. It takes no more, catches up when
