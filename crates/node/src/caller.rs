@@ -45,7 +45,9 @@ impl Callers {
         if let Some(request) = request {
             self.requests.lock().insert(request);
         }
-        let until_ms = pass.came_ms().saturating_add(reply.timeout_ms());
+        // The client's time runs from the reading on, because how long the command lay unread is an estimate.
+        let read_ms = pass.came_ms().saturating_add(reply.times().unread_ms);
+        let until_ms = read_ms.saturating_add(reply.timeout_ms());
         Caller { reply: Some(reply), callers: Arc::clone(self), pass, request, until_ms, is_granted: false }
     }
 

@@ -13,11 +13,14 @@ const SLICES: usize = (STAY_MAX_MS / WINDOW_MS + 1) as usize;
 pub(super) struct Fresh([AtomicU64; SLICES]);
 
 impl Fresh {
-    /// A command came.
-    pub(super) fn add(&self, now_ms: u64) {
-        let (slot, number) = self.slot(now_ms);
-        let added = |packed: u64| Some(if packed >> 32 == number { packed + 1 } else { number << 32 | 1 });
-        // The closure always gives a number.
+    /// A command came then. One that lay unread for longer than all slices is not counted, because its slot has a later slice.
+    pub(super) fn add(&self, came_ms: u64) {
+        let (slot, number) = self.slot(came_ms);
+        let added = |packed: u64| match (packed >> 32).cmp(&number) {
+            std::cmp::Ordering::Less => Some(number << 32 | 1),
+            std::cmp::Ordering::Equal => Some(packed + 1),
+            std::cmp::Ordering::Greater => None,
+        };
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
     }
 

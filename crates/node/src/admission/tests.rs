@@ -124,6 +124,19 @@ fn a_lasting_overload_is_shed_and_the_rest_is_answered_in_time() {
     }
 }
 
+#[test]
+fn a_command_that_lay_unread_for_long_does_not_hide_newer_ones() {
+    let fresh = Fresh::default();
+    let now_ms = 100 * WINDOW_MS;
+    fresh.add(now_ms);
+    fresh.add(now_ms);
+    for came_ms in (0..now_ms).step_by(usize::try_from(WINDOW_MS).expect("it is short")).take(92) {
+        fresh.add(came_ms);
+        fresh.remove(came_ms);
+    }
+    assert_eq!(fresh.count(now_ms), 2);
+}
+
 /// A connection's thread reads a number of commands a millisecond, and the node decides what it has read at once.
 #[test]
 fn commands_that_lie_unread_are_shed_as_those_that_wait() {
