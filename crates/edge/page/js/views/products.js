@@ -78,7 +78,7 @@ class ProductCard {
       this.late = product.hold === 'at_checkout';
       this.show();
     } catch (error) {
-      this.stock.textContent = `This cannot be shown now: ${error.message}.`;
+      this.stock.textContent = explain(error);
     }
     this.showCart();
   }

@@ -2,7 +2,7 @@
 
 import { fill, h, money, titled } from '../dom.js';
 import { button, noteBox } from '../parts.js';
-import { explain } from '../explain.js';
+import { explain, explainToDesk } from '../explain.js';
 import { dayStrip, onDay, shownSpan } from '../calendar/day.js';
 import { cancel, mayReserve, mineOf, reserve } from '../calendar/desk.js';
 import { addDays, dayText, hoursOf, instant, lengthText, openDay, timeText, wall } from '../calendar/zone.js';
@@ -338,7 +338,7 @@ class ResourceView {
     const { from, to } = this.chosen;
     const { begin, end } = this.times(from, to);
     const who = this.who.value.trim();
-    const reserved = await this.act(() => reserve(this.app, this.id, begin, end, who), `${timeText(from)} to ${timeText(to)} is reserved.`);
+    const reserved = await this.act(() => reserve(this.app, this.id, begin, end, who), `${timeText(from)} to ${timeText(to)} is reserved.`, explainToDesk);
     if (reserved) this.who.value = '';
   }
 
@@ -347,11 +347,11 @@ class ResourceView {
   }
 
   async cancelMine({ booking }) {
-    await this.act(() => cancel(this.app, this.id, booking), 'The reservation is canceled.');
+    await this.act(() => cancel(this.app, this.id, booking), 'The reservation is canceled.', explainToDesk);
   }
 
   /** Does something, and shows the outcome. Returns whether it was done. */
-  async act(what, done) {
+  async act(what, done, words = explain) {
     this.note.clear();
     let isDone = false;
     try {
@@ -360,7 +360,7 @@ class ResourceView {
       this.chosen = null;
       this.app.say(done, 'good');
     } catch (error) {
-      this.note.show('bad', explain(error));
+      this.note.show('bad', words(error));
     }
     await this.load();
     return isDone;
