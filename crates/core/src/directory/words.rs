@@ -179,6 +179,17 @@ mod tests {
         }
     }
 
+    /// The page compares the names of halls and cities itself. `tests/page/fold.test.mjs` reads these rows.
+    #[test]
+    fn the_page_has_the_spellings_of_these_rows() {
+        let letters = (0xa0..0x530).chain(0x1e00..0x2000).filter_map(char::from_u32).map(|letter| format!("x{letter}x"));
+        let names = ["Théâtre", "İstanbul", "ıstanbul", "ΟΔΟΣ", "STRAẞEN", "Encyclopædia", "が", "שָׁלוֹם", "각", "ｆｉｌｍ", "Ａ̈"];
+        let rows = letters.chain(names.map(String::from)).map(|name| (fold(&name), spell_out(&name), name));
+        let rows = rows.filter(|(folded, _, name)| *folded != *name);
+        let text: String = rows.map(|(folded, spelt_out, name)| format!("{name}\t{folded}\t{spelt_out}\n")).collect();
+        expect_test::expect_file!["folded.txt"].assert_eq(&text);
+    }
+
     /// Every character of Unicode but those of blocks without cases and marks: cases and compositions of a letter are the same, and
     /// folding twice is folding once.
     #[test]

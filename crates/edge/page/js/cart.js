@@ -63,7 +63,7 @@ export class Cart {
       this.follow();
       if (token !== this.token || error.kind !== 'no') return;
       // The first hold may still be on its way, so its token is kept.
-      if (id || this.id || error.name2 !== 'not_found') this.over(error.name2, token);
+      if (id || error.name2 !== 'not_found') this.over(error.name2, token);
       else if (again > 0) setTimeout(() => this.look(again - 1), LOOK_AGAIN_MS);
     }
   }

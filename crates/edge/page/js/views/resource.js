@@ -50,6 +50,8 @@ class ResourceView {
     this.day = this.date || openDay(this.resource.hours, wall(this.zone, this.app.link.now()), this.length);
     fill(this.root, this.frame());
     this.endCart = this.app.cart.on('change', () => this.show());
+    this.rights = () => this.show();
+    addEventListener('rightschange', this.rights);
     this.feed = this.app.link.watch(`resource/${this.id}`, { snapshot: () => this.reloadSoon(), delta: ({ days }) => this.changed(days) });
     this.showDesk();
     await this.load();
@@ -60,6 +62,7 @@ class ResourceView {
     clearTimeout(this.timer);
     this.feed?.stop();
     this.endCart?.();
+    removeEventListener('rightschange', this.rights);
   }
 
   // What is shown
@@ -107,6 +110,7 @@ class ResourceView {
     this.lengths.value = this.length;
     this.start = h('select', { class: 'input number', id: 'slot-start', onchange: () => this.choose(this.start.value === '' ? NaN : Number(this.start.value), true) });
     this.verdict = h('p', { class: 'calendar__verdict', role: 'status' });
+    this.only = h('p', { class: 'muted small', role: 'status' });
     this.hold = button('Put into the cart', () => this.holdChosen(), { class: 'button--main' });
     this.who = h('input', { class: 'input', id: 'slot-who', maxlength: '80', autocomplete: 'off' });
     this.desk = h('div', { class: 'stack stack--tight', hidden: true },
@@ -117,7 +121,7 @@ class ResourceView {
       h('div', { class: 'calendar__fields' },
         h('div', { class: 'field' }, h('label', { class: 'field__label', for: 'slot-length' }, 'For'), this.lengths),
         h('div', { class: 'field' }, h('label', { class: 'field__label', for: 'slot-start' }, 'From'), this.start)),
-      this.verdict, this.hold, this.desk);
+      this.verdict, this.only, this.hold, this.desk);
   }
 
   /** Reserving is not offered if it needs a token. */
@@ -145,6 +149,9 @@ class ResourceView {
     this.listStarts();
     this.start.value = chosen ? chosen.from : '';
     const fits = chosen?.fits === true;
+    const { rights } = this.app;
+    this.hold.hidden = !rights.mayBuy();
+    this.only.textContent = rights.mayBuy() ? '' : rights.words();
     this.hold.disabled = !fits || !this.resource.rate;
     this.reserve.disabled = !fits;
     this.verdict.dataset.fits = chosen ? (fits ? 'yes' : chosen.fits === null ? 'asking' : 'no') : '';
@@ -360,7 +367,7 @@ class ResourceView {
       this.chosen = null;
       this.app.say(done, 'good');
     } catch (error) {
-      this.note.show('bad', words(error));
+      if (words !== explain || !this.app.rights.note(error)) this.note.show('bad', words(error));
     }
     await this.load();
     return isDone;
