@@ -59,6 +59,13 @@ async function describe(app, line, title, about) {
   }
 }
 
+/** Venue, hall and city of a session, as far as they are known. */
+async function placeOf(app, session) {
+  const venue = await app.catalogue.venue(session.venue);
+  const hall = venue.halls?.find((each) => each.id === session.hall);
+  return [venue.name, hall?.name, venue.city].filter(Boolean).join(' · ');
+}
+
 async function describeSession(app, line, title, about) {
   const link = h('a', { href: `#/session/${encodeURIComponent(line.session)}` }, titled(line.session));
   title.replaceChildren(link);
@@ -66,10 +73,12 @@ async function describeSession(app, line, title, about) {
   const { session, plan } = await planOf(app, line.session);
   const area = (session.areas || []).find((each) => each.id === line.area);
   const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${area?.name || titled(line.area)}`;
-  about.replaceChildren(moment(session.starts_at), h('br'), what);
+  const where = h('span', { class: 'line__place' });
+  about.replaceChildren(moment(session.starts_at), h('br'), what, h('br'), where);
   link.textContent = titled(session.title);
-  const known = await app.catalogue.title(session.title);
-  if (known.name) link.textContent = known.name;
+  const [known, place] = await Promise.allSettled([app.catalogue.title(session.title), placeOf(app, session)]);
+  if (known.value?.name) link.textContent = known.value.name;
+  where.textContent = place.value || titled(session.venue);
 }
 
 /** "Row A seat 5" for buttons that release it, and the seat's numbers until the plan is known. */

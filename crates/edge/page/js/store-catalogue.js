@@ -1,6 +1,8 @@
 // Answers of the catalogue that are kept: sessions with their layouts, venues, titles.
 
 const UNDER_WAY = 4;
+/** Entries of one request. */
+const PAGE = 500;
 
 export class Catalogue {
   constructor(link) {
@@ -30,6 +32,11 @@ export class Catalogue {
 
   resource(id) {
     return this.once('resource.get', id, { id, name: null });
+  }
+
+  /** Keeps an answer that came with another one. */
+  know(op, answer) {
+    this.known.set(`${op} ${answer.id}`, Promise.resolve(answer));
   }
 
   once(op, id, otherwise) {
@@ -64,25 +71,24 @@ export class Catalogue {
     }
   }
 
-  /** All venues, page by page. */
+  /** All venues. */
   venues() {
     return this.pages('venue.search', {}, 'venues');
   }
 
-  /** Sessions of a venue from a time on. */
+  /** All sessions of a venue from a time on. */
   sessionsOf(venue, from) {
     return this.pages('session.search', { venue, from }, 'sessions');
   }
 
-  async pages(op, body, name, most = 5) {
+  /** A whole list, page by page. */
+  async pages(op, body, name) {
     const all = [];
-    let cursor;
-    for (let page = 0; page < most; page += 1) {
-      const ok = await this.link.request(op, { ...body, limit: 200, cursor }, { deadline: 20_000 });
+    for (let cursor; ;) {
+      const ok = await this.link.request(op, { ...body, limit: PAGE, cursor }, { deadline: 20_000 });
       all.push(...ok[name]);
       cursor = ok.cursor;
-      if (!cursor) break;
+      if (!cursor) return all;
     }
-    return all;
   }
 }

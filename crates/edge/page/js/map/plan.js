@@ -115,7 +115,7 @@ function boundsOf({ x, y, size }) {
   return { left, right, top, bottom };
 }
 
-/** Sections with the place of their names, behind the middle of their last seats. */
+/** Sections with the places of their names: behind the middle of their last seats, and in the middle of all. */
 function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
@@ -128,8 +128,15 @@ function sectionsOf(plan) {
     sections.set(row.section, section);
   });
   return [...sections.values()].map(({ id, name, bottom, seats }) => {
-    const last = seats.filter((seat) => plan.y[seat] > bottom - SEAT).map((seat) => plan.x[seat]);
-    return { id, name, bottom, middle: (Math.min(...last) + Math.max(...last)) / 2 };
+    let [left, right, x, y] = [Infinity, -Infinity, 0, 0];
+    for (const seat of seats) {
+      x += plan.x[seat] / seats.length;
+      y += plan.y[seat] / seats.length;
+      if (plan.y[seat] <= bottom - SEAT) continue;
+      left = Math.min(left, plan.x[seat]);
+      right = Math.max(right, plan.x[seat]);
+    }
+    return { id, name, bottom, middle: (left + right) / 2, center: [x, y] };
   });
 }
 

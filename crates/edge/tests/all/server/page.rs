@@ -269,6 +269,7 @@ async fn page_json_describes_the_cluster() {
         "resources": ["room-5"],
         "gateway": true,
         "demo": "http://127.0.0.1:7190",
+        "sells": false,
         "customers": false,
         "hosts": [],
         "payment": "https://pay.example/element.js",
@@ -276,6 +277,15 @@ async fn page_json_describes_the_cluster() {
     assert_eq!(answer.json(), expected);
     assert_eq!(http_client.ask("HEAD", "/page.json", &[], b"").await.status, 200);
     assert_eq!(http_client.get("/metrics", &[]).await.status, 404, "anonymous callers see no counters");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_json_says_whether_strangers_may_buy() {
+    for (anonymous, sells) in [(None, false), (Some(Role::Watch), false), (Some(Role::Sell), true)] {
+        let server = TestServer::with(EdgeConfig { anonymous, ..EdgeConfig::default() });
+        let answer = HttpClient::connect(server.clients).await.get("/page.json", &[]).await;
+        assert_eq!(answer.json()["sells"], json!(sells), "{anonymous:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
