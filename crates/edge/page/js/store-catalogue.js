@@ -1,6 +1,10 @@
 // Answers of the catalogue that are kept: sessions with their layouts, venues, titles.
 
+import { takeEarly } from './first.js';
+import { wholeSession } from './layout.js';
+
 const UNDER_WAY = 4;
+const ANSWER_WITHIN_MS = 20_000;
 
 export class Catalogue {
   constructor(link) {
@@ -12,7 +16,8 @@ export class Catalogue {
 
   /** A session with its layout and prices. */
   session(id) {
-    return this.once('session.get', id);
+    const ask = () => wholeSession(this.link, id, { deadline: ANSWER_WITHIN_MS }, takeEarly(id));
+    return this.once('session.get', id, undefined, ask);
   }
 
   venue(id) {
@@ -32,10 +37,10 @@ export class Catalogue {
     return this.once('resource.get', id, { id, name: null });
   }
 
-  once(op, id, otherwise) {
+  once(op, id, otherwise, ask = () => this.link.request(op, { id }, { deadline: ANSWER_WITHIN_MS })) {
     const key = `${op} ${id}`;
     if (!this.known.has(key)) {
-      const answer = this.queued(() => this.link.request(op, { id }, { deadline: 20_000 })).catch((error) => {
+      const answer = this.queued(ask).catch((error) => {
         if (otherwise && error.kind === 'no') return otherwise;
         // Asked again the next time.
         this.known.delete(key);

@@ -153,7 +153,7 @@ export class SeatMap {
     const category = plan.categories[plan.category[seat]];
     const price = category.price && this.money ? this.money(category.price) : null;
     const state = this.mine.has(seat) ? words.mine : this.picked.has(seat) ? words.picked : words.states[this.shown[seat]];
-    const parts = [plan.name(seat), category.id, price, plan.accessible[seat] ? words.accessible : null, state];
+    const parts = [plan.name(seat), category.name, price, plan.accessible[seat] ? words.accessible : null, state];
     return parts.filter(Boolean);
   }
 
