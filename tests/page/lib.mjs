@@ -38,7 +38,12 @@ export function started(kind) {
 
 export const chrome = () => started('chromium');
 
-export const closeChrome = () => Promise.all([...browsers.values()].map(async (browser) => (await browser).close()));
+/** Closes all browsers that were started. */
+export async function closeChrome() {
+  const all = [...browsers.values()];
+  browsers.clear();
+  await Promise.all(all.map(async (browser) => (await browser).close()));
+}
 
 /** A test with visitors in browsers. Any error on a console fails it. */
 export function pageTest(name, does, { nodesGo = false, refused = false, within = TEST_WITHIN_MS, browser = 'chromium' } = {}) {
