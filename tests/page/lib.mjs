@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { chromium } from 'playwright-core';
+import { chromium, firefox } from 'playwright-core';
 
 /** The addresses of the nodes, in order. */
 export const nodes = (process.env.BOXOFFICE_NODES || '').split(' ');
@@ -18,24 +18,37 @@ const NODE_GONE = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' fail
 /** Chromium's own console message when a node refuses a page. Only tests that expect it allow it. */
 const REFUSED = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: the server responded with a status of (403|404|429|503))/;
 
-let browser = null;
+const browsers = new Map();
 
-/** Debian's Chromium, started once. */
-export async function chrome() {
-  browser ??= await chromium.launch({
+const LAUNCH = {
+  chromium: () => chromium.launch({
     executablePath: process.env.BOXOFFICE_CHROMIUM || '/usr/bin/chromium',
     // Host names of the tests. Browsers cannot resolve those that end in .internal. Chromium's sandbox does not work for root.
     args: ['--host-resolver-rules=MAP *.test 127.0.0.1, MAP *.localhost 127.0.0.1, MAP *.internal ~NOTFOUND', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
-  });
-  return browser;
+  }),
+  // By WebDriver BiDi, which Debian's Firefox speaks as it is.
+  firefox: () => firefox.launch({ channel: 'moz-firefox', executablePath: process.env.BOXOFFICE_FIREFOX || '/usr/bin/firefox-esr' }),
+};
+
+/** Debian's Chromium or Firefox, started once. */
+export function started(kind) {
+  if (!browsers.has(kind)) browsers.set(kind, LAUNCH[kind]());
+  return browsers.get(kind);
 }
 
-export const closeChrome = () => browser?.close();
+export const chrome = () => started('chromium');
+
+/** Closes all browsers that were started. */
+export async function closeChrome() {
+  const all = [...browsers.values()];
+  browsers.clear();
+  await Promise.all(all.map(async (browser) => (await browser).close()));
+}
 
 /** A test with visitors in browsers. Any error on a console fails it. */
-export function pageTest(name, does, { nodesGo = false, refused = false, within = TEST_WITHIN_MS } = {}) {
+export function pageTest(name, does, { nodesGo = false, refused = false, within = TEST_WITHIN_MS, browser = 'chromium' } = {}) {
   test(name, { timeout: within }, async (t) => {
-    const people = new People(nodesGo, refused);
+    const people = new People(nodesGo, refused, browser);
     try {
       await does(people, (figure) => t.diagnostic(figure));
       assert.deepEqual(people.errors, [], 'errors on the console');
@@ -47,7 +60,8 @@ export function pageTest(name, does, { nodesGo = false, refused = false, within 
 
 /** Browser windows with separate storage, like those of different people. */
 class People {
-  constructor(nodesGo, refused) {
+  constructor(nodesGo, refused, browser) {
+    this.browser = browser;
     this.nodesGo = nodesGo;
     this.refused = refused;
     this.errors = [];
@@ -56,7 +70,7 @@ class People {
 
   /** Opens a new visitor's window on any address. */
   async window(options = {}) {
-    const context = await (await chrome()).newContext({ viewport: WINDOW, colorScheme: 'light', ...options });
+    const context = await (await started(this.browser)).newContext({ viewport: WINDOW, colorScheme: 'light', ...options });
     context.setDefaultTimeout(WITHIN_MS);
     this.contexts.push(context);
     const page = await context.newPage();

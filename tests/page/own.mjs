@@ -50,11 +50,11 @@ export class Own {
   }
 
   /** Starts a node. Pass a port or directory of an earlier node to start it again. */
-  async node(id, args = [], { port, origins = [], config } = {}) {
+  async node(id, args = [], { port, origins = [], anonymous = 'sell', config } = {}) {
     const at = port ?? await freePort();
     const file = join(this.home, `node-${id}.toml`);
-    // Anonymous callers buy, and record payments themselves.
-    writeFileSync(file, config ?? `[listen]\nanonymous = "sell"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
+    // Anonymous callers buy, if nothing else is said, and record payments themselves.
+    writeFileSync(file, config ?? `[listen]\nanonymous = "${anonymous}"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
     const all = ['serve', '--config', file, '--listen', `127.0.0.1:${at}`, '--ops-listen', '127.0.0.1:0', '--data-dir', join(this.home, `data-${id}`), '--fsync', 'never', '--log', 'error', ...args];
     const isClosed = args.some((arg) => arg === '--public-url' || arg === '--advertise');
     const env = { ...process.env, ...this.peersSecret, ...(isClosed ? this.credentials : {}) };

@@ -1,8 +1,12 @@
 // Answers of the catalogue that are kept: sessions with their layouts, venues, titles.
 
+import { takeEarly } from './first.js';
+import { wholeSession } from './layout.js';
+
 const UNDER_WAY = 4;
 /** Entries of one request. */
 const PAGE = 500;
+const ANSWER_WITHIN_MS = 20_000;
 
 export class Catalogue {
   constructor(link) {
@@ -14,7 +18,8 @@ export class Catalogue {
 
   /** A session with its layout and prices. */
   session(id) {
-    return this.once('session.get', id);
+    const ask = () => wholeSession(this.link, id, { deadline: ANSWER_WITHIN_MS }, takeEarly(id));
+    return this.once('session.get', id, undefined, ask);
   }
 
   venue(id) {
@@ -39,10 +44,10 @@ export class Catalogue {
     this.known.set(`${op} ${answer.id}`, Promise.resolve(answer));
   }
 
-  once(op, id, otherwise) {
+  once(op, id, otherwise, ask = () => this.link.request(op, { id }, { deadline: ANSWER_WITHIN_MS })) {
     const key = `${op} ${id}`;
     if (!this.known.has(key)) {
-      const answer = this.queued(() => this.link.request(op, { id }, { deadline: 20_000 })).catch((error) => {
+      const answer = this.queued(ask).catch((error) => {
         if (otherwise && error.kind === 'no') return otherwise;
         // Asked again the next time.
         this.known.delete(key);
@@ -85,7 +90,7 @@ export class Catalogue {
   async pages(op, body, name) {
     const all = [];
     for (let cursor; ;) {
-      const ok = await this.link.request(op, { ...body, limit: PAGE, cursor }, { deadline: 20_000 });
+      const ok = await this.link.request(op, { ...body, limit: PAGE, cursor }, { deadline: ANSWER_WITHIN_MS });
       all.push(...ok[name]);
       cursor = ok.cursor;
       if (!cursor) return all;

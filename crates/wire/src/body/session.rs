@@ -14,7 +14,7 @@ use boxoffice_core::{
 use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
-use super::{Get, LimitsBody};
+use super::LimitsBody;
 use crate::{
     call::{Call, CitySearch, Shape},
     city::CityPage,
@@ -97,11 +97,18 @@ pub struct AreaBody {
 
 /// Read a session.
 #[op("session.get", read, weight(8), answers(SessionView))]
-pub struct SessionGet(pub Get);
+#[derive(Eq)]
+pub struct SessionGet {
+    pub id: Id,
+    /// Whether the layout has its rows, which it has if this is absent. `/v1/sessions/{id}/layout` has them for caches.
+    #[since(1, 4)]
+    pub layout: Option<bool>,
+}
 
 impl SessionGet {
-    fn command(self) -> Converted<Command> {
-        Ok(Command::Session(self.0.id, SessionCommand::Get))
+    fn command(self) -> Converted<(Command, Shape)> {
+        let shape = if self.layout == Some(false) { Shape::WithoutRows } else { Shape::Plain };
+        Ok((Command::Session(self.id, SessionCommand::Get), shape))
     }
 }
 

@@ -2,6 +2,8 @@
 //
 // Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
+import { nameIn, wordsOf } from './words.js';
+
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
 const SECTION_GAP = 170;
 /** The width of a seat. */
@@ -9,8 +11,11 @@ const SEAT = 100;
 const CELL = 200;
 
 export class Plan {
-  /** `session` is an answer of `session.get`. */
-  constructor(session) {
+  /** `session` is an answer of `session.get`. Names are in the language, if there are such. */
+  constructor(session, language = 'en') {
+    this.language = language;
+    this.words = wordsOf(language);
+    this.named = session.layout || {};
     const rows = session.layout?.rows || [];
     this.rows = [];
     this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
@@ -20,7 +25,7 @@ export class Plan {
     this.category = new Uint8Array(this.size);
     this.accessible = new Uint8Array(this.size);
     this.labels = new Array(this.size);
-    this.categories = categoriesOf(session, rows);
+    this.categories = categoriesOf(session, rows, language);
     this.ordinals = new Map(this.categories.map((category, ordinal) => [category.id, ordinal]));
     this.focal = session.layout?.focal || null;
     this.place(rows);
@@ -68,8 +73,14 @@ export class Plan {
   /** "Row A seat 5", with the section if there are several. */
   name(index) {
     const row = this.rows[this.row[index]];
-    const section = row.section && this.sections.length > 1 ? `${sectionName(row.section)}, ` : '';
-    return `${section}${rowName(row.label)} seat ${this.labels[index]}`;
+    const section = row.section && this.sections.length > 1 ? `${this.nameOfSection(row.section)}, ` : '';
+    const name = row.label.length > 3 ? row.label : this.words.row(row.label);
+    return `${section}${name} ${this.words.seat(this.labels[index])}`;
+  }
+
+  /** The name of a section for people. */
+  nameOfSection(id) {
+    return nameIn(this.named.sections, id, this.language) || sectionName(id);
   }
 
   /** {amount, currency} */
@@ -95,10 +106,11 @@ export class Plan {
   }
 }
 
-function categoriesOf(session, rows) {
+function categoriesOf(session, rows, language) {
   const ids = new Set();
   for (const row of rows) for (const run of row.runs) ids.add(run.category);
-  const categories = [...ids].map((id) => ({ id, price: session.prices?.[id] || null }));
+  const nameOf = (id) => nameIn(session.layout?.categories, id, language) || sectionName(id);
+  const categories = [...ids].map((id) => ({ id, name: nameOf(id), price: session.prices?.[id] || null }));
   categories.sort((one, other) => (other.price?.amount ?? 0) - (one.price?.amount ?? 0));
   return categories;
 }
@@ -120,7 +132,7 @@ function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
     if (!row.section) return;
-    const section = sections.get(row.section) || { id: row.section, name: sectionName(row.section), bottom: -Infinity, seats: [] };
+    const section = sections.get(row.section) || { id: row.section, name: plan.nameOfSection(row.section), bottom: -Infinity, seats: [] };
     for (let seat = row.first; seat < row.first + row.count; seat += 1) {
       section.bottom = Math.max(section.bottom, plan.y[seat]);
       section.seats.push(seat);

@@ -6,6 +6,9 @@ const ENGLISH = {
   zoomIn: 'Closer', zoomOut: 'Further away', fit: 'The whole house',
   taken: (seat, state) => `${seat} is ${state}.`, most: (count) => `At most ${count} seats at once.`,
   lost: (seats) => `Just taken by somebody else: ${seats}.`,
+  row: (label) => `Row ${label}`, seat: (label) => `seat ${label}`, stage: 'Stage',
+  legend: 'Categories and prices', places: 'Standing places', free: (count) => `${count} free`, soldOut: 'sold out',
+  held: (count) => `${count} yours`, less: (name) => `${name}: one less`, more: (name) => `${name}: one more`,
 };
 
 const GERMAN = {
@@ -14,6 +17,9 @@ const GERMAN = {
   zoomIn: 'Näher', zoomOut: 'Weiter weg', fit: 'Ganzer Saal',
   taken: (seat, state) => `${seat} ist ${state}.`, most: (count) => `Höchstens ${count} Plätze auf einmal.`,
   lost: (seats) => `Gerade von jemand anderem genommen: ${seats}.`,
+  row: (label) => `Reihe ${label}`, seat: (label) => `Platz ${label}`, stage: 'Bühne',
+  legend: 'Kategorien und Preise', places: 'Stehplätze', free: (count) => `${count} frei`, soldOut: 'ausverkauft',
+  held: (count) => `${count} für Sie`, less: (name) => `${name}: einer weniger`, more: (name) => `${name}: einer mehr`,
 };
 
 const FRENCH = {
@@ -22,9 +28,31 @@ const FRENCH = {
   zoomIn: 'Plus près', zoomOut: 'Plus loin', fit: 'Toute la salle',
   taken: (seat, state) => `${seat} : ${state}.`, most: (count) => `Au plus ${count} places à la fois.`,
   lost: (seats) => `Prises à l’instant par quelqu’un d’autre : ${seats}.`,
+  row: (label) => `Rang ${label}`, seat: (label) => `place ${label}`, stage: 'Scène',
+  legend: 'Catégories et prix', places: 'Places debout', free: (count) => `${count} libres`, soldOut: 'complet',
+  held: (count) => `${count} à vous`, less: (name) => `${name} : une de moins`, more: (name) => `${name} : une de plus`,
 };
 
 /** The words of a language, else English. */
 export function wordsOf(language) {
   return { en: ENGLISH, de: GERMAN, fr: FRENCH }[(language || 'en').slice(0, 2).toLowerCase()] || ENGLISH;
+}
+
+/**
+ * The name for people of what has this id in a list of `{id, name}` or in names by id. A name may be one text or texts by
+ * language. Null if there is none.
+ */
+export function nameIn(list, id, language) {
+  const found = Array.isArray(list) ? list.find((each) => each.id === id) : list?.[id];
+  return nameOf(found, language);
+}
+
+/** The name in a language: the thing's `names` by language, or its only `name`. */
+export function nameOf(thing, language = 'en') {
+  if (!thing) return null;
+  if (typeof thing === 'string') return thing;
+  const texts = thing.names || (typeof thing.name === 'object' ? thing.name : 'id' in thing ? {} : thing) || {};
+  const spoken = [language, language.split('-')[0]].find((each) => typeof texts[each] === 'string');
+  if (spoken) return texts[spoken];
+  return typeof thing.name === 'string' && thing.name !== '' ? thing.name : null;
 }

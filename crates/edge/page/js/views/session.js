@@ -3,6 +3,7 @@
 import { h, fill, clock, countdown, day, money, titled, whole } from '../dom.js';
 import { explain } from '../explain.js';
 import { SEAT_STATES } from '../feeds.js';
+import { opening } from '../first.js';
 import { Plan, sectionName } from '../map/plan.js';
 import { SeatMap } from '../map/seatmap.js';
 import { button, countsBar, noteBox, summed } from '../parts.js';
@@ -16,7 +17,7 @@ const LOST_READ_MS = 5_000;
 export const title = ({ id }) => titled(id);
 
 export async function render(root, { id }, app) {
-  root.append(h('p', { class: 'loading', role: 'status' }, 'The house opens …'));
+  root.append(opening(id));
   let session;
   try {
     session = await app.catalogue.session(id);
