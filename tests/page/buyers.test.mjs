@@ -409,6 +409,9 @@ pageTest('a large plan names its sections, "+" goes to the seats, and nothing co
   for (let note = 0; note < 3; note += 1) await page.evaluate((number) => window.boxoffice.app.say(`A long note, the ${number}th, of something that happened to the seats of somebody in the house`), note);
   assert.equal(await covered(), 0, 'notes cover the buttons');
   await go(page, '#/session/one');
+  // Closer, so that seats are beside and below the buttons.
+  for (let presses = 0; presses < 3; presses += 1) await plus.click();
+  await pause(300);
   const tips = await page.evaluate(() => {
     const overlaps = [];
     const zoom = document.querySelector('.seats__zoom').getBoundingClientRect();
