@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
-import { closeChrome, connected, frames, go, hold, inCart, mapKnown, pageTest, pause, pick, reads, shows } from './lib.mjs';
+import { closeChrome, connected, eventually, go, hold, inCart, mapKnown, pageTest, pause, pick, reads, shows } from './lib.mjs';
 import { withOwn } from './own.mjs';
 
 after(closeChrome);
@@ -177,19 +177,33 @@ pageTest('an answer about a cart that another page has paid leaves the cart alon
   await pick(one, 0, 1);
   await hold(one);
   const two = await one.context().newPage();
-  const late = await frames(two);
+  // A slow way to the node: what the second page sends waits.
+  let waiting = null;
+  let late = null;
+  await two.routeWebSocket(/\/v1\/ws$/, (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((frame) => (waiting ? waiting.push(() => server.send(frame)) : server.send(frame)));
+    server.onMessage((frame) => (late && JSON.parse(frame).no ? late.push(() => socket.send(frame)) : socket.send(frame)));
+  });
   await two.goto(`${url}/#/session/two`);
   await connected(two);
   await mapKnown(two);
   await inCart(two, 1);
-  // The second page asks for a hold in the cart while the first one pays it, and its answer is late.
-  late.stop((frame) => frame.no !== undefined);
-  await pay(one);
+  // The second page asks for a hold in the cart. The node hears of it when the first page has paid, and the answer is late too.
+  [waiting, late] = [[], []];
   await two.evaluate(() => { window.late = window.boxoffice.app.cart.hold('cart.hold_seats', { session: 'two', seats: [[0, 1]] }).then(() => 'held', (error) => error.name2); });
+  await pay(one);
+  const sent = waiting;
+  waiting = null;
+  sent.forEach((send) => send());
   await go(one, '#/session/one');
   await pick(one, 2, 2, 3);
   await hold(one);
-  late.go();
+  await eventually(async () => late.length > 0, 'the node has refused');
+  await two.waitForFunction(() => JSON.parse(localStorage.getItem('boxoffice.cart'))?.token);
+  const answers = late;
+  late = null;
+  answers.forEach((answer) => answer());
   assert.equal(await two.evaluate(() => window.late), 'held');
   const kept = await one.evaluate(() => JSON.parse(localStorage.getItem('boxoffice.cart')).token);
   for (const page of [one, two]) {
@@ -394,21 +408,22 @@ pageTest('a large plan names its sections, "+" goes to the seats, and nothing co
   await page.evaluate(() => document.querySelector('.seats__zoom').scrollIntoView({ block: 'end' }));
   for (let note = 0; note < 3; note += 1) await page.evaluate((number) => window.boxoffice.app.say(`A long note, the ${number}th, of something that happened to the seats of somebody in the house`), note);
   assert.equal(await covered(), 0, 'notes cover the buttons');
+  await go(page, '#/session/one');
+  // Closer, so that seats are beside and below the buttons.
+  for (let presses = 0; presses < 3; presses += 1) await plus.click();
+  await pause(300);
   const tips = await page.evaluate(() => {
-    const { app } = window.boxoffice;
+    const overlaps = [];
     const zoom = document.querySelector('.seats__zoom').getBoundingClientRect();
-    const field = document.getElementById('seats');
-    const bad = [];
-    for (let x = zoom.left - 60; x < zoom.left; x += 6) {
-      for (let y = zoom.top - 80; y < zoom.bottom; y += 6) {
-        field.dispatchEvent(new PointerEvent('pointermove', { clientX: x, clientY: y, pointerType: 'mouse', bubbles: true }));
-        const tip = document.querySelector('.seats__tip');
-        if (tip.hidden) continue;
-        const box = tip.getBoundingClientRect();
-        if (box.right > zoom.left && box.left < zoom.right && box.bottom > zoom.top && box.top < zoom.bottom) bad.push([x, y]);
+    for (let row = 0; row < 6; row += 1) {
+      for (let seat = 0; seat < 8; seat += 1) {
+        const { x, y } = window.boxoffice.seatPoint(row, seat);
+        document.getElementById('seats').dispatchEvent(new PointerEvent('pointermove', { clientX: x, clientY: y, pointerType: 'mouse', bubbles: true }));
+        const tip = document.querySelector('.seats__tip').getBoundingClientRect();
+        if (tip.width > 0 && tip.right > zoom.left && tip.left < zoom.right && tip.bottom > zoom.top && tip.top < zoom.bottom) overlaps.push([row, seat]);
       }
     }
-    return app && bad;
+    return overlaps;
   });
   assert.deepEqual(tips, [], 'tips cover the buttons');
 }), { within: 120_000 });

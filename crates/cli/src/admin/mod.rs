@@ -10,7 +10,10 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    ops::Range,
+};
 
 use boxoffice_client::{
     CartAudit, CartId, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
@@ -180,7 +183,7 @@ fn show_history(node_args: &NodeArgs, asked: &HistoryQuery<'_>, json: bool) -> O
                 return Err(Failure::Usage(format!("--seat: {other} is no session; only they have seats")));
             }
         };
-        let page = client.history(entity, seat, Some(asked.limit), asked.before).await;
+        let page = client.history(entity.clone(), seat, Some(asked.limit), asked.before).await;
         let mut page = page.map_err(|error| node_args.failure(error))?.value;
         if json {
             print(&[as_json(&page)]);
@@ -198,10 +201,10 @@ async fn name_seats(client: &Client, entity: &Entity, page: &mut HistoryPage) {
     for entry in &mut page.entries {
         let wanted: Vec<Id> = sessions_of(entity, &entry.details).into_iter().map(|(_, id)| id).collect();
         for id in wanted {
-            if !known.contains_key(&id) {
+            if let Entry::Vacant(unknown) = known.entry(id) {
                 // Without its names a seat is still told by its place.
-                let layout = client.session_get(&id).await.ok().map(|session| session.value.layout);
-                known.insert(id, layout.as_ref().map(Names::of));
+                let session = client.session_get(unknown.key()).await.ok();
+                unknown.insert(session.map(|session| Names::of(&session.value.layout)));
             }
         }
         entry.details = with_names(entity, &entry.details, |id, seat| {
