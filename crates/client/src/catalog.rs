@@ -4,7 +4,7 @@ use boxoffice_core::{
     answer::{
         CustomerAudit, ProductAudit, ProductView, PurchasesPage, ResourceAudit, ResourceView, TitleView, VenuesPage,
     },
-    command::{ProductDetails, Repeat, ResourceDetails, Title, When},
+    command::{Details, ProductDetails, Repeat, ResourceDetails, Title, When},
     id::{CartId, Entity, Id, OrderId},
     payment::{RefundRecord, Settlement},
     seat::Seat,
@@ -116,7 +116,7 @@ impl Client {
         repeat: Option<Repeat>,
         details: impl AsRef<str>,
     ) -> Result<Reply<BookingPage>, Error> {
-        let details = SmolStr::new(details);
+        let details = Details::as_said(details.as_ref());
         let body = body::ResourceReserve::new(resource.clone(), booking.clone(), when, repeat, details);
         self.change_of(&Entity::Resource(resource.clone()), Op::ResourceReserve, &body).await
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    id::Id,
+    id::{Entity, Id},
     money::AMOUNT_MAX,
     seat::{Seat, SeatSet},
     time::Timestamp,
@@ -178,6 +178,27 @@ impl Content {
                 }
             }
         }
+    }
+}
+
+/// What a line is, from its hold to the order. A cart, its answers, the order and the history have it from here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineItem {
+    /// The session, product or resource.
+    pub entity: Entity,
+    /// Its content, with the prices captured when it was held.
+    pub content: Content,
+}
+
+impl LineItem {
+    /// An item without anything that may be left out.
+    pub fn new(entity: Entity, content: Content) -> LineItem {
+        LineItem { entity, content }
+    }
+
+    /// Bytes on the heap, without those of its entity.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.content.heap_bytes()
     }
 }
 

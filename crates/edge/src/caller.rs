@@ -345,9 +345,9 @@ const ANOTHERS_ORDER: &str = "this is the order of a customer whose token was no
 
 /// The customer for whom a command is asked.
 fn named(command: &Command) -> Option<&Id> {
-    let command = match command {
-        Command::Cart(_, command) => command,
-        Command::Customer(customer, CustomerCommand::Purchases { .. }) => return Some(customer),
+    match command {
+        Command::Cart(_, command) => command.customer(),
+        Command::Customer(customer, CustomerCommand::Purchases { .. }) => Some(customer),
         // An audit is the operator's.
         Command::Customer(_, CustomerCommand::Audit)
         | Command::Venue(..)
@@ -355,22 +355,7 @@ fn named(command: &Command) -> Option<&Id> {
         | Command::Product(..)
         | Command::Resource(..)
         | Command::Directory(_)
-        | Command::Cluster(_) => return None,
-    };
-    match command {
-        CartCommand::Open { customer, .. }
-        | CartCommand::Hold { customer, .. }
-        | CartCommand::Checkout { customer, .. } => customer.as_ref(),
-        CartCommand::Get
-        | CartCommand::SetQuantity { .. }
-        | CartCommand::Release { .. }
-        | CartCommand::Cancel
-        | CartCommand::Refund { .. }
-        | CartCommand::Revoke { .. }
-        | CartCommand::Settle { .. }
-        | CartCommand::Paid { .. }
-        | CartCommand::Order
-        | CartCommand::Audit => None,
+        | Command::Cluster(_) => None,
     }
 }
 

@@ -265,7 +265,7 @@ fn cart(event: &CartEvent) -> Words {
             ("opened", format!("{of}at {}, until {}", instant(*at), instant(*deadline)))
         }
         CartEvent::LinesAdded { lines, grown, deadline, .. } => {
-            let new = lines.iter().map(|line| format!("{} of {}", content(&line.content), line.entity));
+            let new = lines.iter().map(|line| format!("{} of {}", content(&line.item.content), line.item.entity));
             let grown = grown.iter().map(|line| format!("line {} is now {}", line.line, content(&line.content)));
             ("added", format!("{}; until {}", listed(new.chain(grown)), instant(*deadline)))
         }

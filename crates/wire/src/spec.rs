@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) weight: u32,
     /// The minor version that has brought the op. 0 if it has always been there.
     pub(crate) since: u32,
+    /// Bodies that work, as JSON.
+    pub(crate) examples: &'static [&'static str],
     /// What its examples need that a fresh node does not have, if anything.
     pub(crate) examples_need: Option<&'static str>,
     pub(crate) body: Schema,

@@ -14,7 +14,7 @@ use crate::{
     id::{Entity, HoldId, Id, Request},
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, VoidStatus},
-    portion::Content,
+    portion::{Content, LineItem},
     time::Timestamp,
 };
 
@@ -160,14 +160,12 @@ pub enum CartEvent {
 /// A new line of a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewLine {
-    /// The session, product or resource.
-    pub entity: Entity,
+    /// What it is, with the prices captured now.
+    pub item: LineItem,
     /// Its hold and revision. `None` for a line that is validated at the checkout.
     pub hold: Option<(HoldId, u64)>,
     /// The hold on the customer's quota, if there is a limit.
     pub quota: Option<QuotaClaim>,
-    /// Its content, with the prices captured now.
-    pub content: Content,
     /// How long the inventory lets carts live untouched, if it has a limit.
     pub ttl_ms: Option<u64>,
     /// When its hold ends even if the cart is touched.

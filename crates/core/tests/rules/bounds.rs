@@ -37,7 +37,7 @@ fn outcome_of(fixture: &mut Fixture, request: &str, command: CartCommand) -> Out
 
 fn line(session: &str, seat: u16) -> WantedLine {
     let seats = SeatSet::new([Seat { row: 0, seat }]).expect("a seat");
-    WantedLine { entity: Entity::Session(id(session)), want: Want::Seats { seats, best_effort: false } }
+    WantedLine::new(Entity::Session(id(session)), Want::Seats { seats, best_effort: false })
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn ids_tokens_and_codes() {
 }
 
 fn units(quantity: u32) -> WantedLine {
-    WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } }
+    WantedLine::new(Entity::Product(id("p")), Want::Units { quantity, now: false })
 }
 
 fn shop(price: i64, stock: u64) -> Fixture {
@@ -344,7 +344,7 @@ fn late_shop(stocks: &[(&str, u64)]) -> Fixture {
 }
 
 fn units_of(name: &str, quantity: u32) -> WantedLine {
-    WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity, now: false } }
+    WantedLine::new(Entity::Product(id(name)), Want::Units { quantity, now: false })
 }
 
 #[test]

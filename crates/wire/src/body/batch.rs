@@ -29,6 +29,7 @@ use crate::{
     by_hand,
     answers(BatchAnswer)
 )]
+#[example(r#"{"items": [{"body": {"id": "rose", "name": "The Rose"}, "op": "venue.put", "rid": "i-1"}, {"body": {"id": "rose"}, "op": "venue.get"}]}"#)]
 pub(crate) struct Batch {
     #[narrow(1..=BATCH_ITEMS_MAX)]
     items: Vec<BatchItem>,

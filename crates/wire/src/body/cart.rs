@@ -2,7 +2,7 @@
 
 use boxoffice_core::{
     answer::{CartView, Held},
-    command::{BestWish, CartCommand, Command, Expect, Payment, Shipping, Want, WantedLine, owns},
+    command::{BestWish, CartCommand, Command, Details, Expect, Payment, Shipping, Want, WantedLine, owns},
     id::{CartId, CartToken, Entity, Id},
     portion::LINE_QUANTITY_MAX,
     refusal::Refusal,
@@ -10,12 +10,11 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_declare::{op, shape};
-use smol_str::SmolStr;
 
 pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
     convert::{Converted, at_most, interval, text},
-    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    limits::{CART_LINES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
     quantity::Quantity,
     rejection::Rejection,
     repr::{Bounded, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
@@ -39,6 +38,8 @@ impl CartOnly {
 
 /// Open a cart.
 #[op("cart.open", hold, venues(Unlimited), weight(6), answers(CartView))]
+#[example(r#"{"customer": "ada", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "ttl_ms": 600000}"#)]
+#[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f1"}"#)]
 #[derive(Eq)]
 pub struct CartOpen {
     pub token: CartToken,
@@ -59,6 +60,7 @@ impl CartOpen {
 
 /// Read a cart.
 #[op("cart.get", read, roles(Sell), owner(CartToken), weight(1), answers(CartView))]
+#[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 pub struct CartGet(pub CartOnly);
 
 impl CartGet {
@@ -69,6 +71,9 @@ impl CartGet {
 
 /// Hold named seats.
 #[op("cart.hold_seats", hold, weight(14), answers(Held))]
+#[example(
+    r#"{"seats": [[1, 5], [1, 6], [1, 7]], "session": "hamlet-tonight", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#
+)]
 #[derive(Eq)]
 pub struct HoldSeats {
     pub token: CartToken,
@@ -95,6 +100,7 @@ impl HoldSeats {
 
 /// Hold the best free seats.
 #[op("cart.hold_best", hold, weight(14), answers(Held))]
+#[example(r#"{"category": "standard", "count": 2, "session": "hamlet-tonight", "split": true, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct HoldBest {
     pub token: CartToken,
@@ -132,6 +138,9 @@ impl HoldBest {
 
 /// Hold places in an area.
 #[op("cart.hold_places", hold, weight(14), answers(Held))]
+#[example(
+    r#"{"area": "yard", "quantity": 4, "session": "hamlet-matinee", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#
+)]
 #[derive(Eq)]
 pub struct HoldPlaces {
     pub token: CartToken,
@@ -155,6 +164,9 @@ impl HoldPlaces {
 
 /// Hold units of a product.
 #[op("cart.hold_stock", hold, weight(14), answers(Held))]
+#[example(r#"{"product": "programme", "quantity": 2, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+#[example(r#"{"product": "poster", "quantity": 1, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+#[example(r#"{"customer": "ben", "product": "programme", "quantity": 1, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f2"}"#)]
 #[derive(Eq)]
 pub struct HoldStock {
     pub token: CartToken,
@@ -177,6 +189,7 @@ impl HoldStock {
 
 /// Hold time of a resource.
 #[op("cart.hold_slot", hold, weight(14), answers(Held))]
+#[example(r#"{"begin": "2099-04-15T09:00:00Z", "details": "with a piano", "end": "2099-04-15T10:30:00Z", "resource": "room-5", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct HoldSlot {
     pub token: CartToken,
@@ -191,8 +204,7 @@ pub struct HoldSlot {
     /// Details of the booking.
     #[since(1, 1)]
     #[optional]
-    #[within(0..=DETAILS_BYTES_MAX)]
-    pub details: SmolStr,
+    pub details: Details,
 }
 
 impl HoldSlot {
@@ -206,6 +218,7 @@ impl HoldSlot {
 
 /// Hold several lines, all or none.
 #[op("cart.hold_all", hold, weight(14), answers(Held))]
+#[example(r#"{"lines": [{"seats": [[3, 5]], "session": "hamlet-tonight"}, {"count": 1, "session": "hamlet-matinee"}, {"area": "yard", "quantity": 2, "session": "hamlet-matinee"}, {"product": "programme", "quantity": 1}, {"begin": "2099-04-15T09:00:00Z", "end": "2099-04-15T10:30:00Z", "resource": "projector"}], "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct HoldAll {
     pub token: CartToken,
@@ -261,12 +274,12 @@ pub struct Line {
     /// Details of the booking.
     #[since(1, 1)]
     #[optional]
-    #[narrow(0..=DETAILS_BYTES_MAX)]
-    pub details: SmolStr,
+    pub details: Details,
 }
 
 /// Change the quantity of a line of places or units.
 #[op("cart.set_quantity", cart, venues(OfCartLines), weight(6), answers(CartView))]
+#[example(r#"{"line": 4, "quantity": 5, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct SetQuantity {
     pub token: CartToken,
@@ -289,6 +302,7 @@ impl SetQuantity {
 
 /// Release a line, or seats of it.
 #[op("cart.release", cart, venues(Unlimited), weight(6), answers(CartView))]
+#[example(r#"{"line": 1, "seats": [[1, 6]], "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct Release {
     pub token: CartToken,
@@ -312,6 +326,7 @@ impl Release {
 
 /// Release everything and end the cart.
 #[op("cart.cancel", cart, venues(Unlimited), weight(6), answers(CartView))]
+#[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f1"}"#)]
 pub struct CartCancel(pub CartOnly);
 
 impl CartCancel {
@@ -322,6 +337,7 @@ impl CartCancel {
 
 /// Buy what the cart holds.
 #[op("cart.checkout", cart, owner(CartTokenAndCustomer), venues(OfCartLines), weight(8), answers(OrderView))]
+#[example(r#"{"payment": {"recorded": {"method": "card", "transaction_id": "4711"}}, "shipping": {"address": "12 St James's Square", "method": "post", "recipient": "Ada"}, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct Checkout {
     pub token: CartToken,
@@ -387,12 +403,8 @@ fn cart(token: CartToken, said: Option<CartId>) -> Converted<CartId> {
 fn hold(cart: CartId, entity: Entity, want: Want, customer: Option<Id>) -> Command {
     Command::Cart(
         cart,
-        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer, guest: true, holder: None },
+        CartCommand::Hold { lines: vec![WantedLine::new(entity, want)], customer, guest: true, holder: None },
     )
-}
-
-fn details(said: SmolStr) -> Converted<SmolStr> {
-    text("details", said, 0, DETAILS_BYTES_MAX)
 }
 
 fn line_quantity(quantity: &Quantity) -> Converted<u32> {
@@ -412,16 +424,16 @@ fn best(wish: BestWish) -> Converted<Want> {
 
 fn line(line: Line) -> Converted<WantedLine> {
     match (line.session.clone(), line.product.clone(), line.resource.clone()) {
-        (Some(session), None, None) => Ok(WantedLine { entity: Entity::Session(session), want: of_session(line)? }),
+        (Some(session), None, None) => Ok(WantedLine::new(Entity::Session(session), of_session(line)?)),
         (None, Some(product), None) => {
             let quantity = needed("quantity", line.quantity)?;
             let want = Want::Units { quantity: line_quantity(&quantity)?, now: false };
-            Ok(WantedLine { entity: Entity::Product(product), want })
+            Ok(WantedLine::new(Entity::Product(product), want))
         }
         (None, None, Some(resource)) => {
             let (begin, end) = interval(needed("begin", line.begin)?, needed("end", line.end)?)?;
-            let details = details(line.details)?;
-            Ok(WantedLine { entity: Entity::Resource(resource), want: Want::Slot { begin, end, details } })
+            let details = line.details;
+            Ok(WantedLine::new(Entity::Resource(resource), Want::Slot { begin, end, details }))
         }
         _ => Err(Rejection::bad_request("a line is of one `session`, `product` or `resource`")),
     }

@@ -78,7 +78,7 @@ impl WireRepr for LineView {
         let fields = LineFields::deserialize(deserializer)?;
         let (line, late) = (fields.line, fields.late);
         let (entity, content) = fields.content().map_err(D::Error::custom)?;
-        Ok(LineView { line, entity, content, late })
+        Ok(LineView::new(line, entity, content, late))
     }
 
     fn schema(shapes: &mut Shapes) -> Value {
