@@ -94,7 +94,7 @@ impl Cart {
 
     /// `cart.get`: the cart's lines and deadline.
     pub async fn get(&self) -> Result<Reply<CartView>, Error> {
-        self.client.read_of(&self.entity(), Op::CartGet, &body::CartOnly::of(self.token)).await
+        self.client.send_of(&self.entity(), Op::CartGet, &body::CartOnly::of(self.token)).await
     }
 
     /// `cart.hold_seats`: holds these seats, all or none.

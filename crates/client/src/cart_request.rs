@@ -79,6 +79,6 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         let CartRequest { client, entity, op, body, answer: _ } = self;
-        Box::pin(async move { client.change_of(&entity, op, &body).await })
+        Box::pin(async move { client.send_of(&entity, op, &body).await })
     }
 }

@@ -108,6 +108,7 @@ fn facts(arguments: &Arguments, summary: &str, examples: &[LitStr], body: &Token
     let or = arguments.fact("or").map(words).transpose()?.unwrap_or_default();
     let (owner, venues, batch) = (one("owner")?, one("venues")?, one("batch")?);
     let (class, pace, frame, http) = (one("class")?, one("pace")?, one("frame")?, one("http")?);
+    let unknown = one("unknown")?;
     let weight: LitInt = syn::parse2(arguments.needed("weight").clone())?;
     let answers = Punctuated::<Type, Token![,]>::parse_terminated.parse2(arguments.needed("answers").clone())?;
     let answers = answers.iter();
@@ -132,6 +133,7 @@ fn facts(arguments: &Arguments, summary: &str, examples: &[LitStr], body: &Token
             },
             class: crate::op::HeadClass::#class,
             pace: crate::op::Pace::#pace,
+            unknown: crate::op::UnknownFields::#unknown,
             frame: crate::op::FrameLength::#frame,
             methods: crate::op::HttpMethods::#http,
             weight: #weight,

@@ -110,6 +110,15 @@ pub enum Pace {
     AtOnce,
 }
 
+/// What becomes of fields of a body that the node does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownFields {
+    /// They are refused, so that nothing of a request is dropped silently.
+    Refused,
+    /// They are ignored.
+    Ignored,
+}
+
 /// How long the frames of an op may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameLength {

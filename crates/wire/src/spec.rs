@@ -3,7 +3,7 @@
 use crate::{
     call::{Call, Shape},
     newer::Newer,
-    op::{FrameLength, HeadClass, HttpMethods, Pace},
+    op::{FrameLength, HeadClass, HttpMethods, Pace, UnknownFields},
     permission::Permission,
     rejection::Rejection,
     repr::shape::Schema,
@@ -18,6 +18,7 @@ pub(crate) struct Facts {
     pub(crate) permission: Permission,
     pub(crate) class: HeadClass,
     pub(crate) pace: Pace,
+    pub(crate) unknown: UnknownFields,
     pub(crate) frame: FrameLength,
     pub(crate) methods: HttpMethods,
     pub(crate) weight: u32,

@@ -146,6 +146,25 @@ impl CartCommand {
         }
     }
 
+    /// How many lines it asks for.
+    pub fn asked_lines(&self) -> usize {
+        match self {
+            CartCommand::Hold { lines, .. } => lines.len(),
+            CartCommand::Open { .. }
+            | CartCommand::Get
+            | CartCommand::SetQuantity { .. }
+            | CartCommand::Release { .. }
+            | CartCommand::Cancel
+            | CartCommand::Checkout { .. }
+            | CartCommand::Refund { .. }
+            | CartCommand::Revoke { .. }
+            | CartCommand::Settle { .. }
+            | CartCommand::Paid { .. }
+            | CartCommand::Order
+            | CartCommand::Audit => 0,
+        }
+    }
+
     /// The customer for whom it is asked, if it names one.
     pub fn customer(&self) -> Option<&Id> {
         match self {
