@@ -5,6 +5,7 @@ use boxoffice_core::{
     command::{BestWish, Payment, WantedLine},
     id::{CartId, CartToken, Entity, Id},
     payment::OnDecline,
+    portion::Note,
     seat::Seat,
     time::Timestamp,
 };
@@ -164,6 +165,11 @@ impl Cart {
         self.request(Op::CartSetQuantity, body::SetQuantity::of(self.token, line, quantity.into()))
     }
 
+    /// `cart.set_note`: changes the note of a line. An empty one ends it. Needs a node that speaks protocol 1.4.
+    pub fn set_note(&self, line: u32, note: impl AsRef<str>) -> CartRequest<body::SetNote, CartView> {
+        self.request(Op::CartSetNote, body::SetNote::of(self.token, line, Note::as_said(note.as_ref())))
+    }
+
     /// `cart.release`: releases a line, or these seats of it.
     pub fn release(&self, line: u32, seats: Option<Vec<Seat>>) -> CartRequest<body::Release, CartView> {
         self.request(Op::CartRelease, body::Release { seats, ..body::Release::of(self.token, line) })
@@ -199,6 +205,19 @@ impl Cart {
         CartRequest::new(&self.client, self.entity(), op, body)
     }
 }
+
+macro_rules! noted {
+    ($($hold:ident),+) => {$(
+        impl CartRequest<body::$hold, Held> {
+            /// A note at the line. Needs a node that speaks protocol 1.4.
+            pub fn note(self, note: impl AsRef<str>) -> Self {
+                self.with(|body| body.note = Note::as_said(note.as_ref()))
+            }
+        }
+    )+};
+}
+
+noted!(HoldSeats, HoldBest, HoldPlaces, HoldStock, HoldSlot);
 
 fn random_u128() -> u128 {
     u128::from(random_u64()) << 64 | u128::from(random_u64())

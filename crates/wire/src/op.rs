@@ -44,6 +44,7 @@ macro_rules! each_op {
             CartHoldSlot = HoldSlot,
             CartHoldAll = HoldAll,
             CartSetQuantity = SetQuantity,
+            CartSetNote = SetNote,
             CartRelease = Release,
             CartCancel,
             CartCheckout = Checkout,

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::{CART_LINES_MAX, Cart, Line};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
     id::{Id, Request},
     money::Currency,
-    portion::{LineItem, total},
+    portion::{LineItem, Note, total},
     refusal::Refusal,
     time::{TIMESTAMP_MAX, Timestamp},
 };
@@ -42,6 +42,7 @@ pub(crate) struct Added {
 struct LineChanges {
     added: Vec<NewLine>,
     grown: Vec<GrownLine>,
+    noted: Vec<(u32, SmolStr)>,
     views: Vec<LineView>,
 }
 
@@ -82,7 +83,7 @@ impl Cart {
                 deadline
             }
         };
-        let LineChanges { added: lines, grown, views } = line_changes(at, granted, items, next_line);
+        let LineChanges { added: lines, grown, noted, views } = line_changes(at, granted, items, next_line);
         let lines_version = self.version + events.len() as u64 + 1;
         let held = Held { cart: self.id, lines: views, currency, deadline, lines_version };
         let answer = if setting { Answer::Cart(self.view_with(&held)) } else { Answer::Held(held) };
@@ -94,24 +95,46 @@ impl Cart {
         let remembered = Remembered { request, answer: answer.clone(), asked: asked.clone() };
         let known = self.body.is_none() || self.customer().is_some();
         let customer = customer.filter(|_| !known);
-        events.push(CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered });
+        events.push(CartEvent::LinesAdded { lines, grown, noted, customer, currency, deadline, remembered });
         Ok(Added { events, answer, asked })
     }
 
     /// Sets a line to the quantity that it has. The cart is touched and remembers the request, so a late repeat changes nothing.
     pub(crate) fn decide_same(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
-        let body = self.check_takes_request()?;
+        self.check_takes_request()?;
+        Ok(self.touched_with_notes(at, request, Vec::new()))
+    }
+
+    /// Changes the note of a line. An empty one ends it.
+    pub(crate) fn decide_note(
+        &self,
+        at: Timestamp,
+        request: Request,
+        number: u32,
+        note: Note,
+    ) -> Result<CartEvent, Refusal> {
+        self.check_takes_request()?;
+        self.line(number)?;
+        Ok(self.touched_with_notes(at, request, Vec::from([(number, note.into_plain())])))
+    }
+
+    fn touched_with_notes(&self, at: Timestamp, request: Request, noted: Vec<(u32, SmolStr)>) -> CartEvent {
+        let body = self.body.as_ref().expect("only lines of opened carts are changed");
         let deadline = body.touched(at);
-        let view = CartView { deadline, ..self.view().expect("an active cart is open") };
+        let mut view = CartView { deadline, ..self.view().expect("an active cart is open") };
+        for line in &mut view.lines {
+            let note = noted.iter().find(|(number, _)| *number == line.line);
+            note.iter().for_each(|(_, note)| line.note.clone_from(note));
+        }
         let remembered = Remembered::alone(request, Answer::Cart(view));
         let currency = body.currency.expect("a cart with lines has a currency");
         let (lines, grown) = (Vec::new(), Vec::new());
-        Ok(CartEvent::LinesAdded { lines, grown, customer: None, currency, deadline, remembered })
+        CartEvent::LinesAdded { lines, grown, noted, customer: None, currency, deadline, remembered }
     }
 
     /// Writes lines that were added, that grew, or that stayed as they were.
     pub(super) fn add_lines(&mut self, event: &CartEvent) {
-        let CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered: _ } = event else {
+        let CartEvent::LinesAdded { lines, grown, noted, customer, currency, deadline, remembered: _ } = event else {
             panic!("{event:?} adds no lines");
         };
         let version = self.version;
@@ -125,6 +148,7 @@ impl Cart {
         body.lines.reserve_exact(lines.len());
         lines.iter().for_each(|line| body.add(line));
         grown.iter().for_each(|line| body.grow(line));
+        noted.iter().for_each(|(line, note)| body.line_mut(*line).note.clone_from(note));
         if !(lines.is_empty() && grown.is_empty()) {
             body.lines_version = version;
         }
@@ -144,12 +168,17 @@ impl Cart {
         Ok(next_line)
     }
 
-    /// The item of a granted line. A line that grows keeps its price.
+    /// The item of a granted line. A line that grows keeps its price, and its note unless there is a new one.
     fn item_of(&self, line: &GrantedLine<'_>) -> LineItem {
         let content = line.granted.content.as_ref().expect("a grant of a line has a content");
-        let before = line.line.and_then(|number| self.line(number).ok());
-        let grown = before.and_then(|(_, before)| before.with_quantity(content.quantity()));
-        LineItem::new(line.wanted.entity.clone(), grown.unwrap_or_else(|| content.clone()))
+        let body = self.body.as_ref();
+        let before = line.line.and_then(|number| body?.line(number));
+        let grown = before.and_then(|before| before.content.with_quantity(content.quantity()));
+        let note = match before {
+            Some(before) if line.wanted.note.is_empty() => before.note.clone(),
+            Some(_) | None => line.wanted.note.clone().into_plain(),
+        };
+        LineItem { note, ..LineItem::new(line.wanted.entity.clone(), grown.unwrap_or_else(|| content.clone())) }
     }
 
     fn one_currency(&self, granted: &[GrantedLine<'_>]) -> Result<Currency, Refusal> {
@@ -202,6 +231,7 @@ fn line_changes(at: Timestamp, granted: &[GrantedLine<'_>], items: Vec<LineItem>
     let mut changes = LineChanges {
         added: Vec::with_capacity(granted.len() - grown),
         grown: Vec::with_capacity(grown),
+        noted: Vec::new(),
         views: Vec::with_capacity(granted.len()),
     };
     for (asked, item) in granted.iter().zip(items) {
@@ -211,6 +241,9 @@ fn line_changes(at: Timestamp, granted: &[GrantedLine<'_>], items: Vec<LineItem>
         let line = asked.line.unwrap_or(next_line + changes.added.len() as u32);
         changes.views.push(LineView { line, item: item.clone(), late });
         if asked.line.is_some() {
+            if !asked.wanted.note.is_empty() {
+                changes.noted.push((line, item.note));
+            }
             let (content, quota_revision) = (item.content, asked.quota.as_ref().map_or(0, |quota| quota.revision));
             changes.grown.push(GrownLine { line, revision, quota_revision, content, ends_at, believed_until });
         } else {

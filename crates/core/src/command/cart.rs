@@ -11,6 +11,7 @@ use crate::{
     id::{CartId, CartToken, Entity, Id},
     money::Money,
     payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
+    portion::Note,
     seat::SeatSet,
 };
 
@@ -46,6 +47,12 @@ pub enum CartCommand {
         quantity: u32,
         /// As in `Hold`.
         holder: Option<Holder>,
+    },
+    /// `cart.set_note` of a line.
+    SetNote {
+        line: u32,
+        /// An empty note ends the one that the line has.
+        note: Note,
     },
     /// `cart.release` of a whole line, or of these seats of it.
     Release {
@@ -93,19 +100,24 @@ pub struct WantedLine {
     /// The session, product or resource.
     pub entity: Entity,
     pub want: Want,
+    /// What the buyer notes at it. Empty if nothing.
+    pub note: Note,
 }
 
 impl WantedLine {
     /// A line of what is wanted of this inventory, without anything that may be left out.
     pub fn new(entity: Entity, want: Want) -> WantedLine {
-        WantedLine { entity, want }
+        WantedLine { entity, want, note: Note::default() }
     }
 
-    /// Adds a later line of the same units or places, because both count as one.
+    /// Adds a later line of the same units or places, because both count as one. The last note counts.
     ///
     /// # Panics
     /// They are of different things.
     pub(crate) fn merge(&mut self, later: WantedLine) {
+        if !later.note.is_empty() {
+            self.note = later.note;
+        }
         match (&mut self.want, later.want) {
             (Want::Units { quantity, .. }, Want::Units { quantity: more, .. })
             | (Want::Places { quantity, .. }, Want::Places { quantity: more, .. }) => *quantity += more,
@@ -138,7 +150,7 @@ impl CartCommand {
             CartCommand::Get | CartCommand::Order => Purpose::Read,
             CartCommand::Open { .. } | CartCommand::Hold { .. } => Purpose::Begin,
             CartCommand::SetQuantity { quantity: 0, .. } => Purpose::GiveBack,
-            CartCommand::SetQuantity { .. } => Purpose::Change,
+            CartCommand::SetQuantity { .. } | CartCommand::SetNote { .. } => Purpose::Change,
             CartCommand::Checkout { .. } => Purpose::Buy,
             CartCommand::Release { .. } | CartCommand::Cancel => Purpose::GiveBack,
             CartCommand::Refund { .. } | CartCommand::Revoke { .. } | CartCommand::Settle { .. } => Purpose::Inside,
@@ -153,6 +165,7 @@ impl CartCommand {
             CartCommand::Open { .. }
             | CartCommand::Get
             | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
             | CartCommand::Checkout { .. }
@@ -173,6 +186,7 @@ impl CartCommand {
             | CartCommand::Checkout { customer, .. } => customer.as_ref(),
             CartCommand::Get
             | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
             | CartCommand::Refund { .. }

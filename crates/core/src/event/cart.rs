@@ -36,12 +36,14 @@ pub enum CartEvent {
         /// Whether it was a tombstone, which has disowned holds and may have been evicted since.
         known: bool,
     },
-    /// Lines were added, or grew. The cart was touched.
+    /// Lines were added, grew, or got another note. The cart was touched.
     LinesAdded {
         /// The new lines, in order.
         lines: Vec<NewLine>,
         /// Lines that have more than before.
         grown: Vec<GrownLine>,
+        /// Known lines with another note.
+        noted: Vec<(u32, SmolStr)>,
         /// The customer, if the cart had none.
         customer: Option<Id>,
         /// The same for every line of the cart.

@@ -1,10 +1,12 @@
 //! The ops on carts.
 
+use std::mem;
+
 use boxoffice_core::{
     answer::{CartView, Held},
     command::{BestWish, CartCommand, Command, Details, Expect, Payment, Shipping, Want, WantedLine, owns},
     id::{CartId, CartToken, Entity, Id},
-    portion::LINE_QUANTITY_MAX,
+    portion::{LINE_QUANTITY_MAX, Note},
     refusal::Refusal,
     seat::{HOLD_SEATS_MAX, Seat, SeatSet},
     time::Timestamp,
@@ -88,13 +90,17 @@ pub struct HoldSeats {
     /// Hold the seats that are free, if others are taken.
     #[optional]
     pub best_effort: bool,
+    /// What the buyer notes at the line. Tabs and line ends are allowed.
+    #[since(1, 4)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldSeats {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let want = Want::Seats { seats: SeatSet::new(self.seats)?, best_effort: self.best_effort };
-        Ok(hold(cart, Entity::Session(self.session), want, self.customer))
+        Ok(hold(cart, Entity::Session(self.session), want, self.note, self.customer))
     }
 }
 
@@ -120,6 +126,10 @@ pub struct HoldBest {
     /// If no run of neighbours is long enough, hold several runs.
     #[optional]
     pub split: bool,
+    /// What the buyer notes at the line. Tabs and line ends are allowed.
+    #[since(1, 4)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldBest {
@@ -132,7 +142,7 @@ impl HoldBest {
             accessible: self.accessible,
             split: self.split,
         };
-        Ok(hold(cart, Entity::Session(self.session), best(wish)?, self.customer))
+        Ok(hold(cart, Entity::Session(self.session), best(wish)?, self.note, self.customer))
     }
 }
 
@@ -152,13 +162,18 @@ pub struct HoldPlaces {
     pub area: Id,
     #[within(1..=LINE_QUANTITY_MAX)]
     pub quantity: Quantity,
+    /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
+    /// allowed.
+    #[since(1, 4)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldPlaces {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let want = Want::Places { area: self.area, quantity: self.quantity.checked_u32() };
-        Ok(hold(cart, Entity::Session(self.session), want, self.customer))
+        Ok(hold(cart, Entity::Session(self.session), want, self.note, self.customer))
     }
 }
 
@@ -177,13 +192,18 @@ pub struct HoldStock {
     pub product: Id,
     #[within(1..=LINE_QUANTITY_MAX)]
     pub quantity: Quantity,
+    /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
+    /// allowed.
+    #[since(1, 4)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldStock {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let want = Want::Units { quantity: self.quantity.checked_u32(), now: false };
-        Ok(hold(cart, Entity::Product(self.product), want, self.customer))
+        Ok(hold(cart, Entity::Product(self.product), want, self.note, self.customer))
     }
 }
 
@@ -205,6 +225,10 @@ pub struct HoldSlot {
     #[since(1, 1)]
     #[optional]
     pub details: Details,
+    /// What the buyer notes at the line. Tabs and line ends are allowed.
+    #[since(1, 4)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldSlot {
@@ -212,7 +236,7 @@ impl HoldSlot {
         let cart = cart(self.token, self.cart)?;
         let (begin, end) = interval(self.begin, self.end)?;
         let want = Want::Slot { begin, end, details: self.details };
-        Ok(hold(cart, Entity::Resource(self.resource), want, self.customer))
+        Ok(hold(cart, Entity::Resource(self.resource), want, self.note, self.customer))
     }
 }
 
@@ -275,6 +299,11 @@ pub struct Line {
     #[since(1, 1)]
     #[optional]
     pub details: Details,
+    /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
+    /// allowed.
+    #[since(1, 4)]
+    #[optional]
+    pub note: Note,
 }
 
 /// Change the quantity of a line of places or units.
@@ -297,6 +326,27 @@ impl SetQuantity {
         let cart = cart(self.token, self.cart)?;
         let quantity = self.quantity.checked_u32();
         Ok(Command::Cart(cart, CartCommand::SetQuantity { line: self.line, quantity, holder: None }))
+    }
+}
+
+/// Change the note of a line.
+#[op("cart.set_note", cart, since(1, 4), venues(OfCartLines), weight(6), answers(CartView))]
+#[example(r#"{"line": 4, "note": "as a gift, please", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+#[derive(Eq)]
+pub struct SetNote {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    #[narrow(0..=u32::MAX)]
+    pub line: u32,
+    /// The new note of the line. An empty one ends it. Tabs and line ends are allowed.
+    pub note: Note,
+}
+
+impl SetNote {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        Ok(Command::Cart(cart, CartCommand::SetNote { line: self.line, note: self.note }))
     }
 }
 
@@ -368,14 +418,13 @@ impl Checkout {
 
 impl From<WantedLine> for Line {
     /// The line for this want. A want that no line has (a quota, a line of a cart) is omitted, and the server refuses it.
-    fn from(WantedLine { entity, want }: WantedLine) -> Line {
+    fn from(WantedLine { entity, want, note }: WantedLine) -> Line {
+        let none = Line { note, ..Line::default() };
         let none = match entity {
-            Entity::Session(id) => Line { session: Some(id), ..Line::default() },
-            Entity::Product(id) => Line { product: Some(id), ..Line::default() },
-            Entity::Resource(id) => Line { resource: Some(id), ..Line::default() },
-            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => {
-                Line::default()
-            }
+            Entity::Session(id) => Line { session: Some(id), ..none },
+            Entity::Product(id) => Line { product: Some(id), ..none },
+            Entity::Resource(id) => Line { resource: Some(id), ..none },
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => none,
         };
         match want {
             Want::Seats { seats, best_effort } => Line { seats: Some(seats.as_slice().to_vec()), best_effort, ..none },
@@ -400,11 +449,9 @@ fn cart(token: CartToken, said: Option<CartId>) -> Converted<CartId> {
 }
 
 /// The hold of one line.
-fn hold(cart: CartId, entity: Entity, want: Want, customer: Option<Id>) -> Command {
-    Command::Cart(
-        cart,
-        CartCommand::Hold { lines: vec![WantedLine::new(entity, want)], customer, guest: true, holder: None },
-    )
+fn hold(cart: CartId, entity: Entity, want: Want, note: Note, customer: Option<Id>) -> Command {
+    let lines = vec![WantedLine { note, ..WantedLine::new(entity, want) }];
+    Command::Cart(cart, CartCommand::Hold { lines, customer, guest: true, holder: None })
 }
 
 fn line_quantity(quantity: &Quantity) -> Converted<u32> {
@@ -422,7 +469,13 @@ fn best(wish: BestWish) -> Converted<Want> {
     Ok(Want::Best(wish))
 }
 
-fn line(line: Line) -> Converted<WantedLine> {
+fn line(mut line: Line) -> Converted<WantedLine> {
+    let note = mem::take(&mut line.note);
+    Ok(WantedLine { note, ..wanted(line)? })
+}
+
+/// The line without its note.
+fn wanted(line: Line) -> Converted<WantedLine> {
     match (line.session.clone(), line.product.clone(), line.resource.clone()) {
         (Some(session), None, None) => Ok(WantedLine::new(Entity::Session(session), of_session(line)?)),
         (None, Some(product), None) => {

@@ -111,6 +111,7 @@ pub fn requests() -> Vec<Sample> {
     ];
     let all = body::HoldAll::of(token(), lines);
     let quantity = body::SetQuantity { token: token(), cart: None, line: 4, quantity: 3.into() };
+    let note = body::SetNote::of(token(), 4, "as a gift,\r\n\tplease".into());
     let release = body::Release { token: token(), cart: None, line: 1, seats: Some(vec![seat(1, 6)]) };
     let paid = body::RecordedPayment { method: "card".into(), transaction_id: "4711".into(), amount: None };
     let checkout = body::Checkout {
@@ -185,6 +186,7 @@ pub fn requests() -> Vec<Sample> {
         request(Op::CartHoldSlot, rid, &slot),
         request(Op::CartHoldAll, rid, &all),
         request(Op::CartSetQuantity, rid, &quantity),
+        request(Op::CartSetNote, rid, &note),
         request(Op::CartRelease, rid, &release),
         request(Op::CartCancel, rid, &only),
         request(Op::CartCheckout, rid, &checkout),
