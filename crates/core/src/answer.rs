@@ -1,7 +1,10 @@
 //! Answers to commands.
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
-use core::fmt;
+use core::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -14,7 +17,7 @@ use crate::{
     layout::Layout,
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, VoidRecord},
-    portion::{Content, Portion},
+    portion::{Content, LineItem, Portion},
     refusal::{Conflict, Refusal},
     time::Timestamp,
 };
@@ -370,12 +373,31 @@ impl CartState {
 pub struct LineView {
     /// The line's number in its cart. It is never reused.
     pub line: u32,
-    /// The session, product or resource.
-    pub entity: Entity,
-    /// Its content, with the prices captured when it was held.
-    pub content: Content,
+    pub item: LineItem,
     /// It is set aside only at the checkout.
     pub late: bool,
+}
+
+impl LineView {
+    /// A line without anything that may be left out.
+    pub fn new(line: u32, entity: Entity, content: Content, late: bool) -> LineView {
+        LineView { line, item: LineItem::new(entity, content), late }
+    }
+}
+
+/// A line is read as its item.
+impl Deref for LineView {
+    type Target = LineItem;
+
+    fn deref(&self) -> &LineItem {
+        &self.item
+    }
+}
+
+impl DerefMut for LineView {
+    fn deref_mut(&mut self) -> &mut LineItem {
+        &mut self.item
+    }
 }
 
 /// Why a cart ended without an order.

@@ -70,6 +70,7 @@ pub mod money;
 pub mod payment;
 pub mod portion;
 pub mod seat;
+pub mod text;
 pub mod time;
 
 pub mod answer;

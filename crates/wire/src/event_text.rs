@@ -5,7 +5,7 @@ use boxoffice_core::{
     cluster::Replica,
     command::Payment,
     event::{
-        CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, ProductEvent, ResourceEvent,
+        CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, NewLine, ProductEvent, ResourceEvent,
         SessionEvent, VenueEvent,
     },
     id::HoldId,
@@ -265,10 +265,15 @@ fn cart(event: &CartEvent) -> Words {
             let of = customer.as_ref().map_or_else(String::new, |customer| format!("of {customer}, "));
             ("opened", format!("{of}at {}, until {}", instant(*at), instant(*deadline)))
         }
-        CartEvent::LinesAdded { lines, grown, deadline, .. } => {
-            let new = lines.iter().map(|line| format!("{} of {}", content(&line.content), line.entity));
+        CartEvent::LinesAdded { lines, grown, noted, deadline, .. } => {
+            let word = if lines.is_empty() && grown.is_empty() && !noted.is_empty() { "noted" } else { "added" };
+            let new = lines.iter().map(|NewLine { item, .. }| {
+                let note = if item.note.is_empty() { String::new() } else { format!(", noted {:?}", item.note) };
+                format!("{} of {}{note}", content(&item.content), item.entity)
+            });
             let grown = grown.iter().map(|line| format!("line {} is now {}", line.line, content(&line.content)));
-            ("added", format!("{}; until {}", listed(new.chain(grown)), instant(*deadline)))
+            let noted = noted.iter().map(|(line, note)| format!("line {line} is noted {note:?}"));
+            (word, format!("{}; until {}", listed(new.chain(grown).chain(noted)), instant(*deadline)))
         }
         CartEvent::LineReduced { line, left, deadline, taken, .. } => {
             let left = left.as_ref().map_or_else(|| "nothing; it ended".into(), content);

@@ -68,12 +68,7 @@ fn state() -> PurchaseState {
 
 fn line(number: u32, row: u16, seats: &[(u16, i64)]) -> LineView {
     let seats = seats.iter().map(|(seat, price)| PricedSeat { seat: Seat { row, seat: *seat }, price: *price });
-    LineView {
-        line: number,
-        entity: Entity::Session(id("hamlet-tonight")),
-        content: Content::Seats(seats.collect()),
-        late: false,
-    }
+    LineView::new(number, Entity::Session(id("hamlet-tonight")), Content::Seats(seats.collect()), false)
 }
 
 fn page(state: &PurchaseState, at: u64) -> String {

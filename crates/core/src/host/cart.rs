@@ -155,6 +155,7 @@ impl<R> CartHost<R> {
             CartCommand::Open { .. }
             | CartCommand::Hold { .. }
             | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
             | CartCommand::Checkout { .. }
@@ -222,7 +223,10 @@ impl<R> CartHost<R> {
     /// Takes a change that is no repeat. Changes of lines and checkouts may have to wait for inventories. The others are decided here.
     fn change(&mut self, stage: &mut Stage<'_, R>, waiter: (R, Timestamp), request: Request, command: CartCommand) {
         let decided = match command {
-            CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
+            CartCommand::Hold { .. }
+            | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
+            | CartCommand::Release { .. }
                 if self.checkout.is_some() =>
             {
                 Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
@@ -579,6 +583,7 @@ fn decide<R>(stage: &Stage<'_, R>, request: Request, command: CartCommand) -> Re
             None => cart.decide_open(stage.at, stage.rules, request, customer, ttl_ms, guest),
             Some(_) => cart.decide_open_again(request, customer.as_ref()),
         },
+        CartCommand::SetNote { line, note } => cart.decide_note(stage.at, request, line, note),
         CartCommand::Cancel => cart.decide_cancel(stage.at, request),
         CartCommand::Refund { lines, reason } => {
             cart.decide_refund(stage.now, lines.as_deref(), &reason, Some(request))

@@ -511,7 +511,7 @@ fn shop(raised: RaisedNumbers, commands: &[(&str, CartCommand)]) -> Fixture {
 fn units(name: &str, quantity: u32) -> CartCommand {
     let want = Want::Units { quantity, now: false };
     CartCommand::Hold {
-        lines: vec![WantedLine { entity: Entity::Product(id(name)), want }],
+        lines: vec![WantedLine::new(Entity::Product(id(name)), want)],
         customer: None,
         guest: false,
         holder: None,

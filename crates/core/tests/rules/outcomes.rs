@@ -254,7 +254,7 @@ fn buy(fixture: &mut Fixture, request: &str, command: CartCommand) -> Result<Ans
 
 fn units(quantity: u32) -> CartCommand {
     let want = Want::Units { quantity, now: false };
-    hold_lines(vec![WantedLine { entity: Entity::Product(id("p")), want }])
+    hold_lines(vec![WantedLine::new(Entity::Product(id("p")), want)])
 }
 
 fn shop() -> Fixture {

@@ -425,7 +425,7 @@ impl RandomRun {
                     true => Want::Best(best),
                     false => Want::Seats { seats: self.seats(), best_effort: true },
                 };
-                let lines = vec![WantedLine { entity: Entity::Session(self.session()), want }];
+                let lines = vec![WantedLine::new(Entity::Session(self.session()), want)];
                 CartCommand::Hold { lines, customer: self.customer(), guest: false, holder: self.holder() }
             }
         };
@@ -540,20 +540,20 @@ impl RandomRun {
         let quantity = 1 + self.rng.below(3) as u32;
         match self.rng.below(10) {
             0 | 1 => {
-                return WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
+                return WantedLine::new(Entity::Product(id("p")), Want::Units { quantity, now: false });
             }
             2 | 3 => {
-                return WantedLine { entity: Entity::Product(id("q")), want: Want::Units { quantity, now: false } };
+                return WantedLine::new(Entity::Product(id("q")), Want::Units { quantity, now: false });
             }
             4 => {
                 // Far in the future, because begun slots are not held.
                 let begin = Timestamp(1_000_000_000 + self.rng.below(3) * 1_000);
                 let want = Want::Slot { begin, end: begin.after(1_000 + self.rng.below(1_000)), details: "".into() };
-                return WantedLine { entity: Entity::Resource(id("r")), want };
+                return WantedLine::new(Entity::Resource(id("r")), want);
             }
             5 | 6 => {
                 let want = Want::Places { area: id("stand"), quantity };
-                return WantedLine { entity: Entity::Session(id("t")), want };
+                return WantedLine::new(Entity::Session(id("t")), want);
             }
             _ => {}
         }
@@ -563,7 +563,7 @@ impl RandomRun {
         } else {
             Want::Seats { seats: self.seats(), best_effort: self.rng.chance(20) }
         };
-        WantedLine { entity: Entity::Session(self.session()), want }
+        WantedLine::new(Entity::Session(self.session()), want)
     }
 
     fn session(&mut self) -> Id {

@@ -75,20 +75,17 @@ impl Item {
     }
 
     fn wanted(self, quantity: u32) -> WantedLine {
-        let units =
-            |name: &str| WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity, now: false } };
+        let units = |name: &str| WantedLine::new(Entity::Product(id(name)), Want::Units { quantity, now: false });
         match self {
             Item::Unit => units("p"),
             Item::Late => units("q"),
-            Item::Place => {
-                WantedLine { entity: Entity::Session(id("t")), want: Want::Places { area: id("stand"), quantity } }
-            }
+            Item::Place => WantedLine::new(Entity::Session(id("t")), Want::Places { area: id("stand"), quantity }),
             Item::Slot(number) => {
                 let begin = Timestamp(1_000_000 + number * 500);
-                WantedLine {
-                    entity: Entity::Resource(id("r")),
-                    want: Want::Slot { begin, end: begin.after(1_000), details: "".into() },
-                }
+                WantedLine::new(
+                    Entity::Resource(id("r")),
+                    Want::Slot { begin, end: begin.after(1_000), details: "".into() },
+                )
             }
         }
     }

@@ -35,13 +35,18 @@ export function lineElement(app, line, currency, controls = () => null) {
   const title = h('h2', { class: 'line__title' });
   const about = h('p', { class: 'muted' });
   const element = h('li', { class: 'line', dataset: { line: line.line } },
-    h('div', {}, title, about),
+    h('div', {}, title, about, line.note ? h('p', { class: 'muted small', 'data-note': '' }, paragraph(line.note)) : null),
     h('p', { class: 'line__price' }, currency ? money(amountOf(line), currency) : ''),
     h('div', { class: 'line__body' }, controls(line)));
   describe(app, line, title, about).catch(() => {
     // The ids are shown already.
   });
   return element;
+}
+
+/** A text with its line ends. */
+function paragraph(text) {
+  return text.split(/\r?\n/).flatMap((each, index) => (index === 0 ? [each] : [h('br'), each]));
 }
 
 async function describe(app, line, title, about) {

@@ -31,6 +31,9 @@ use crate::{
 
 /// Create a session. It occupies the hall for its time.
 #[op("session.create", desk, venues(OfEntity), weight(20), answers(SessionView))]
+#[example(r#"{"ends_at": "2099-04-12T22:00:00Z", "hall": "main", "id": "hamlet-tonight", "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-12T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
+#[example(r#"{"areas": [{"capacity": 500, "id": "yard", "name": "Yard", "price": {"amount": 500, "currency": "EUR"}}], "comments": "first night", "ends_at": "2099-04-13T22:00:00Z", "hall": "main", "id": "hamlet-matinee", "limits": {"per_customer": {"max": 12, "quota": "hamlet"}, "per_order": 8}, "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-13T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
+#[example(r#"{"ends_at": "2099-04-14T22:00:00Z", "hall": "main", "id": "hamlet-late", "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-14T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
 #[derive(Eq)]
 pub struct SessionCreate {
     pub id: Id,
@@ -97,6 +100,8 @@ pub struct AreaBody {
 
 /// Read a session.
 #[op("session.get", read, weight(8), answers(SessionView))]
+#[example(r#"{"id": "hamlet-tonight"}"#)]
+#[example(r#"{"id": "hamlet-matinee", "layout": false}"#)]
 #[derive(Eq)]
 pub struct SessionGet {
     pub id: Id,
@@ -114,6 +119,9 @@ impl SessionGet {
 
 /// Sessions of a venue, or of all venues of a city, by start.
 #[op("session.search", read, class(Later), weight(4), answers(SessionPage, CityPage))]
+#[example(r#"{"from": "2099-04-01T00:00:00Z", "limit": 1, "title": "hamlet", "venue": "globe"}"#)]
+#[example(r#"{"venue": "globe"}"#)]
+#[example(r#"{"city": "London", "title": "hamlet"}"#)]
 #[derive(Default, Eq)]
 #[one_of([venue] [city])]
 pub struct SessionSearch {
@@ -158,6 +166,9 @@ impl SessionSearch {
 
 /// The state of every seat of a session.
 #[op("session.map", read, weight(3), answers(MapView, ThreeStates))]
+#[example(r#"{"id": "hamlet-tonight"}"#)]
+#[example(r#"{"id": "hamlet-tonight", "view": "2,1,0"}"#)]
+#[example(r#"{"id": "hamlet-matinee"}"#)]
 #[derive(Eq)]
 pub struct SessionMap {
     pub id: Id,
@@ -204,6 +215,7 @@ impl SessionSeats {
 
 /// Keep seats off sale.
 #[op("session.block", desk, venues(OfEntity), weight(12), answers())]
+#[example(r#"{"id": "hamlet-tonight", "seats": [[0, 0], [0, 1]]}"#)]
 pub struct SessionBlock(pub SessionSeats);
 
 impl SessionBlock {
@@ -214,6 +226,7 @@ impl SessionBlock {
 
 /// Put seats back on sale.
 #[op("session.unblock", desk, venues(OfEntity), weight(12), answers())]
+#[example(r#"{"id": "hamlet-tonight", "seats": [[0, 0], [0, 1]]}"#)]
 pub struct SessionUnblock(pub SessionSeats);
 
 impl SessionUnblock {
@@ -224,6 +237,7 @@ impl SessionUnblock {
 
 /// Cancel a session: holds are released, orders refunded.
 #[op("session.cancel", desk, venues(OfEntity), weight(20), answers())]
+#[example(r#"{"id": "hamlet-late", "reason": "the roof leaks"}"#)]
 #[derive(Eq)]
 pub struct SessionCancel {
     pub id: Id,

@@ -1,10 +1,12 @@
 //! Lines, and portions of holds and sales. Their fields tell the kinds apart.
 
+use std::mem;
+
 use boxoffice_core::{
     answer::LineView,
     id::{Entity, Id},
     money::PRICE_MAX,
-    portion::{Content, Portion, PricedSeat},
+    portion::{Content, LineItem, Portion, PricedSeat},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
@@ -42,7 +44,8 @@ impl WireRepr for LineView {
             Content::Places { .. } => 5,
             Content::Slot { details, .. } => 5 + usize::from(!details.is_empty()),
         };
-        let mut map = serializer.serialize_struct("Line", fields + usize::from(self.late))?;
+        let mut map = serializer
+            .serialize_struct("Line", fields + usize::from(self.late) + usize::from(!self.note.is_empty()))?;
         map.serialize_field("line", &self.line)?;
         write_inventory(&mut map, &self.entity)?;
         match &self.content {
@@ -71,14 +74,17 @@ impl WireRepr for LineView {
         if self.late {
             map.serialize_field("late", &true)?;
         }
+        if !self.note.is_empty() {
+            map.serialize_field("note", &self.note)?;
+        }
         map.end()
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
-        let fields = LineFields::deserialize(deserializer)?;
-        let (line, late) = (fields.line, fields.late);
+        let mut fields = LineFields::deserialize(deserializer)?;
+        let (line, late, note) = (fields.line, fields.late, mem::take(&mut fields.note));
         let (entity, content) = fields.content().map_err(D::Error::custom)?;
-        Ok(LineView { line, entity, content, late })
+        Ok(LineView { line, item: LineItem { entity, content, note }, late })
     }
 
     fn schema(shapes: &mut Shapes) -> Value {
@@ -107,6 +113,8 @@ shapes! {
         details?: SmolStr,
         /// Whether the checkout holds the units, not this line.
         late?: bool,
+        /// What the buyer notes at the line.
+        note?: SmolStr,
     }
 }
 

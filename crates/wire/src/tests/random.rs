@@ -83,7 +83,7 @@ fn line() -> impl Strategy<Value = LineView> {
         (Entity::Resource(id), Content::Slot { begin, end, price, details: "".into() })
     });
     (any::<u32>(), prop_oneof![of_session, units, slot], any::<bool>())
-        .prop_map(|(line, (entity, content), late)| LineView { line, entity, content, late })
+        .prop_map(|(line, (entity, content), late)| LineView::new(line, entity, content, late))
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
@@ -197,7 +197,7 @@ proptest! {
     ) {
         let (token, cart, customer) = (super::common::token(), None, None);
         let resource = product.clone();
-        let slot = body::HoldSlot { token, cart, customer, resource, begin, end, details: "".into() };
+        let slot = body::HoldSlot { cart, customer, ..body::HoldSlot::of(token, resource, begin, end) };
         let fits = begin < end && end.0 - begin.0 <= 366 * 24 * 60 * 60 * 1000;
         prop_assert_eq!(read(Op::CartHoldSlot, &slot).map(|_| ()), if fits { Ok(()) } else { Err(502) });
         let quantity = crate::quantity::Quantity::Whole(quantity);

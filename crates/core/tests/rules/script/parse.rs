@@ -36,7 +36,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         },
         ("best", [session, count, wish @ ..]) => {
             let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));
-            hold_lines(vec![WantedLine { entity, want }])
+            hold_lines(vec![WantedLine::new(entity, want)])
         }
         ("set", [line, quantity]) => {
             CartCommand::SetQuantity { line: number(line), quantity: number(quantity), holder }
@@ -105,7 +105,7 @@ fn wanted(words: &[&str]) -> WantedLine {
         (Entity::Session(_), seats) => Want::Seats { seats: seat_set(seats), best_effort: false },
         _ => panic!("{name} has no {words:?}"),
     };
-    WantedLine { entity, want }
+    WantedLine::new(entity, want)
 }
 
 /// The options of a product, a resource or a session.

@@ -169,9 +169,7 @@ class CartView {
   }
 }
 
-/** The body of a hold of an expired line. */
-function wanted({ session, seats, area, quantity, product, resource, begin, end }) {
-  if (seats) return { session, seats };
-  if (area) return { session, area, quantity };
-  return product ? { product, quantity } : { resource, begin, end };
+/** The body of a hold of an expired line: the line without what the cart has added to it. */
+function wanted({ line, price, prices, late, ...asked }) {
+  return asked;
 }
