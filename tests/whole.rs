@@ -9,6 +9,7 @@ mod currencies;
 mod sale;
 mod shop;
 mod tickets;
+mod hours;
 mod times;
 
 mod demo;

@@ -88,9 +88,10 @@ fn session(sales: u64) -> Arc<Session> {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
     let layout = Arc::new(Layout::new(Vec::new(), None).expect("a hall may have no seats"));
-    let mut session = Session::opened(&Opening { venue: id("venue"), session, layout });
+    let mut session = Session::opened(&Opening { venue: id("venue"), session, layout, zone: Default::default() });
     for number in 0..sales {
         session.apply(&places(number));
         session.apply(&SessionEvent::PlacesSold {

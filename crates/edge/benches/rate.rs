@@ -173,6 +173,7 @@ fn held(cart: CartId) -> Answered {
             entity: Entity::Session(session.clone()),
             content: Content::Seats(seats),
             late: false,
+            zone: None,
         }],
         currency: Currency::new("EUR").expect("a currency"),
         deadline: Timestamp(1_800_000_000_000),

@@ -256,6 +256,8 @@ fn put_venue(id: &Id, name: String) -> BatchCommand {
         city: "Testville".into(),
         position: None,
         comments: "created by a load run".into(),
+        zone: None,
+        address: "".into(),
     };
     BatchCommand::venue_put(id.as_str(), id, details)
 }
@@ -309,6 +311,7 @@ fn new_session(id: Id, hall: Id, now_ms: u64, place: u32) -> NewSession {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     }
 }
 

@@ -177,7 +177,7 @@ impl Fixture {
         };
         let rows = (0..SIDE).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
         let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
-        let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into() };
+        let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into(), zone: None, address: "".into() };
         let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout };
         for command in [VenueCommand::Put(details), hall] {
             self.must(client, rng, Command::Venue(id("theatre"), command)).await;
@@ -245,6 +245,7 @@ impl Fixture {
             hold_ttl_ms: self.own_ttl_ms(rng),
             limits: Limits { per_order: None, per_customer },
             comments: "".into(),
+            sells_after_begin: false,
         };
         self.must(client, rng, Command::Venue(id("theatre"), VenueCommand::CreateSession(new))).await;
         self.sessions.store(number + 1, Ordering::Relaxed);

@@ -57,6 +57,8 @@ fn session() -> SessionView {
         area_counts: Vec::new(),
         counts: SeatCounts { free: 12, held: 0, sold: 0, blocked: 0 },
         layout: Arc::new(Layout::new(vec![row("A"), row("B")], None).expect("a layout")),
+        zone: None,
+        sells_after_begin: false,
     }
 }
 
@@ -73,6 +75,7 @@ fn line(number: u32, row: u16, seats: &[(u16, i64)]) -> LineView {
         entity: Entity::Session(id("hamlet-tonight")),
         content: Content::Seats(seats.collect()),
         late: false,
+        zone: None,
     }
 }
 

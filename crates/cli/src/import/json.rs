@@ -50,6 +50,10 @@ struct Venue {
     position: Option<(i32, i32)>,
     #[serde(default)]
     comments: String,
+    /// The IANA name of its time zone, in which the times of its sessions are.
+    zone: Option<String>,
+    #[serde(default)]
+    address: String,
     #[serde(default)]
     halls: Vec<Hall>,
     #[serde(default)]
@@ -92,6 +96,8 @@ struct Session {
     limits: Limits,
     #[serde(default)]
     comments: String,
+    #[serde(default)]
+    sells_after_begin: bool,
 }
 
 /// Places without seats. The price is in the file's currency by default.
@@ -211,6 +217,8 @@ impl Venue {
             city: self.city.into(),
             position: self.position,
             comments: self.comments.into(),
+            zone: self.zone.map(Into::into),
+            address: self.address.into(),
         };
         let hall = |hall: Hall| HallPlan {
             name: hall.name.unwrap_or_else(|| hall.id.to_string()),
@@ -263,6 +271,7 @@ impl Session {
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits,
             comments: self.comments,
+            sells_after_begin: self.sells_after_begin,
         })
     }
 }

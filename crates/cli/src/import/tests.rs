@@ -4,7 +4,10 @@ use boxoffice_core::{money::Currency, time::Timestamp};
 use expect_test::{Expect, expect};
 
 use super::{json, plan, price, rows};
-use crate::draw::{DrawOptions, Plan, amount, draw};
+use crate::{
+    draw::{DrawOptions, Plan, amount, draw},
+    local_time::{date_and_time_in, zone_or_utc},
+};
 
 fn check_refused(read: Result<impl std::fmt::Debug, String>, words: Expect) {
     words.assert_eq(&read.expect_err("an invalid input"));
@@ -43,7 +46,8 @@ fn the_examples_are_valid() {
             let prices = session.prices_in(&hall.layout).expect("prices of all categories");
             let prices: Vec<String> =
                 prices.iter().map(|(category, price)| format!("{category} {}", amount(*price))).collect();
-            let at = crate::node_client::date_and_time(session.starts_at.after(now).expect("not too far"));
+            let zone = zone_or_utc(venue.details.zone.as_deref());
+            let at = date_and_time_in(&zone, session.starts_at.after(now, &zone).expect("not too far"));
             text += &format!("{} in {} at {at}: {}\n", session.id, session.hall, prices.join(", "));
         }
     }

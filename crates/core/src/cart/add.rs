@@ -174,13 +174,20 @@ fn line_changes(at: Timestamp, granted: &[GrantedLine<'_>], contents: Vec<Conten
         let ends_at = life_ms.map(|life_ms| at.after(life_ms));
         let (entity, believed_until) = (asked.entity.clone(), asked.believed_until);
         let line = asked.line.unwrap_or(next_line + changes.added.len() as u32);
-        changes.views.push(LineView { line, entity: entity.clone(), content: content.clone(), late });
+        let zone = asked.zone.clone();
+        changes.views.push(LineView {
+            line,
+            entity: entity.clone(),
+            content: content.clone(),
+            late,
+            zone: zone.clone(),
+        });
         if asked.line.is_some() {
             let quota_revision = asked.quota.as_ref().map_or(0, |quota| quota.revision);
             changes.grown.push(GrownLine { line, revision, quota_revision, content, ends_at, believed_until });
         } else {
             let (hold, quota) = ((!late).then_some((hold, revision)), asked.quota.clone());
-            changes.added.push(NewLine { entity, hold, quota, content, ttl_ms, ends_at, believed_until });
+            changes.added.push(NewLine { entity, hold, quota, content, ttl_ms, ends_at, believed_until, zone });
         }
     }
     changes

@@ -104,6 +104,7 @@ impl Body {
             ttl_ms: line.ttl_ms,
             ends_at: line.ends_at,
             believed_until: line.believed_until,
+            zone: line.zone.clone(),
         });
         self.next_line += 1;
     }

@@ -3,6 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use crate::{
     ask::Ask,
@@ -27,6 +28,8 @@ pub(super) struct Line {
     /// The latest deadline that an inventory of the line may know. Until then it believes in its hold without asking the cart.
     /// It may be later than the cart's own deadline, because another line can shorten the cart's life.
     pub(super) believed_until: Timestamp,
+    /// The zone in which its times were told when it was held.
+    pub(super) zone: Option<SmolStr>,
 }
 
 /// The hold of a line, without its cart.

@@ -203,6 +203,7 @@ impl Cart {
             entity: line.entity.clone(),
             content: line.content.clone(),
             late: !done && line.hold.is_none(),
+            zone: line.zone.clone(),
         };
         lines.iter().map(view).collect()
     }

@@ -47,6 +47,8 @@ pub struct NewSession {
     pub limits: Limits,
     /// Free text.
     pub comments: SmolStr,
+    /// Whether everybody may still hold after it has begun. Otherwise only the desk may.
+    pub sells_after_begin: bool,
 }
 
 /// Interchangeable places of a session.

@@ -174,6 +174,8 @@ pub struct NewLine {
     pub ends_at: Option<Timestamp>,
     /// Until when the inventory and the customer may believe in its holds without asking the cart.
     pub believed_until: Timestamp,
+    /// The IANA name of the zone in which its times are told, if one is known.
+    pub zone: Option<SmolStr>,
 }
 
 /// A line with more than before.

@@ -230,8 +230,8 @@ impl<R> CartHost<R> {
             CartCommand::Hold { lines, customer, guest, holder } => {
                 return self.change_lines(stage, waiter, request, LineChange::Hold { lines, customer, guest, holder });
             }
-            CartCommand::SetQuantity { line, quantity, holder } => {
-                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, holder });
+            CartCommand::SetQuantity { line, quantity, guest, holder } => {
+                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, guest, holder });
             }
             CartCommand::Release { line, seats } => {
                 return self.change_lines(stage, waiter, request, LineChange::Release { line, seats });

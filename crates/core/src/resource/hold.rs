@@ -72,6 +72,10 @@ impl Inventory for Resource {
         (Some(self.details.rate.currency), self.details.limits.clone())
     }
 
+    fn zone(&self) -> Option<SmolStr> {
+        Some(self.details.zone.clone())
+    }
+
     fn content(&self, hold: HoldId) -> Option<Content> {
         let Time { slot, price, details } = self.holds.live(hold)?.what.clone();
         Some(Content::Slot { begin: slot.begin(), end: slot.end(), price, details })

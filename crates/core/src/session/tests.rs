@@ -53,12 +53,13 @@ fn wish(areas: Vec<Area>, limits: Limits, layout: &Layout) -> NewSession {
         hold_ttl_ms: None,
         limits,
         comments: "".into(),
+        sells_after_begin: false,
     }
 }
 
 fn seated(rows: &[u16]) -> Session {
     let layout = hall(rows);
-    Session::opened(&Opening { venue: id("venue"), session: wish(vec![], Limits::default(), &layout), layout })
+    Session::opened(&Opening { venue: id("venue"), session: wish(vec![], Limits::default(), &layout), layout, zone: Default::default() })
 }
 
 fn hold_id(number: u64) -> HoldId {
@@ -73,7 +74,7 @@ fn write(session: &mut Session, events: impl IntoIterator<Item = Event>) {
 }
 
 fn hold(session: &mut Session, number: u64, revision: u64, want: &Want, deadline: Timestamp) -> Result<Granted, Reply> {
-    let ask = HoldAsk { hold: hold_id(number), revision, want, deadline, at: Timestamp(0), holder: None };
+    let ask = HoldAsk { hold: hold_id(number), revision, want, deadline, at: Timestamp(0), holder: None, desk: true };
     match session.decide_hold(NOW, &ask) {
         Ok(event) => {
             write(session, [event]);
@@ -284,7 +285,7 @@ fn invalid_wants_are_refused() {
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(2), LATER)), Refusal::RequestIdReused);
     assert_eq!(refusal(hold(&mut session, 1, 2, &want(&[(0, 0)]), LATER)), Refusal::RequestIdReused);
     let over =
-        HoldAsk { hold: hold_id(2), revision: 1, want: &floor(1), deadline: LATER, at: Timestamp(0), holder: None };
+        HoldAsk { hold: hold_id(2), revision: 1, want: &floor(1), deadline: LATER, at: Timestamp(0), holder: None, desk: true };
     let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("the session is over");
     assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));
 }
@@ -296,7 +297,7 @@ fn a_session_may_have_seats_areas_and_limits() {
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("finals"), max: 6 }) };
     let new = wish(vec![area.clone()], limits.clone(), &layout);
     assert_eq!(check_areas(&new), Ok(()));
-    let opening = Opening { venue: id("venue"), session: new, layout };
+    let opening = Opening { venue: id("venue"), session: new, layout, zone: Default::default() };
     let mut session = Session::opened(&opening);
     assert_eq!(session.opening(), opening);
     let granted = hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("the seats are free");

@@ -280,7 +280,7 @@ impl ExpiryRun {
             },
             4 | 5 => CartCommand::Release { line, seats: None },
             6 | 7 => CartCommand::Revoke { line, reason: "".into() },
-            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32, holder: None },
+            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32, guest: false, holder: None },
             10 if self.rng.below(8) == 0 => {
                 return Command::Session(self.session(), SessionCommand::Cancel { reason: "rain".into() });
             }

@@ -539,7 +539,7 @@ pub(crate) fn an_entity_at_its_last_version_refuses_changes() {
 
     let messages = RaisedNumbers { messages: u64::MAX - 1, ..RaisedNumbers::default() };
     let mut fixture =
-        shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1, holder: None })]);
+        shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1, guest: false, holder: None })]);
     let counts = outcome_of(&mut fixture, "3", Command::Cart(buyer(0), CartCommand::Cancel));
     assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 }
@@ -552,7 +552,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
     for (revision, granted) in [(u64::MAX, false), (REVISION_MAX + 1, false), (REVISION_MAX, true)] {
         let want = Want::Units { quantity: 3, now: false };
         let input =
-            Input::Ask { from: cart.clone(), ask: Ask::Hold { hold, revision, want, life_ms: 1, holder: None } };
+            Input::Ask { from: cart.clone(), ask: Ask::Hold { hold, revision, want, life_ms: 1, holder: None, desk: false } };
         let mut host: Host<()> = Host::new(product.clone(), fixture.states.get(&product), Default::default());
         let mut turn = Turn::default();
         host.handle(fixture.now, input.clone(), &mut turn);
@@ -560,7 +560,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
     }
     // The cart does not know it, so it is free again.
     let want = Want::Units { quantity: 3, now: false };
-    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1, holder: None };
+    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1, holder: None, desk: false };
     fixture.post(crate::fixture::Message { to: product, input: Input::Ask { from: cart, ask } });
     fixture.run();
     fixture.wait(HOUR_MS, Fixture::run);

@@ -362,7 +362,7 @@ impl Reference {
             let seats = seats.iter().map(priced).collect();
             let entity = Entity::Session(self::session(number));
             let content = Content::Seats(seats);
-            basket.view.lines.push(LineView { line: basket.next_line, entity, content, late: false });
+            basket.view.lines.push(LineView { line: basket.next_line, entity, content, late: false, zone: None });
             basket.next_line += 1;
         }
         basket.touch(now);

@@ -465,7 +465,7 @@ impl RandomRun {
                     holder: self.holder(),
                 }
             }
-            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32, holder: self.holder() },
+            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32, guest: false, holder: self.holder() },
             19..=21 => {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.rng.below(3) as usize], self.customer())

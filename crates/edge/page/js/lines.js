@@ -1,6 +1,7 @@
 // Lines of carts and orders, as people read them: names of titles, seats and places, prices.
 
-import { clock, h, moment, money, titled } from './dom.js';
+import { h, money, titled } from './dom.js';
+import { moment, span } from './local-time.js';
 import { Plan, sectionName, rowName } from './map/plan.js';
 
 const plans = new Map();
@@ -53,7 +54,7 @@ async function describe(app, line, title, about) {
     if (name) title.textContent = name;
   } else if (line.resource) {
     title.textContent = titled(line.resource);
-    about.textContent = `${moment(line.begin)} – ${clock(line.end)}${line.details ? ` · ${line.details}` : ''}`;
+    about.textContent = `${span(line.begin, line.end, line.zone)}${line.details ? ` · ${line.details}` : ''}`;
     const { name } = await app.catalogue.resource(line.resource);
     if (name) title.textContent = name;
   }
@@ -66,7 +67,8 @@ async function describeSession(app, line, title, about) {
   const { session, plan } = await planOf(app, line.session);
   const area = (session.areas || []).find((each) => each.id === line.area);
   const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${area?.name || titled(line.area)}`;
-  about.replaceChildren(moment(session.starts_at), h('br'), what);
+  // The zone of the line is the one in which it was held or bought.
+  about.replaceChildren(moment(session.starts_at, line.zone), h('br'), what);
   link.textContent = titled(session.title);
   const known = await app.catalogue.title(session.title);
   if (known.name) link.textContent = known.name;

@@ -62,7 +62,7 @@ fn held(number: u128, seats: u16, life_s: u64) -> api::Result {
     // Numbers of lines are never used again. Line 1 is for quantities.
     static LINES: AtomicU32 = AtomicU32::new(2);
     let line = LINES.fetch_add(1, Ordering::Relaxed);
-    let line = LineView { line, entity, content: Content::Seats(seats.collect()), late: false };
+    let line = LineView { line, entity, content: Content::Seats(seats.collect()), late: false, zone: None };
     let currency = Currency::new("EUR").expect("a currency");
     let deadline = Timestamp(NOW.0 + life_s * 1_000);
     let answer = Held { cart: cart(number), lines: vec![line], currency, deadline, lines_version: 1 };
@@ -262,7 +262,7 @@ fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
     let entity = || Entity::Product(Id::new("mug").expect("an id"));
     let line = |(line, quantity): &(u32, u32)| {
         let content = Content::Units { quantity: *quantity, price: 1 };
-        LineView { line: *line, entity: entity(), content, late: false }
+        LineView { line: *line, entity: entity(), content, late: false, zone: None }
     };
     CartView {
         id: cart(number),
@@ -280,7 +280,7 @@ fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
 }
 
 fn set_quantity(number: u128, line: u32, quantity: u32) -> Command {
-    Command::Cart(cart(number), CartCommand::SetQuantity { line, quantity, holder: None })
+    Command::Cart(cart(number), CartCommand::SetQuantity { line, quantity, guest: false, holder: None })
 }
 
 /// Changes the quantity of line 1, whose cart shows that it is `now_has`. The error is the budget that it exceeds.

@@ -231,7 +231,7 @@ impl ServerState {
         let priced = |&seat: &Seat| PricedSeat { seat, price: price.amount };
         let name = name.clone();
         let content = Content::Seats(seats.as_slice().iter().map(priced).collect());
-        let line = LineView { line: 1, entity: Entity::Session(name.clone()), content, late: false };
+        let line = LineView { line: 1, entity: Entity::Session(name.clone()), content, late: false, zone: None };
 
         let cart = self.cart(id);
         cart.version += 1;

@@ -74,7 +74,7 @@ impl House {
         let rows = (0..ROWS).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
         let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
         let euros = |amount| Money { amount, currency: Currency::new("EUR").expect("a currency") };
-        let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into() };
+        let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into(), zone: None, address: "".into() };
         let begin = BEGIN_MS + LATER_MS;
         let new = NewSession {
             id: id("hamlet"),
@@ -87,6 +87,7 @@ impl House {
             hold_ttl_ms: None,
             limits: Limits::default(),
             comments: "".into(),
+            sells_after_begin: false,
         };
         for command in [
             VenueCommand::Put(details),

@@ -55,6 +55,10 @@ pub struct SessionCreate {
     #[optional]
     #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
+    /// Whether all may still hold after it has begun. Otherwise only the desk may.
+    #[since(1, 5)]
+    #[optional]
+    pub sells_after_begin: bool,
 }
 
 impl SessionCreate {
@@ -76,6 +80,7 @@ impl SessionCreate {
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits.try_into()?,
             comments: self.comments,
+            sells_after_begin: self.sells_after_begin,
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
     }
@@ -234,13 +239,38 @@ impl SessionCancel {
 impl SessionCreate {
     /// The body with these details.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
-        let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments } = session;
+        let NewSession {
+            id,
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            prices,
+            areas,
+            hold_ttl_ms,
+            limits,
+            comments,
+            sells_after_begin,
+        } = session;
         let areas = areas
             .into_iter()
             .map(|area| AreaBody { id: area.id, name: area.name, capacity: area.capacity.into(), price: area.price })
             .collect();
         let limits = LimitsBody::from(limits);
-        SessionCreate { id, venue, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments }
+        SessionCreate {
+            id,
+            venue,
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            prices,
+            areas,
+            hold_ttl_ms,
+            limits,
+            comments,
+            sells_after_begin,
+        }
     }
 }
 

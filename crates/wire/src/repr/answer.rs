@@ -5,7 +5,7 @@ use std::sync::Arc;
 use boxoffice_core::{
     answer::{
         AreaCounts, At, CartState, CartView, Ended, HallView, Held, LineView, MapView, SeatCounts, SessionEntry,
-        SessionView, TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
+        SessionView, TakenLine, Taker, TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
     },
     command::{Area, Limits, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
@@ -52,6 +52,15 @@ shapes! {
         position?: Option<Position>,
         comments!: SmolStr,
         halls: Vec<(Id, SmolStr, u32)>,
+        /// The IANA name of its time zone. Without one, times are told in UTC.
+        zone?: Option<SmolStr>,
+        address?: SmolStr,
+    }
+
+    /// What a put of a venue changed besides its details.
+    remote VenueChange {
+        /// How many coming sessions show another hour, because the zone is another one.
+        shifted!: u32,
     }
 
     struct HallEntry {
@@ -67,6 +76,8 @@ shapes! {
         position?: Option<Position>,
         /// The distance from `near`, in metres.
         distance_m?: Option<u64>,
+        /// The IANA name of its time zone.
+        zone?: Option<SmolStr>,
     }
 
     struct VenuesFields as VenuePage {
@@ -134,6 +145,10 @@ shapes! {
         canceled?: Option<SmolStr>,
         counts: SeatCounts,
         layout: Arc<Layout> as "layout_cache",
+        /// The IANA name of the venue's time zone.
+        zone?: Option<SmolStr>,
+        /// Whether all may still hold after it has begun. Otherwise only the desk may.
+        sells_after_begin?: bool,
     }
 
     remote SessionEntry {
@@ -143,6 +158,8 @@ shapes! {
         starts_at: Timestamp,
         ends_at: Timestamp,
         open: bool,
+        /// The IANA name of the venue's time zone.
+        zone?: Option<SmolStr>,
     }
 
     remote MapView as Map {
@@ -235,8 +252,9 @@ fn millionths(position: Option<Position>) -> Result<Option<(i32, i32)>, &'static
 
 impl From<VenueView> for VenueFields {
     fn from(VenueView { id, details, halls }: VenueView) -> VenueFields {
-        let VenueDetails { name, city, position, comments } = details;
-        VenueFields { id, name, city, position: position.map(Position::from_millionths), comments, halls }
+        let VenueDetails { name, city, position, comments, zone, address } = details;
+        let position = position.map(Position::from_millionths);
+        VenueFields { id, name, city, position, comments, halls, zone, address }
     }
 }
 
@@ -244,14 +262,15 @@ impl TryFrom<VenueFields> for VenueView {
     type Error = &'static str;
 
     fn try_from(fields: VenueFields) -> Result<VenueView, &'static str> {
-        let VenueFields { id, name, city, position, comments, halls } = fields;
-        Ok(VenueView { id, details: VenueDetails { name, city, position: millionths(position)?, comments }, halls })
+        let VenueFields { id, name, city, position, comments, halls, zone, address } = fields;
+        let details = VenueDetails { name, city, position: millionths(position)?, comments, zone, address };
+        Ok(VenueView { id, details, halls })
     }
 }
 
 impl From<VenueEntry> for VenueEntryFields {
-    fn from(VenueEntry { id, name, city, position, distance_m }: VenueEntry) -> VenueEntryFields {
-        VenueEntryFields { id, name, city, position: position.map(Position::from_millionths), distance_m }
+    fn from(VenueEntry { id, name, city, position, distance_m, zone }: VenueEntry) -> VenueEntryFields {
+        VenueEntryFields { id, name, city, position: position.map(Position::from_millionths), distance_m, zone }
     }
 }
 
@@ -259,8 +278,8 @@ impl TryFrom<VenueEntryFields> for VenueEntry {
     type Error = &'static str;
 
     fn try_from(fields: VenueEntryFields) -> Result<VenueEntry, &'static str> {
-        let VenueEntryFields { id, name, city, position, distance_m } = fields;
-        Ok(VenueEntry { id, name, city, position: millionths(position)?, distance_m })
+        let VenueEntryFields { id, name, city, position, distance_m, zone } = fields;
+        Ok(VenueEntry { id, name, city, position: millionths(position)?, distance_m, zone })
     }
 }
 
@@ -294,6 +313,8 @@ impl From<SessionView> for SessionFields {
             canceled: session.canceled,
             counts: session.counts,
             layout: session.layout,
+            zone: session.zone,
+            sells_after_begin: session.sells_after_begin,
         }
     }
 }
@@ -322,6 +343,8 @@ impl From<SessionFields> for SessionView {
             counts: fields.counts,
             area_counts,
             layout: fields.layout,
+            zone: fields.zone,
+            sells_after_begin: fields.sells_after_begin,
         }
     }
 }

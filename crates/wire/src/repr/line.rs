@@ -42,7 +42,8 @@ impl WireRepr for LineView {
             Content::Places { .. } => 5,
             Content::Slot { details, .. } => 5 + usize::from(!details.is_empty()),
         };
-        let mut map = serializer.serialize_struct("Line", fields + usize::from(self.late))?;
+        let optional = usize::from(self.late) + usize::from(self.zone.is_some());
+        let mut map = serializer.serialize_struct("Line", fields + optional)?;
         map.serialize_field("line", &self.line)?;
         write_inventory(&mut map, &self.entity)?;
         match &self.content {
@@ -71,14 +72,17 @@ impl WireRepr for LineView {
         if self.late {
             map.serialize_field("late", &true)?;
         }
+        if let Some(zone) = &self.zone {
+            map.serialize_field("zone", zone)?;
+        }
         map.end()
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
         let fields = LineFields::deserialize(deserializer)?;
-        let (line, late) = (fields.line, fields.late);
+        let (line, late, zone) = (fields.line, fields.late, fields.zone.clone());
         let (entity, content) = fields.content().map_err(D::Error::custom)?;
-        Ok(LineView { line, entity, content, late })
+        Ok(LineView { line, entity, content, late, zone })
     }
 
     fn schema(shapes: &mut Shapes) -> Value {
@@ -107,6 +111,8 @@ shapes! {
         details?: SmolStr,
         /// Whether the checkout holds the units, not this line.
         late?: bool,
+        /// The IANA name of the time zone of the session or resource when the line was held.
+        zone?: Option<SmolStr>,
     }
 }
 

@@ -97,6 +97,7 @@ fn done_cart() -> CartAudit {
         entity: Entity::Session(house().session_id(0)),
         content: Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()),
         late: false,
+        zone: None,
     }];
     let total = Money { amount: 2 * PRICE, currency: Currency::new("EUR").expect("a currency") };
     let cart = CartView {

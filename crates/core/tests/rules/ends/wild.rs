@@ -238,7 +238,7 @@ impl Wild {
                     holder: self.holder(),
                 }
             }
-            4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32(), holder: self.holder() },
+            4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32(), guest: false, holder: self.holder() },
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
             6 => CartCommand::Revoke { line: self.u32(), reason: "".into() },
             7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "".into() },
@@ -560,7 +560,7 @@ impl Wild {
                         Want::Slot { begin, end, details: "".into() }
                     }
                 };
-                to_inventory(Ask::Hold { hold: unknown, revision, want, life_ms: self.u64(), holder: self.holder() })
+                to_inventory(Ask::Hold { hold: unknown, revision, want, life_ms: self.u64(), holder: self.holder(), desk: false })
             }
             10 => {
                 let key = PaymentKey { cart: hold.cart, attempt: self.u32() };

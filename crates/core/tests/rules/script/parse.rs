@@ -39,7 +39,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
             hold_lines(vec![WantedLine { entity, want }])
         }
         ("set", [line, quantity]) => {
-            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), holder }
+            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), guest: false, holder }
         }
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },

@@ -1,7 +1,8 @@
 // The programme: venues, days, sessions, and how much of each is left, live.
 
-import { clock, day, fill, h, money, titled } from '../dom.js';
+import { fill, h, money, titled } from '../dom.js';
 import { explain } from '../explain.js';
+import { clock, day, place } from '../local-time.js';
 import { countsBar, summed } from '../parts.js';
 
 /** Sessions that began longer ago are over. */
@@ -83,7 +84,7 @@ function show(programme, venues, cards) {
   }
   const byId = new Map(cards.map((card) => [card.session.id, card]));
   fill(programme, venues.map(({ venue, sessions }) => {
-    const days = Map.groupBy ? Map.groupBy(sessions, ({ starts_at }) => day(starts_at)) : grouped(sessions);
+    const days = Map.groupBy ? Map.groupBy(sessions, ({ starts_at: at, zone }) => day(at, zone)) : grouped(sessions);
     return h('section', { class: 'venue', dataset: { venue: venue.id }, 'aria-labelledby': `venue-${venue.id}` },
       h('div', { class: 'venue__head' }, h('h2', { id: `venue-${venue.id}` }, venue.name), venue.city && h('p', { class: 'venue__city' }, venue.city)),
       h('div', { class: 'days' }, [...days].map(([name, ofDay]) => h('div', { class: 'day' },
@@ -95,7 +96,7 @@ function show(programme, venues, cards) {
 function grouped(sessions) {
   const days = new Map();
   for (const session of sessions) {
-    const name = day(session.starts_at);
+    const name = day(session.starts_at, session.zone);
     days.set(name, [...(days.get(name) || []), session]);
   }
   return days;
@@ -107,7 +108,7 @@ function cardOf(venue, session) {
   const price = h('strong', { class: 'number' });
   const hall = h('span', {}, titled(session.hall));
   const element = h('li', { class: `session-card ${session.open ? '' : 'session-card--closed'}`, dataset: { session: session.id } },
-    h('time', { class: 'session-card__time', datetime: session.starts_at }, clock(session.starts_at)),
+    h('time', { class: 'session-card__time', datetime: session.starts_at }, clock(session.starts_at, session.zone), placeNote(session)),
     h('div', {}, h('h4', { class: 'session-card__title' }, link), h('p', { class: 'session-card__meta' }, hall, session.open ? price : h('span', { class: 'badge' }, 'closed'))),
     counts.element);
   const show = (now) => {
@@ -115,6 +116,12 @@ function cardOf(venue, session) {
     element.dataset.free = summed(now.counts, now.areas).free;
   };
   return { session, element, link, price, hall, show, text: plain(`${session.title} ${venue.name} ${venue.city || ''} ${session.hall}`), dressed: false };
+}
+
+/** The place whose time is shown, if it must be said. */
+function placeNote({ starts_at: at, zone }) {
+  const name = place(at, zone);
+  return name ? h('span', { class: 'session-card__place' }, ` ${name}`) : null;
 }
 
 /** Name and price of a session that has come into view. */

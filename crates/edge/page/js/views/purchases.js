@@ -1,6 +1,7 @@
 // The purchases of the customer on this device. New purchases appear by themselves.
 
-import { fill, h, moment, money } from '../dom.js';
+import { fill, h, money } from '../dom.js';
+import { moment } from '../local-time.js';
 
 export const title = () => 'Purchases';
 
@@ -11,7 +12,7 @@ export function render(root, _params, app) {
   const show = (purchases) => fill(list, purchases.length === 0
     ? h('li', { class: 'muted' }, 'Nothing was bought under this name so far.')
     : [...purchases].sort((one, other) => other.cursor - one.cursor).map((purchase) => h('li', { class: 'orders__row', dataset: { order: purchase.order } },
-      h('time', { class: 'muted', datetime: purchase.at }, moment(purchase.at)),
+      h('time', { class: 'muted', datetime: purchase.at }, moment(purchase.at, purchase.zone)),
       h('a', { href: `#/order/${purchase.order}` }, `Order ${purchase.order.slice(0, 8)}`),
       h('strong', { class: 'number' }, money(purchase.total.amount, purchase.total.currency)))));
   const begin = () => {

@@ -1,8 +1,9 @@
 // A session: its live house, the picked seats, and the held ones.
 
-import { h, fill, clock, countdown, day, money, titled } from '../dom.js';
+import { clock as ownClock, countdown, fill, h, money, titled } from '../dom.js';
 import { explain } from '../explain.js';
 import { SEAT_STATES } from '../feeds.js';
+import { clock, day, suffix } from '../local-time.js';
 import { Plan, sectionName } from '../map/plan.js';
 import { SeatMap } from '../map/seatmap.js';
 import { button, countsBar, noteBox } from '../parts.js';
@@ -106,10 +107,17 @@ class SessionView {
       'header',
       { class: 'session-head' },
       h('div', {}, this.where, this.heading,
-        h('p', { class: 'session-head__when' }, h('time', { datetime: session.starts_at }, `${day(session.starts_at)}, ${clock(session.starts_at)}`), ` – ${clock(session.ends_at)}`),
+        this.when(),
         this.about),
       h('div', { class: 'session-head__counts', id: 'counts' }, this.counts.element),
     );
+  }
+
+  /** By the clocks of the venue. */
+  when() {
+    const { starts_at: begin, ends_at: end, zone } = this.session;
+    return h('p', { class: 'session-head__when' },
+      h('time', { datetime: begin }, `${day(begin, zone)}, ${clock(begin, zone)}`), ` – ${clock(end, zone)}${suffix(begin, zone) || suffix(end, zone)}`);
   }
 
   /** Names come after the map, because they are asked for on their own. */
@@ -258,7 +266,7 @@ class SessionView {
     const names = ok.lines.filter((line) => line.session === this.session.id).flatMap((line) => (line.seats
       ? line.seats.map((seat) => this.plan.name(this.plan.index(seat)))
       : [`${line.quantity} places`]));
-    const until = ok.deadline ? ` until ${clock(ok.deadline)}` : '';
+    const until = ok.deadline ? ` until ${ownClock(ok.deadline)}` : '';
     this.app.say(`Held for you${until}: ${names.join(', ')}.`, 'good');
     this.show();
   }
