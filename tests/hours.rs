@@ -45,7 +45,8 @@ async fn a_show_that_has_begun_is_sold_at_the_desk_only_unless_the_house_says_ot
     let desk = server.port(Encoding::Json).await;
     let begins = now_ms() + 4_000;
     let times = |more: Value| {
-        let mut body = json!({"starts_at": common::time(&desk, begins), "ends_at": common::time(&desk, begins + 3_600_000)});
+        let mut body =
+            json!({"starts_at": common::time(&desk, begins), "ends_at": common::time(&desk, begins + 3_600_000)});
         body.as_object_mut().expect("fields").extend(more.as_object().expect("fields").clone());
         body
     };
@@ -105,7 +106,11 @@ async fn a_session_that_is_over_or_too_long_is_refused_in_words() {
     let over = create("2025-11-29T19:30:00Z", "2025-11-29T22:30:00Z");
     refused(desk.ask("session.create", "over", over).await, 101, "the session is over: it ends at 2025-11-29T22:30Z");
     let long = create("2031-01-01T10:00:00Z", "2031-03-02T10:00:00Z");
-    refused(desk.ask("session.create", "long", long).await, 101, "the session takes 60 days; the longest takes 31 days");
+    refused(
+        desk.ask("session.create", "long", long).await,
+        101,
+        "the session takes 60 days; the longest takes 31 days",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,7 +121,8 @@ async fn a_zone_is_in_every_answer_that_tells_a_time_and_outlives_a_restart() {
     let mut desk = server.port(Encoding::Json).await;
     event(&desk, "match", 100, Value::Null).await;
     room(&desk, "room", Value::Null).await;
-    let put = |zone: &str| json!({"id": "arena", "name": "Arena", "city": "Athens", "zone": zone, "address": "At the sea 1"});
+    let put =
+        |zone: &str| json!({"id": "arena", "name": "Arena", "city": "Athens", "zone": zone, "address": "At the sea 1"});
     let changed = desk.ask("venue.put", "zone", put("europe/athens")).await.ok();
     assert_eq!(changed, json!({"shifted": 1}));
     assert_eq!(desk.ask("venue.put", "zone", put("europe/athens")).await.ok(), json!({"shifted": 1}), "a repeat");
@@ -201,13 +207,17 @@ async fn imports_read_times_by_the_clocks_of_the_venue() {
     assert!(!text.contains("warning"), "{text}");
     let port = server.port(Encoding::Json).await;
     let session = port.read("session.get", json!({"id": "s"})).await.ok();
-    assert_eq!((&session["starts_at"], &session["zone"]), (&json!("2031-06-01T17:30:00.000Z"), &json!("Europe/Copenhagen")));
+    assert_eq!(
+        (&session["starts_at"], &session["zone"]),
+        (&json!("2031-06-01T17:30:00.000Z"), &json!("Europe/Copenhagen"))
+    );
     // A file without a zone takes none away, and its local times are still the venue's.
     let (code, text) = import(&home, address, "c.json", &file("", "2031-06-01T19:30", "+3h"), &[]);
     assert!(code == Some(0) && text.contains("there     venue v") || text.contains("there    venue v"), "{text}");
     // A new venue without a zone is told in UTC, and the import says so.
     let seats = "row,seat\nA,1\n";
-    let csv = ["--venue", "w", "--hall", "h", "--session", "w-1", "--price", "*=1000", "--starts-at", "2031-06-01T19:30"];
+    let csv =
+        ["--venue", "w", "--hall", "h", "--session", "w-1", "--price", "*=1000", "--starts-at", "2031-06-01T19:30"];
     let (code, text) = import(&home, address, "w.csv", seats, &csv);
     assert!(code == Some(0) && text.contains("warning  venue w has no zone"), "{text}");
     assert!(text.contains("2031-06-01 19:30 UTC"), "{text}");

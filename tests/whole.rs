@@ -6,10 +6,10 @@ mod common;
 mod calendar;
 mod cinema;
 mod currencies;
+mod hours;
 mod sale;
 mod shop;
 mod tickets;
-mod hours;
 mod times;
 
 mod demo;

@@ -20,7 +20,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let id = |text: &str| Id::new(text).expect("the ids in this example are valid");
     let (venue, hall, session) = (id("globe"), id("main"), id("hamlet-tonight"));
-    let details = VenueDetails { name: "The Globe".into(), city: "London".into(), position: None, comments: "".into(), zone: None, address: "".into() };
+    let details = VenueDetails {
+        name: "The Globe".into(),
+        city: "London".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    };
     client.venue_put(&venue, details).await?;
     client.hall_put(&venue, &hall, "Main", Arc::new(five_rows()?)).await?;
     let hamlet =

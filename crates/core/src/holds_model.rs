@@ -331,7 +331,7 @@ pub(crate) fn product_details(stock: u64) -> ProductDetails {
 
 /// A session without seats, with one area.
 pub(crate) fn standing(capacity: u32) -> Session {
-    let area = Area { id: id("floor"), name: "Floor".into(), capacity, price: euros(1_500) };
+    let area = Area { id: id("floor"), name: "Floor".into(), capacity, price: euros(1_500), names: Default::default() };
     let session = NewSession {
         id: id("s"),
         hall: id("hall"),
@@ -346,7 +346,7 @@ pub(crate) fn standing(capacity: u32) -> Session {
         sells_after_begin: false,
     };
     let layout = Layout::new(vec![], None).expect("a hall may have no seats").into();
-    Session::opened(&Opening { venue: id("venue"), session, layout, zone: VenueZone::default() })
+    Session::opened(&Opening { venue: id("venue"), session, layout, zone: Default::default() })
 }
 
 impl Counted for Product {

@@ -67,6 +67,7 @@ pub mod holder;
 pub mod id;
 pub mod layout;
 pub mod money;
+pub mod names;
 pub mod payment;
 pub mod portion;
 pub mod seat;

@@ -148,6 +148,7 @@ async fn create_arenas(
             name: format!("Area {number}").into(),
             capacity: arena.capacity,
             price,
+            names: Default::default(),
         };
         let new = NewSession {
             areas: (0..arena.areas).map(area).collect(),
@@ -287,7 +288,13 @@ fn layout(house: &House, category: &Id) -> Result<Arc<Layout>, LoadError> {
 fn create_session(house: &House, terms: &SessionDefaults, session: u32, category: &Id) -> BatchCommand {
     let venue = house.venue_of(session);
     let (id, place) = (house.session_id(session), house.index_in_venue(session));
-    let area = Area { id: floor_id(), name: "Floor".into(), capacity: terms.places, price: terms.price };
+    let area = Area {
+        id: floor_id(),
+        name: "Floor".into(),
+        capacity: terms.places,
+        price: terms.price,
+        names: Default::default(),
+    };
     let new = NewSession {
         areas: if terms.places > 0 { vec![area] } else { Vec::new() },
         prices: vec![(category.clone(), terms.price)],

@@ -134,6 +134,7 @@ impl Node {
                 name: "Stand".into(),
                 capacity: 1_000_000,
                 price: euros(500),
+                names: Default::default(),
             }];
             let entity = Entity::Session(opening.session.id.clone());
             self.begin(&entity, Event::Session(SessionEvent::Opened(opening)));
@@ -417,7 +418,14 @@ fn bytes_of_a_whole_node() {
     };
     let Event::Session(SessionEvent::Opened(opening)) = opened_in(30, 30) else { panic!("an opening") };
     let venue = opening.venue.clone();
-    let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into(), zone: None, address: "".into() };
+    let details = VenueDetails {
+        name: "V".into(),
+        city: "C".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    };
     send(Command::Venue(venue.clone(), VenueCommand::Put(details)));
     wait(1);
     let (hall, layout) = (opening.session.hall.clone(), Arc::clone(&opening.layout));

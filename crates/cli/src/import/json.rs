@@ -8,6 +8,7 @@ use boxoffice_core::{
     id::Id,
     layout::Layout,
     money::{Currency, Money},
+    names::Names,
 };
 use boxoffice_wire::{body::Position, repr::WireRepr};
 use serde::{Deserialize, Deserializer, de};
@@ -109,6 +110,9 @@ struct WantedArea {
     name: Option<String>,
     capacity: u32,
     price: Price,
+    /// Its names for people, by locale.
+    #[serde(default, deserialize_with = "WireRepr::read")]
+    names: Names,
 }
 
 /// Prices: `{"standard": 1000, "premium": {"amount": 2500, "currency": "EUR"}, "*": 700}`.
@@ -256,7 +260,7 @@ impl Session {
         }
         let area = |area: WantedArea| {
             let (price, name) = (area.price.money(currency, &of)?, area.name.unwrap_or_else(|| area.id.to_string()));
-            Ok(Area { id: area.id, name: name.into(), capacity: area.capacity, price })
+            Ok(Area { id: area.id, name: name.into(), capacity: area.capacity, price, names: area.names })
         };
         let areas = self.areas.into_iter().map(area).collect::<Result<_, String>>()?;
         Ok(SessionPlan {

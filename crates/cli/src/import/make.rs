@@ -74,7 +74,8 @@ pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp) -> Result<
     let there = read_all(venues.as_slice(), |venue| async { known(client.venue_get(&venue.id).await) }).await?;
     let zones: BTreeMap<&Id, Zone> =
         venues.iter().zip(&there).map(|(venue, there)| (&venue.id, zone_of(venue, there.as_ref()))).collect();
-    for (venue, _) in venues.iter().zip(&there).filter(|(venue, there)| there.is_none() && venue.details.zone.is_none()) {
+    for (venue, _) in venues.iter().zip(&there).filter(|(venue, there)| there.is_none() && venue.details.zone.is_none())
+    {
         report.warn(format!(
             "venue {} has no zone, so its times are read and shown in UTC; say one, like Europe/Copenhagen",
             venue.id
@@ -333,13 +334,17 @@ fn times(
     let span_ms = ends_at.0 - starts_at.0;
     if span_ms > SESSION_SPAN_MAX_MS {
         let days = span_ms.div_ceil(DAY_MS);
-        return Err(format!("it would take {days} days ({start} to {end}), and a session takes 31 days at most; make several"));
+        return Err(format!(
+            "it would take {days} days ({start} to {end}), and a session takes 31 days at most; make several"
+        ));
     }
     if there.is_none() && ends_at <= now {
         return Err(format!("it is over since {end}; is the year right?"));
     }
     if there.is_none() && starts_at <= now && !plan.sells_after_begin {
-        return Err(format!("it has begun at {start}, so only the desk would sell it; say `sells_after_begin` if all may"));
+        return Err(format!(
+            "it has begun at {start}, so only the desk would sell it; say `sells_after_begin` if all may"
+        ));
     }
     Ok((starts_at, ends_at))
 }

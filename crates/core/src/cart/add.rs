@@ -174,7 +174,7 @@ fn line_changes(at: Timestamp, granted: &[GrantedLine<'_>], contents: Vec<Conten
         let ends_at = life_ms.map(|life_ms| at.after(life_ms));
         let (entity, believed_until) = (asked.entity.clone(), asked.believed_until);
         let line = asked.line.unwrap_or(next_line + changes.added.len() as u32);
-        let zone = asked.zone.clone();
+        let zone = asked.granted.zone.clone();
         changes.views.push(LineView {
             line,
             entity: entity.clone(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::limits::Limits;
-use crate::{id::Id, money::Money, seat::Seat, time::Timestamp};
+use crate::{id::Id, money::Money, names::Names, seat::Seat, time::Timestamp};
 
 /// Commands to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,4 +60,6 @@ pub struct Area {
     pub capacity: u32,
     /// The price of one place, in the currency of the session.
     pub price: Money,
+    /// Its names for people, by locale.
+    pub names: Names,
 }

@@ -25,7 +25,8 @@ impl VenueDetails {
     /// The reason if they may not be listed, the address is too long, or there is no such zone.
     pub fn checked(self) -> Result<VenueDetails, SmolStr> {
         let zone = self.zone.as_deref().map(|name| {
-            Zone::new(name).ok_or_else(|| format_smolstr!("{name} is no zone of the IANA database, as Europe/Berlin is"))
+            Zone::new(name)
+                .ok_or_else(|| format_smolstr!("{name} is no zone of the IANA database, as Europe/Berlin is"))
         });
         let zone = zone.transpose()?.map(|zone| SmolStr::new(zone.name()));
         if self.address.len() > ADDRESS_BYTES_MAX {

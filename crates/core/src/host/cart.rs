@@ -502,7 +502,8 @@ impl<R> CartHost<R> {
             | Reply::Opened
             | Reply::OpenRefused
             | Reply::Vacated
-            | Reply::Listed { .. } => {}
+            | Reply::Listed { .. }
+            | Reply::ZoneSet { .. } => {}
         }
     }
 

@@ -309,7 +309,8 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         | Reply::OpenRefused
         | Reply::Vacated
         | Reply::Listed { .. }
-        | Reply::Posted { .. } => None,
+        | Reply::Posted { .. }
+        | Reply::ZoneSet { .. } => None,
     };
     if let Some(hold) = hold {
         write_timed(entity, event, (hold, at), turn);
@@ -338,7 +339,8 @@ fn answer_ask<R>(
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
             let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
             let holder = holder.map(|holder| (holder, &rules.fairness, life_ms));
-            let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms), at, holder, desk };
+            let ask =
+                HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms), at, holder, desk };
             answer_hold(entity, rules, (at, now), &ask, turn)
         }
         // A deposed leader may have given the hold other seats than its successor, so it cannot tell what is left.

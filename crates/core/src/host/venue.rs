@@ -255,7 +255,8 @@ impl<R> VenueHost<R> {
 
 /// A session knows the zone of a version.
 fn zoned<R>(stage: &mut Stage<'_, R>, session: Id, version: u64) {
-    let current = |venue: &&Venue| venue.zone().version == version || planted::is("an old zone taken for the current one");
+    let current =
+        |venue: &&Venue| venue.zone().version == version || planted::is("an old zone taken for the current one");
     let owed = stage.entity.venue().filter(current).is_some_and(|venue| venue.owes_zone(&session));
     if owed {
         stage.entity.apply_venue(VenueEvent::SessionZoned(session), stage.turn);

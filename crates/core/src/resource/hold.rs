@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+use smol_str::SmolStr;
+
 use super::{Resource, Time, place::price};
 use crate::{
     ask::Reply,

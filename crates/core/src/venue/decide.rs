@@ -65,7 +65,12 @@ impl Venue {
     }
 
     /// Books the hall for a session.
-    pub(crate) fn decide_create(&self, rules: &Rules, now: Timestamp, session: &NewSession) -> Result<Creation, Refusal> {
+    pub(crate) fn decide_create(
+        &self,
+        rules: &Rules,
+        now: Timestamp,
+        session: &NewSession,
+    ) -> Result<Creation, Refusal> {
         if let Some(known) = self.sessions.get(&session.id) {
             return if same(&known.session, session) {
                 Ok(Creation::Known)

@@ -84,9 +84,18 @@ fn bad_sessions_are_refused_by_name() {
     let dollars = Money { amount: 1, currency: Currency::new("USD").expect("three letters") };
     let long = "the price of a is not 0 to 1000000000000 minor units";
     for (session, refusal) in [
-        (times(Timestamp(2_000), Timestamp(2_000)), "the session ends at 1970-01-01T00:00:02Z, which is not after its begin at 1970-01-01T00:00:02Z"),
-        (times(Timestamp(2_001), Timestamp(2_000)), "the session ends at 1970-01-01T00:00:02Z, which is not after its begin at 1970-01-01T00:00:02.001Z"),
-        (times(Timestamp(0), Timestamp(31 * 86_400_000 + 1)), "the session takes 32 days; the longest takes 31 days, so create several"),
+        (
+            times(Timestamp(2_000), Timestamp(2_000)),
+            "the session ends at 1970-01-01T00:00:02Z, which is not after its begin at 1970-01-01T00:00:02Z",
+        ),
+        (
+            times(Timestamp(2_001), Timestamp(2_000)),
+            "the session ends at 1970-01-01T00:00:02Z, which is not after its begin at 1970-01-01T00:00:02.001Z",
+        ),
+        (
+            times(Timestamp(0), Timestamp(31 * 86_400_000 + 1)),
+            "the session takes 32 days; the longest takes 31 days, so create several",
+        ),
         (times(TIMESTAMP_MAX, Timestamp(TIMESTAMP_MAX.0 + 1)), "the session ends after the year 9999"),
         (times(Timestamp(u64::MAX - 1), Timestamp(u64::MAX)), "the session ends after the year 9999"),
         (NewSession { hold_ttl_ms: Some(0), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),

@@ -207,7 +207,7 @@ fn opening() -> Opening {
         comments: "".into(),
         sells_after_begin: false,
     };
-    Opening { venue: id("globe"), session, layout, zone: VenueZone::default() }
+    Opening { venue: id("globe"), session, layout, zone: Default::default() }
 }
 
 /// What hoarders do.

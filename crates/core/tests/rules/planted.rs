@@ -12,8 +12,8 @@ use crate::{
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     fairness, late_grants, mutations, operators, outcomes, past_slots,
     random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
-    revoked_bookings,
-    reference, tombstones::{self, guests},
+    reference, revoked_bookings,
+    tombstones::{self, guests},
     venue_zones,
 };
 

@@ -26,7 +26,8 @@ fn fixture(stock: u64) -> Fixture {
     let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
     open(&mut fixture, &hall, &[]);
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 1, price: euros(500) };
+    let stand =
+        Area { id: id("stand"), name: "Stand".into(), capacity: 1, price: euros(500), names: Default::default() };
     let session = NewSession { areas: vec![stand], ..new_session("s", &hall, 1_000_000, 2_000_000, None) };
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), stock)))));

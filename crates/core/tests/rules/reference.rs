@@ -192,7 +192,13 @@ fn fixture() -> Fixture {
     open(&mut fixture, &hall, &[]);
     let limits =
         Limits { per_order: Some(PER_ORDER), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA }) };
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: Item::Place.capacity(), price: euros(500) };
+    let stand = Area {
+        id: id("stand"),
+        name: "Stand".into(),
+        capacity: Item::Place.capacity(),
+        price: euros(500),
+        names: Default::default(),
+    };
     let session = new_session("t", &hall, BEGINS_AT, 11_000_000, Some(SHORT_TTL_MS));
     let session = NewSession { areas: vec![stand], limits: limits.clone(), ..session };
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));

@@ -3,7 +3,10 @@
 use boxoffice_core::{
     answer::Answer,
     ask::Ask,
-    command::{Area, CartCommand, Command, CustomerCommand, NewSession, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine},
+    command::{
+        Area, CartCommand, Command, CustomerCommand, NewSession, SessionCommand, VenueCommand, VenueDetails, Want,
+        WantedLine,
+    },
     host::Input,
     id::{Entity, Id},
     refusal::Refusal,
@@ -33,7 +36,8 @@ fn put(zone: Option<&str>) -> Command {
 
 /// A session of an hour with places, at this instant.
 fn session(name: &str, begin: u64) -> Command {
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 9, price: euros(500) };
+    let stand =
+        Area { id: id("stand"), name: "Stand".into(), capacity: 9, price: euros(500), names: Default::default() };
     let session = new_session(name, &layout("aa"), begin, begin + HOUR, None);
     Command::Venue(id("venue"), VenueCommand::CreateSession(NewSession { areas: vec![stand], ..session }))
 }
@@ -120,7 +124,8 @@ fn lines_orders_and_purchases_keep_the_zone_in_which_they_were_held() {
     granted(&mut fixture, "put 2", put(Some("America/New_York")));
     assert_eq!(zone_of(&fixture, "s").as_deref(), Some("America/New_York"));
     granted(&mut fixture, "buy", Command::Cart(cart("a"), check_out()));
-    let Answer::Order { order, .. } = granted(&mut fixture, "order", Command::Cart(cart("a"), CartCommand::Order)) else {
+    let Answer::Order { order, .. } = granted(&mut fixture, "order", Command::Cart(cart("a"), CartCommand::Order))
+    else {
         panic!("no order")
     };
     assert_eq!(order.lines[0].zone.as_deref(), Some("Europe/Copenhagen"));

@@ -2,7 +2,8 @@
 
 import { h, money, titled } from './dom.js';
 import { moment, span } from './local-time.js';
-import { Plan, sectionName, rowName } from './map/plan.js';
+import { Plan, rowName } from './map/plan.js';
+import { nameFor } from './names.js';
 
 const plans = new Map();
 
@@ -27,7 +28,7 @@ function seatsText(plan, seats) {
   }
   return [...rows].map(([number, labels]) => {
     const row = plan.rows[number];
-    return `${row.section && plan.sections.length > 1 ? `${sectionName(row.section)}, ` : ''}${rowName(row.label)}: ${labels.join(', ')}`;
+    return `${row.section && plan.sections.length > 1 ? `${plan.sectionName(row.section)}, ` : ''}${rowName(row.label)}: ${labels.join(', ')}`;
   }).join(' · ');
 }
 
@@ -66,7 +67,7 @@ async function describeSession(app, line, title, about) {
   about.textContent = line.seats ? `${line.seats.length} seats` : `${line.quantity} places in ${titled(line.area)}`;
   const { session, plan } = await planOf(app, line.session);
   const area = (session.areas || []).find((each) => each.id === line.area);
-  const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${area?.name || titled(line.area)}`;
+  const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${nameFor(area?.names, area?.name || titled(line.area))}`;
   // The zone of the line is the one in which it was held or bought.
   about.replaceChildren(moment(session.starts_at, line.zone), h('br'), what);
   link.textContent = titled(session.title);

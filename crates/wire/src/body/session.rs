@@ -7,6 +7,7 @@ use boxoffice_core::{
     id::Id,
     layout::LAYOUT_SEATS_MAX,
     money::Money,
+    names::Names,
     refusal::Refusal,
     seat::Seat,
     time::{TIMESTAMP_MAX, Timestamp},
@@ -98,6 +99,10 @@ pub struct AreaBody {
     pub capacity: Quantity,
     #[narrow(Price)]
     pub price: Money,
+    /// Its names for people.
+    #[since(1, 5)]
+    #[optional]
+    pub names: Names,
 }
 
 /// Read a session.
@@ -254,7 +259,13 @@ impl SessionCreate {
         } = session;
         let areas = areas
             .into_iter()
-            .map(|area| AreaBody { id: area.id, name: area.name, capacity: area.capacity.into(), price: area.price })
+            .map(|Area { id, name, capacity, price, names }| AreaBody {
+                id,
+                name,
+                capacity: capacity.into(),
+                price,
+                names,
+            })
             .collect();
         let limits = LimitsBody::from(limits);
         SessionCreate {
@@ -294,5 +305,6 @@ fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
 
 fn area(area: AreaBody) -> Converted<Area> {
     price(area.price.amount)?;
-    Ok(Area { id: area.id, name: area.name, capacity: area.capacity.checked_u32(), price: area.price })
+    let AreaBody { id, name, capacity, price, names } = area;
+    Ok(Area { id, name, capacity: capacity.checked_u32(), price, names })
 }

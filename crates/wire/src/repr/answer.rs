@@ -11,6 +11,7 @@ use boxoffice_core::{
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
+    names::Names,
     payment::PaymentFailure,
     time::Timestamp,
 };
@@ -119,6 +120,8 @@ shapes! {
         free?: Option<u32>,
         held?: Option<u32>,
         sold?: Option<u32>,
+        /// Its names for people.
+        names?: Names,
     }
 
     /// Places of an area by state.
@@ -286,7 +289,7 @@ impl TryFrom<VenueEntryFields> for VenueEntry {
 /// Areas and their counts are one list on the wire.
 impl From<SessionView> for SessionFields {
     fn from(session: SessionView) -> SessionFields {
-        let area = |Area { id, name, capacity, price }: Area| {
+        let area = |Area { id, name, capacity, price, names }: Area| {
             let counts = session.area_counts.iter().find(|counts| counts.area == id);
             AreaFields {
                 free: counts.map(|counts| counts.free),
@@ -296,6 +299,7 @@ impl From<SessionView> for SessionFields {
                 name,
                 capacity,
                 price,
+                names,
             }
         };
         SessionFields {
@@ -326,7 +330,8 @@ impl From<SessionFields> for SessionView {
             Some(AreaCounts { area: area.id.clone(), free, held, sold })
         };
         let area_counts = fields.areas.iter().filter_map(counts).collect();
-        let area = |AreaFields { id, name, capacity, price, .. }: AreaFields| Area { id, name, capacity, price };
+        let area =
+            |AreaFields { id, name, capacity, price, names, .. }: AreaFields| Area { id, name, capacity, price, names };
         SessionView {
             id: fields.id,
             venue: fields.venue,

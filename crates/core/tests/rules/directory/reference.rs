@@ -282,7 +282,7 @@ proptest! {
                 prop_assert_eq!(order, expected.iter().map(|(id, _)| *id).collect::<Vec<_>>());
             }
             for venue in &listed {
-                let VenueEntry { id, name, city, position, distance_m: _ } = venue.clone();
+                let VenueEntry { id, name, city, position, distance_m: _, zone: _ } = venue.clone();
                 prop_assert_eq!(&model.venues[&id], &Listing { name, city, position, zone: None });
             }
             let (mut titles, mut after) = (Vec::new(), None);

@@ -150,7 +150,13 @@ pub(super) fn terms(mut words: &[&str]) -> Terms {
             }
             ("with", [name, capacity, price, rest @ ..]) => {
                 let price = euros(in_cents(price));
-                terms.areas.push(Area { id: id(name), name: "Area".into(), capacity: number(capacity), price });
+                terms.areas.push(Area {
+                    id: id(name),
+                    name: "Area".into(),
+                    capacity: number(capacity),
+                    price,
+                    names: Default::default(),
+                });
                 rest
             }
             _ => panic!("unknown word: {word}"),

@@ -79,7 +79,14 @@ pub(crate) fn new_session(
 }
 
 pub(crate) fn details() -> VenueDetails {
-    VenueDetails { name: "House".into(), city: "Town".into(), position: None, comments: "".into(), zone: None, address: "".into() }
+    VenueDetails {
+        name: "House".into(),
+        city: "Town".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    }
 }
 
 /// A product without properties.

@@ -2,6 +2,8 @@
 //
 // Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
+import { nameFor } from '../names.js';
+
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
 const SECTION_GAP = 170;
 /** The width of a seat. */
@@ -9,9 +11,11 @@ const SEAT = 100;
 const CELL = 200;
 
 export class Plan {
-  /** `session` is an answer of `session.get`. */
-  constructor(session) {
+  /** `session` is an answer of `session.get`. Names are for these languages. */
+  constructor(session, languages) {
     const rows = session.layout?.rows || [];
+    this.names = { sections: session.layout?.section_names || {}, categories: session.layout?.category_names || {} };
+    this.languages = languages;
     this.rows = [];
     this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
     this.x = new Float32Array(this.size);
@@ -65,10 +69,20 @@ export class Plan {
     return [row, index - this.rows[row].first];
   }
 
+  /** A section by its name for people. */
+  sectionName(id) {
+    return nameFor(this.names.sections[id], sectionName(id), this.languages);
+  }
+
+  /** A category by its name for people. */
+  categoryName(id) {
+    return nameFor(this.names.categories[id], sectionName(id), this.languages);
+  }
+
   /** "Row A seat 5", with the section if there are several. */
   name(index) {
     const row = this.rows[this.row[index]];
-    const section = row.section && this.sections.length > 1 ? `${sectionName(row.section)}, ` : '';
+    const section = row.section && this.sections.length > 1 ? `${this.sectionName(row.section)}, ` : '';
     return `${section}${rowName(row.label)} seat ${this.labels[index]}`;
   }
 
@@ -120,7 +134,7 @@ function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
     if (!row.section) return;
-    const section = sections.get(row.section) || { id: row.section, name: sectionName(row.section), bottom: -Infinity, seats: [] };
+    const section = sections.get(row.section) || { id: row.section, name: plan.sectionName(row.section), bottom: -Infinity, seats: [] };
     for (let seat = row.first; seat < row.first + row.count; seat += 1) {
       section.bottom = Math.max(section.bottom, plan.y[seat]);
       section.seats.push(seat);

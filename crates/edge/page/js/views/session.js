@@ -4,7 +4,7 @@ import { clock as ownClock, countdown, fill, h, money, titled } from '../dom.js'
 import { explain } from '../explain.js';
 import { SEAT_STATES } from '../feeds.js';
 import { clock, day, suffix } from '../local-time.js';
-import { Plan, sectionName } from '../map/plan.js';
+import { Plan } from '../map/plan.js';
 import { SeatMap } from '../map/seatmap.js';
 import { button, countsBar, noteBox } from '../parts.js';
 import { areaCards } from './session-areas.js';
@@ -140,7 +140,7 @@ class SessionView {
     return h(
       'div',
       { class: 'legend' },
-      h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' }, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, sectionName(category.id), category.price && money(category.price.amount, category.price.currency)))),
+      h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' }, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, plan.categoryName(category.id), category.price && money(category.price.amount, category.price.currency)))),
       h('ul', { class: 'legend__list legend__list--states', 'aria-label': 'Signs' }, entry('legend__dot--picked', 'picked'), entry('legend__dot--mine', 'yours'), entry('legend__dot--held', 'held'), entry('legend__dot--sold', 'sold')),
     );
   }

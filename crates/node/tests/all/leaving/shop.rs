@@ -220,7 +220,14 @@ impl Shop {
         };
         let rows = (0..ROWS).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
         let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
-        let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into(), zone: None, address: "".into() };
+        let details = VenueDetails {
+            name: "V".into(),
+            city: "C".into(),
+            position: None,
+            comments: "".into(),
+            zone: None,
+            address: "".into(),
+        };
         self.must(Command::Venue(id("v"), VenueCommand::Put(details)), 1);
         self.must(
             Command::Venue(

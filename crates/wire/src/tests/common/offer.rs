@@ -96,7 +96,7 @@ pub fn layout() -> Arc<Layout> {
 }
 
 pub fn yard() -> Area {
-    Area { id: id("yard"), name: "Yard".into(), capacity: 500, price: euro(500) }
+    Area { id: id("yard"), name: "Yard".into(), capacity: 500, price: euro(500), names: Default::default() }
 }
 
 pub fn area_counts() -> AreaCounts {
