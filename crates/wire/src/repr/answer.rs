@@ -61,7 +61,7 @@ shapes! {
     /// What a put of a venue changed besides its details.
     remote VenueChange {
         /// How many coming sessions show another hour, because the zone is another one.
-        shifted!: u32,
+        shifted?: u32,
     }
 
     struct HallEntry {
