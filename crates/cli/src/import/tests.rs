@@ -82,9 +82,9 @@ fn the_examples_are_valid() {
         stalls: 34 free
         balcony: 19 free
 
-        hamlet-tonight in main at 2026-12-25 19:30 UTC: standard 10.00 EUR
-        hamlet-matinee in main at 2026-12-26 15:00 UTC: standard 8.00 EUR
-        tempest-tonight in old-house at 2026-12-25 20:00 UTC: balcony 7.00 EUR, premium 25.00 EUR, stalls 15.00 EUR
+        hamlet-tonight in main at 2026-12-25 19:30 Europe/Copenhagen: standard 10.00 EUR
+        hamlet-matinee in main at 2026-12-26 15:00 Europe/Copenhagen: standard 8.00 EUR
+        tempest-tonight in old-house at 2026-12-25 20:00 Europe/Copenhagen: balcony 7.00 EUR, premium 25.00 EUR, stalls 15.00 EUR
     "#]]
     .assert_eq(&text);
     let rows = fs::read_to_string(examples.join("studio.csv")).expect("the example is there");
@@ -115,13 +115,13 @@ fn mistakes_in_json_are_named_with_their_place() {
     check_refused(
         json::read(&with_session(&session.replace("+1d 19:30", "tomorrow"))),
         expect![[
-            r#"line 3, column 90: "tomorrow" is no time; write RFC 3339 like 2026-12-24T19:30:00Z, or from now like "+1d 19:30" or "+90m""#
+            r#"line 3, column 90: "tomorrow" is no time; write RFC 3339 like 2026-12-24T19:30:00Z, the venue's own time like 2026-12-24T19:30, or from now like "+1d 19:30" or "+90m""#
         ]],
     );
     check_refused(
         json::read(&with_session(&session.replace("\"hall\"", "\"hal\""))),
         expect![
-            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`"
+            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`, `sells_after_begin`"
         ],
     );
     check_refused(

@@ -7,8 +7,9 @@ use boxoffice_core::{
     command::{Command, NewSession, VenueCommand},
     host::Input,
     id::{Entity, Id},
-    layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, POINT_MAX, Point, Row, Run},
+    layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, LayoutNames, POINT_MAX, Point, Row, Run},
     money::{Currency, Money, PRICE_MAX},
+    names::Names,
     refusal::Refusal,
     rules::Rules,
     time::{TIMESTAMP_MAX, Timestamp},
@@ -267,8 +268,29 @@ fn layouts_are_written_as_rows_and_read_with_all_checks() {
     assert_eq!(read.point(4), Point { x: 200, y: 0 });
     assert_eq!((read.right_neighbour(3), read.right_neighbour(4), read.left_neighbour(6)), (None, Some(5), None));
     assert!(read.accessible(7) && !read.accessible(6));
-    let twice = (vec![hall.rows()[0].clone(), hall.rows()[0].clone()], None::<Point>);
+    let twice = (vec![hall.rows()[0].clone(), hall.rows()[0].clone()], None::<Point>, LayoutNames::default());
     let bytes = rmp_serde::to_vec(&twice).expect("anything can be written");
     let error = rmp_serde::from_slice::<Layout>(&bytes).expect_err("two rows of one name");
     assert!(error.to_string().contains("row 1 is called 1 like another row"), "{error}");
+}
+
+#[test]
+fn sections_and_categories_have_names_for_people_beside_their_ids() {
+    let names = |name: &str| Names::new([("da".into(), name.into()), ("en".into(), "x".into())]).expect("names");
+    let hall = (*layout("aa/bb")).clone();
+    let named = |sections: &[&str], categories: &[&str]| {
+        let of = |ids: &[&str]| ids.iter().map(|name| (id(name), names(name))).collect();
+        hall.clone().named(LayoutNames { sections: of(sections), categories: of(categories) })
+    };
+    let both = named(&[], &["b", "a"]).expect("the hall has them");
+    assert_eq!(both, named(&[], &["a", "b"]).expect("the same"));
+    assert_ne!(both, hall, "a name is a part of the layout");
+    assert_ne!(both.digest(), hall.digest(), "and of its digest, so caches tell them apart");
+    assert_eq!(hall.clone().named(LayoutNames::default()).map(|layout| layout.digest()), Ok(hall.digest()));
+    let written = rmp_serde::to_vec_named(&both).expect("layouts can be written");
+    assert_eq!(rmp_serde::from_slice::<Layout>(&written).expect("and read"), both);
+    let wrong = |kind, name| Err(LayoutError::NamedWrongly { kind, id: id(name) });
+    assert_eq!(named(&[], &["c"]), wrong("category", "c"));
+    assert_eq!(named(&["stalls"], &[]), wrong("section", "stalls"));
+    assert_eq!(named(&[], &["a", "a"]), wrong("category", "a"));
 }
