@@ -87,7 +87,7 @@ export class Own {
   /** Puts a session in a small hall on sale. */
   sell(operators, session) {
     const layout = { rows: 10, seats: 12, category: 'standard' };
-    const venue = { id: 'own', name: 'A house', city: 'Aarhus', halls: [{ id: 'studio', name: 'The studio', layout }] };
+    const venue = { id: 'own', name: 'A house', city: 'Aarhus', zone: 'Europe/Copenhagen', halls: [{ id: 'studio', name: 'The studio', layout }] };
     venue.sessions = [{ id: session, hall: 'studio', title: 'own', starts_at: '+3d 20:00', ends_at: '+2h', prices: { '*': 2000 } }];
     this.offer(operators, { currency: 'EUR', titles: [{ id: 'own', name: 'Our own' }], venues: [venue] });
   }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueView},
+    answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueChange, VenueView},
     command::{NewSession, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
@@ -135,7 +135,7 @@ impl Client {
     }
 
     /// `venue.put`: creates or changes a venue.
-    pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<()>, Error> {
+    pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<VenueChange>, Error> {
         self.send_of(&Entity::Venue(id.clone()), Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
     }
 

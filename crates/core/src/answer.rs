@@ -48,6 +48,8 @@ pub struct Answered {
 pub enum Answer {
     /// Done, without a body.
     Done,
+    /// Of `venue.put`.
+    VenuePut(VenueChange),
     /// Of `venue.get`.
     Venue(VenueView),
     /// Of `hall.get`.
@@ -177,6 +179,8 @@ pub struct VenueEntry {
     pub position: Option<(i32, i32)>,
     /// The distance from the point of the search, in metres.
     pub distance_m: Option<u64>,
+    /// The IANA name of its zone, if it has one.
+    pub zone: Option<SmolStr>,
 }
 
 /// Units of a product by state. They add up to its stock (P1).
@@ -238,6 +242,8 @@ pub struct Purchase {
     /// When it was decided.
     pub at: Timestamp,
     pub total: Money,
+    /// The IANA name of the zone of the first line that has one.
+    pub zone: Option<SmolStr>,
 }
 
 /// A page of a customer's purchases.
@@ -257,6 +263,13 @@ pub struct AreaCounts {
     /// Places in carts.
     pub held: u32,
     pub sold: u32,
+}
+
+/// What a put of a venue changed besides its details.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VenueChange {
+    /// How many coming sessions show another hour, because the zone is another one. No instant moves.
+    pub shifted: u32,
 }
 
 /// A venue as clients see it.
@@ -313,6 +326,10 @@ pub struct SessionView {
     pub area_counts: Vec<AreaCounts>,
     /// The hall's layout when the session was created.
     pub layout: Arc<Layout>,
+    /// The IANA name of its venue's zone, if the venue has one.
+    pub zone: Option<SmolStr>,
+    /// Whether everybody may still hold after it has begun. Otherwise only the desk may.
+    pub sells_after_begin: bool,
 }
 
 /// A session in its venue's index.
@@ -325,6 +342,8 @@ pub struct SessionEntry {
     pub ends_at: Timestamp,
     /// Whether it is open for sale. It is not while it is being created.
     pub open: bool,
+    /// The IANA name of its venue's zone, if the venue has one.
+    pub zone: Option<SmolStr>,
 }
 
 /// The state of every seat of a session at a version.

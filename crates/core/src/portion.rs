@@ -194,12 +194,14 @@ pub struct LineItem {
     pub content: Content,
     /// What the buyer notes at it. Empty if nothing.
     pub note: SmolStr,
+    /// The IANA name of the zone of its session or resource when it was held, if one was known.
+    pub zone: Option<SmolStr>,
 }
 
 impl LineItem {
     /// An item without anything that may be left out.
     pub fn new(entity: Entity, content: Content) -> LineItem {
-        LineItem { entity, content, note: SmolStr::default() }
+        LineItem { entity, content, note: SmolStr::default(), zone: None }
     }
 
     /// Bytes on the heap, without those of its entity.

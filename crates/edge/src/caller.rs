@@ -234,7 +234,11 @@ impl Caller {
                 *guest = !self.access.roles.has(Role::Desk);
                 *holder = self.holder(shared, address);
             }
-            Command::Cart(_, CartCommand::SetQuantity { holder, .. } | CartCommand::Checkout { holder, .. }) => {
+            Command::Cart(_, CartCommand::SetQuantity { guest, holder, .. }) => {
+                *guest = !self.access.roles.has(Role::Desk);
+                *holder = self.holder(shared, address);
+            }
+            Command::Cart(_, CartCommand::Checkout { holder, .. }) => {
                 *holder = self.holder(shared, address);
             }
             Command::Cluster(ClusterCommand::Join { node, machine, admission, .. }) => {

@@ -79,8 +79,9 @@ pub(crate) fn opened_in(rows: u16, seats: u16) -> Event {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
-    Event::Session(SessionEvent::Opened(Opening { venue: id("globe"), session, layout }))
+    Event::Session(SessionEvent::Opened(Opening { venue: id("globe"), session, layout, zone: Default::default() }))
 }
 
 /// The frames with which a client asks for its purchase.

@@ -64,8 +64,13 @@ const KEPT: &str = ", until the cart's deadline";
 
 fn venue(event: &VenueEvent) -> Words {
     match event {
-        VenueEvent::Put { details, request: _ } => {
-            ("put", format!("called {}, in {}", details.name, or_nowhere(&details.city)))
+        VenueEvent::Put { details, shifted, .. } => {
+            let zone = details.zone.as_deref().map_or_else(|| "without a zone".into(), |zone| format!("zone {zone}"));
+            let shifted = match shifted {
+                0 => String::new(),
+                shifted => format!("; {shifted} coming sessions show another hour"),
+            };
+            ("put", format!("called {}, in {}, {zone}{shifted}", details.name, or_nowhere(&details.city)))
         }
         VenueEvent::HallPut { hall, name, layout, .. } => {
             let seats = layout
@@ -85,6 +90,7 @@ fn venue(event: &VenueEvent) -> Words {
             ("session_canceled", format!("session {id} will not take place; its time in the hall is free again"))
         }
         VenueEvent::Listed { version } => ("listed", format!("the directory knows it as of version {version}")),
+        VenueEvent::SessionZoned(id) => ("session_zoned", format!("session {id} knows the zone")),
     }
 }
 
@@ -172,6 +178,10 @@ fn session(event: &SessionEvent) -> Words {
             ("places_sold", sold(hold, *quantity, "places", *at))
         }
         SessionEvent::Hold(event) => on_hold(event),
+        SessionEvent::ZoneSet(zone) => {
+            let zone = zone.name.as_deref().unwrap_or("UTC");
+            ("zone_set", format!("its times are told in {zone}; no instant moved"))
+        }
         SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
         SessionEvent::Canceled { reason, .. } => ("canceled", format!("it will not take place: {reason}")),
         SessionEvent::SeatsBlocked { seats: blocked, .. } => ("blocked", format!("{}; off sale", seats(blocked))),

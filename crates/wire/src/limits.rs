@@ -120,6 +120,9 @@ pub const AHEAD_MS_MAX: u64 = 3_660 * 24 * 60 * 60 * 1000;
 /// The longest title, in milliseconds: 31 days.
 pub const DURATION_MS_MAX: u64 = boxoffice_core::directory::DURATION_MS_MAX;
 
+/// The longest address of a venue, in bytes.
+pub const ADDRESS_BYTES_MAX: usize = 500;
+
 /// The longest name of a zone, in bytes.
 pub const ZONE_BYTES_MAX: usize = 64;
 

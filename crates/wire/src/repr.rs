@@ -14,6 +14,7 @@ mod text;
 pub(crate) mod bytes;
 mod id;
 mod money;
+mod names;
 mod seat;
 mod time;
 

@@ -178,7 +178,8 @@ impl Cart {
             Some(before) if line.wanted.note.is_empty() => before.note.clone(),
             Some(_) | None => line.wanted.note.clone().into_plain(),
         };
-        LineItem { note, ..LineItem::new(line.wanted.entity.clone(), grown.unwrap_or_else(|| content.clone())) }
+        let zone = line.granted.zone.clone();
+        LineItem { entity: line.wanted.entity.clone(), content: grown.unwrap_or_else(|| content.clone()), note, zone }
     }
 
     fn one_currency(&self, granted: &[GrantedLine<'_>]) -> Result<Currency, Refusal> {

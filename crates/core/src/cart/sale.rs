@@ -93,7 +93,8 @@ impl Cart {
             self.outbox.owe(None, Ask::Pay(capture));
         }
         if let Some(customer) = &order.customer {
-            let purchase = Purchase { cursor: 0, order: order.id, at: order.at, total: order.total };
+            let zone = order.lines.iter().find_map(|line| line.zone.clone());
+            let purchase = Purchase { cursor: 0, order: order.id, at: order.at, total: order.total, zone };
             self.outbox.owe(Some(Entity::Customer(customer.clone())), Ask::Post { purchase });
         }
     }

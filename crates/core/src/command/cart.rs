@@ -35,7 +35,7 @@ pub enum CartCommand {
         lines: Vec<WantedLine>,
         /// The customer, if the cart has none yet.
         customer: Option<Id>,
-        /// Whether a guest asks. If that opens the cart, the bounds of guests' carts apply.
+        /// Whether a guest asks, and not the desk. If that opens the cart, the bounds of guests' carts apply.
         guest: bool,
         /// Who holds, if it has a share and no more. The node that the caller is connected to says so.
         holder: Option<Holder>,
@@ -45,6 +45,8 @@ pub enum CartCommand {
         line: u32,
         /// How many altogether.
         quantity: u32,
+        /// Whether a guest asks.
+        guest: bool,
         /// As in `Hold`.
         holder: Option<Holder>,
     },

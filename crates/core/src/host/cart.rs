@@ -234,8 +234,8 @@ impl<R> CartHost<R> {
             CartCommand::Hold { lines, customer, guest, holder } => {
                 return self.change_lines(stage, waiter, request, LineChange::Hold { lines, customer, guest, holder });
             }
-            CartCommand::SetQuantity { line, quantity, holder } => {
-                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, holder });
+            CartCommand::SetQuantity { line, quantity, guest, holder } => {
+                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, guest, holder });
             }
             CartCommand::Release { line, seats } => {
                 return self.change_lines(stage, waiter, request, LineChange::Release { line, seats });
@@ -506,7 +506,8 @@ impl<R> CartHost<R> {
             | Reply::Opened
             | Reply::OpenRefused
             | Reply::Vacated
-            | Reply::Listed { .. } => {}
+            | Reply::Listed { .. }
+            | Reply::ZoneSet { .. } => {}
         }
     }
 

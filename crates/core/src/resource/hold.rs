@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+use smol_str::SmolStr;
+
 use super::{Resource, Time, place::price};
 use crate::{
     ask::Reply,
@@ -69,6 +71,10 @@ impl Inventory for Resource {
 
     fn sale_terms(&self) -> (Option<Currency>, Limits) {
         (Some(self.details.rate.currency), self.details.limits.clone())
+    }
+
+    fn zone(&self) -> Option<SmolStr> {
+        Some(self.details.zone.clone())
     }
 
     fn content(&self, hold: HoldId) -> Option<Content> {

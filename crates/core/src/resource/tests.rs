@@ -103,6 +103,7 @@ fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Gr
         deadline: Timestamp(9_000),
         at: Timestamp(0),
         holder: None,
+        desk: true,
     };
     match resource.decide_hold(NOW, &ask) {
         Ok(event) => {
@@ -180,6 +181,7 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
                 deadline: Timestamp(9_000),
                 at: Timestamp(0),
                 holder: None,
+                desk: true,
             },
         )
     };
@@ -656,6 +658,7 @@ impl Reference {
                     deadline: Timestamp(5),
                     at: Timestamp(0),
                     holder: None,
+                    desk: true,
                 };
                 // All requested slots are in the future.
                 let result = match resource.decide_hold(Timestamp(0), &ask) {

@@ -288,7 +288,11 @@ fn the_total_of_a_cart_is_bounded() {
     assert_eq!(fixture.states.audit().units.held, 0);
     assert!(outcome_of(&mut fixture, "3", hold_lines(vec![units(most)])).is_ok());
     assert_eq!(
-        outcome_of(&mut fixture, "4", CartCommand::SetQuantity { line: 1, quantity: most + 1, holder: None }),
+        outcome_of(
+            &mut fixture,
+            "4",
+            CartCommand::SetQuantity { line: 1, quantity: most + 1, guest: false, holder: None }
+        ),
         Err(refusal.clone())
     );
     assert_eq!(outcome_of(&mut fixture, "5", hold_lines(vec![units(1)])), Err(refusal));
@@ -302,7 +306,7 @@ fn a_cart_that_has_answered_enough_can_still_pay_and_be_refunded() {
     assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(2)])).is_ok());
     let mut answered = 1;
     loop {
-        let set = CartCommand::SetQuantity { line: 1, quantity: 2 + answered % 2, holder: None };
+        let set = CartCommand::SetQuantity { line: 1, quantity: 2 + answered % 2, guest: false, holder: None };
         match outcome_of(&mut fixture, &format!("s{answered}"), set) {
             Ok(_) => answered += 1,
             Err(refusal) => break assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}"),
@@ -320,7 +324,8 @@ fn changes_that_wait_are_bounded_and_so_are_their_waiters() {
     let mut fixture = shop(100, 100);
     assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(1)])).is_ok());
     let product = Entity::Product(id("p"));
-    let set = |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 1, quantity, holder: None });
+    let set =
+        |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 1, quantity, guest: false, holder: None });
     let sets: Vec<_> = (2..20).map(|quantity| fixture.send(Some(&format!("s{quantity}")), set(quantity))).collect();
     let first: Vec<_> = (0..256).map(|_| fixture.send(Some("s2"), set(2))).collect();
     let queued: Vec<_> = (0..256).map(|_| fixture.send(Some("s3"), set(3))).collect();

@@ -80,7 +80,14 @@ fn command() -> impl Strategy<Value = Command> {
         )
     });
     let put = (id(), ".{0,20}", any::<Option<(i32, i32)>>()).prop_map(|(venue, text, position)| {
-        let details = VenueDetails { name: text.clone().into(), city: text.into(), position, comments: "".into() };
+        let details = VenueDetails {
+            name: text.clone().into(),
+            city: text.into(),
+            position,
+            comments: "".into(),
+            zone: None,
+            address: "".into(),
+        };
         Command::Venue(venue, VenueCommand::Put(details))
     });
     let title = (id(), ".{0,20}", prop::option::of(any::<u64>())).prop_map(|(id, name, duration_ms)| {

@@ -204,7 +204,13 @@ impl ExpiryRun {
         {
             let start = 1_000_000 * (number as u64 + 1);
             let plain = new_session(name, &layout, start, start + 1_000, *ttl_ms);
-            let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 60, price: euros(500) };
+            let stand = Area {
+                id: id("stand"),
+                name: "Stand".into(),
+                capacity: 60,
+                price: euros(500),
+                names: Default::default(),
+            };
             let limits = if number == 2 { limits.clone() } else { Limits::default() };
             let session = NewSession { areas: vec![stand], limits, ..plain };
             fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
@@ -280,7 +286,9 @@ impl ExpiryRun {
             },
             4 | 5 => CartCommand::Release { line, seats: None },
             6 | 7 => CartCommand::Revoke { line, reason: "".into() },
-            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32, holder: None },
+            8 | 9 => {
+                CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32, guest: false, holder: None }
+            }
             10 if self.rng.below(8) == 0 => {
                 return Command::Session(self.session(), SessionCommand::Cancel { reason: "rain".into() });
             }

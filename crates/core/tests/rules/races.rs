@@ -26,7 +26,8 @@ fn fixture(stock: u64) -> Fixture {
     let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
     open(&mut fixture, &hall, &[]);
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 1, price: euros(500) };
+    let stand =
+        Area { id: id("stand"), name: "Stand".into(), capacity: 1, price: euros(500), names: Default::default() };
     let session = NewSession { areas: vec![stand], ..new_session("s", &hall, 1_000_000, 2_000_000, None) };
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), stock)))));
@@ -125,7 +126,7 @@ fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Fixture, Vec<usize
 /// rest follows the order of the queue.
 #[test]
 fn growth_release_and_checkout_of_one_line_in_every_order() {
-    let set = |quantity| CartCommand::SetQuantity { line: 1, quantity, holder: None };
+    let set = |quantity| CartCommand::SetQuantity { line: 1, quantity, guest: false, holder: None };
     let release = || CartCommand::Release { line: 1, seats: None };
     let revoke = || CartCommand::Revoke { line: 1, reason: "".into() };
     let mut runs = 0;

@@ -237,7 +237,8 @@ fn fixture(rules: Rules) -> Fixture {
     fixture.run();
     let [plain, short] = sessions;
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA_MAX }) };
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500) };
+    let stand =
+        Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500), names: Default::default() };
     let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
     for session in [plain, short] {
         fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
@@ -465,7 +466,12 @@ impl RandomRun {
                     holder: self.holder(),
                 }
             }
-            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32, holder: self.holder() },
+            15..=18 => CartCommand::SetQuantity {
+                line,
+                quantity: self.rng.below(5) as u32,
+                guest: false,
+                holder: self.holder(),
+            },
             19..=21 => {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.rng.below(3) as usize], self.customer())

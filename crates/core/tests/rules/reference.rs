@@ -45,6 +45,8 @@ const RULES: Rules = Rules {
 const SHORT_TTL_MS: u64 = 700;
 /// This cart is a guest's.
 const GUEST: usize = 2;
+/// When the session begins. From then on only the desk sells it, and the guest's cart keeps and pays what it has.
+const BEGINS_AT: u64 = 1_200;
 const QUOTA: u32 = 5;
 const PER_ORDER: u32 = 4;
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -136,6 +138,20 @@ proptest! {
     }
 }
 
+/// Random commands from a seed.
+#[cfg(feature = "planted")]
+pub(crate) fn run(seed: u64) {
+    use proptest::{
+        strategy::ValueTree,
+        test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+    };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    play(&vec(step(), 1..24).new_tree(&mut runner).expect("steps").current());
+}
+
 fn play(steps: &[Step]) {
     let mut fixture = fixture();
     let mut reference = Reference::default();
@@ -173,8 +189,14 @@ fn fixture() -> Fixture {
     open(&mut fixture, &hall, &[]);
     let limits =
         Limits { per_order: Some(PER_ORDER), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA }) };
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: Item::Place.capacity(), price: euros(500) };
-    let session = new_session("t", &hall, 10_000_000, 11_000_000, Some(SHORT_TTL_MS));
+    let stand = Area {
+        id: id("stand"),
+        name: "Stand".into(),
+        capacity: Item::Place.capacity(),
+        price: euros(500),
+        names: Default::default(),
+    };
+    let session = new_session("t", &hall, BEGINS_AT, 11_000_000, Some(SHORT_TTL_MS));
     let session = NewSession { areas: vec![stand], limits: limits.clone(), ..session };
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     let plain = product(euros(250), u64::from(Item::Unit.capacity()));
@@ -198,7 +220,7 @@ fn command(step: &Step) -> Command {
             )
         }
         Step::Set { cart, line, quantity } => {
-            (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity, holder: None })
+            (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity, guest: *cart == GUEST, holder: None })
         }
         Step::Release { cart, line } => (cart, CartCommand::Release { line: *line, seats: None }),
         Step::Cancel { cart } => (cart, CartCommand::Cancel),
@@ -311,6 +333,9 @@ impl Reference {
 
     /// Whether this many more are available now.
     fn may_take(&self, cart: usize, item: Item, more: u32) -> StepResult {
+        if item == Item::Place && cart == GUEST && self.now >= BEGINS_AT {
+            return Err("session_closed");
+        }
         let (held, sold) = self.counts(|_, other| other == item || other.overlaps(item));
         if held + sold + more > item.capacity() {
             return Err(match item {

@@ -280,7 +280,7 @@ fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
 }
 
 fn set_quantity(number: u128, line: u32, quantity: u32) -> Command {
-    Command::Cart(cart(number), CartCommand::SetQuantity { line, quantity, holder: None })
+    Command::Cart(cart(number), CartCommand::SetQuantity { line, quantity, guest: false, holder: None })
 }
 
 /// Changes the quantity of line 1, whose cart shows that it is `now_has`. The error is the budget that it exceeds.

@@ -325,7 +325,7 @@ impl SetQuantity {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let quantity = self.quantity.checked_u32();
-        Ok(Command::Cart(cart, CartCommand::SetQuantity { line: self.line, quantity, holder: None }))
+        Ok(Command::Cart(cart, CartCommand::SetQuantity { line: self.line, quantity, guest: true, holder: None }))
     }
 }
 

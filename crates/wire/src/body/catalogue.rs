@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{HallView, TitleView, VenueView, VenuesPage},
+    answer::{HallView, TitleView, VenueChange, VenueView, VenuesPage},
     command::{Command, DirectoryCommand, Title, VenueCommand, VenueDetails},
     id::Id,
     layout::Layout,
@@ -11,21 +11,26 @@ use boxoffice_core::{
 use boxoffice_declare::op;
 use smol_str::SmolStr;
 
-use super::Get;
+use super::{Get, resource::zone};
 pub use crate::repr::answer::Position;
 use crate::{
     call::Shape,
     convert::{Converted, after, at_most, text},
     layout::Written,
-    limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
+    limits::{
+        ADDRESS_BYTES_MAX, CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
+        PAGE_ENTRIES_MAX, ZONE_BYTES_MAX,
+    },
     rejection::Rejection,
     reply::TitlePage,
     repr::{Bounded, shape::Each},
 };
 
 /// Create or change a venue.
-#[op("venue.put", desk, venues(OfEntity), weight(15), answers())]
-#[example(r#"{"city": "London", "id": "globe", "name": "The Globe", "position": {"lat": 51.5081, "lon": -0.0972}}"#)]
+#[op("venue.put", desk, venues(OfEntity), weight(15), answers(VenueChange))]
+#[example(
+    r#"{"address": "21 New Globe Walk", "city": "London", "id": "globe", "name": "The Globe", "position": {"lat": 51.5081, "lon": -0.0972}, "zone": "Europe/London"}"#
+)]
 pub struct VenuePut {
     pub id: Id,
     #[within(1..=NAME_BYTES_MAX)]
@@ -37,6 +42,15 @@ pub struct VenuePut {
     #[optional(written)]
     #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
+    /// The IANA name of its time zone. Without one, times of its sessions are told in UTC.
+    #[since(1, 5)]
+    #[within(1..=ZONE_BYTES_MAX)]
+    pub zone: Option<SmolStr>,
+    /// Street and number, or what else leads there.
+    #[since(1, 5)]
+    #[optional]
+    #[within(0..=ADDRESS_BYTES_MAX)]
+    pub address: SmolStr,
 }
 
 impl VenuePut {
@@ -46,6 +60,8 @@ impl VenuePut {
             city: self.city,
             position: on_globe("position", self.position)?,
             comments: self.comments,
+            zone: self.zone.map(zone).transpose()?,
+            address: self.address,
         };
         Ok(Command::Venue(self.id, VenueCommand::Put(details)))
     }
@@ -214,8 +230,8 @@ impl TitleSearch {
 impl VenuePut {
     /// The body with these details.
     pub fn new(id: Id, details: VenueDetails) -> VenuePut {
-        let VenueDetails { name, city, position, comments } = details;
-        VenuePut { id, name, city, position: position.map(Position::from_millionths), comments }
+        let VenueDetails { name, city, position, comments, zone, address } = details;
+        VenuePut { id, name, city, position: position.map(Position::from_millionths), comments, zone, address }
     }
 }
 

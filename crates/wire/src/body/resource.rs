@@ -366,7 +366,7 @@ impl From<Repeat> for RepeatBody {
 const DAY_MINUTES: u16 = 24 * 60;
 
 /// Checks the form of a zone's name. The core knows which zones exist.
-fn zone(zone: SmolStr) -> Converted<SmolStr> {
+pub(super) fn zone(zone: SmolStr) -> Converted<SmolStr> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'+' | b'-');
     if (1..=ZONE_BYTES_MAX).contains(&zone.len()) && zone.bytes().all(plain) {
         Ok(zone)

@@ -7,6 +7,7 @@ use boxoffice_core::{
     id::Id,
     layout::LAYOUT_SEATS_MAX,
     money::Money,
+    names::Names,
     refusal::Refusal,
     seat::Seat,
     time::{TIMESTAMP_MAX, Timestamp},
@@ -58,6 +59,10 @@ pub struct SessionCreate {
     #[optional]
     #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
+    /// Whether all may still hold after it has begun. Otherwise only the desk may.
+    #[since(1, 5)]
+    #[optional]
+    pub sells_after_begin: bool,
 }
 
 impl SessionCreate {
@@ -79,6 +84,7 @@ impl SessionCreate {
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits.try_into()?,
             comments: self.comments,
+            sells_after_begin: self.sells_after_begin,
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
     }
@@ -96,6 +102,10 @@ pub struct AreaBody {
     pub capacity: Quantity,
     #[narrow(Price)]
     pub price: Money,
+    /// Its names for people.
+    #[since(1, 5)]
+    #[optional]
+    pub names: Names,
 }
 
 /// Read a session.
@@ -255,13 +265,44 @@ impl SessionCancel {
 impl SessionCreate {
     /// The body with these details.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
-        let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments } = session;
+        let NewSession {
+            id,
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            prices,
+            areas,
+            hold_ttl_ms,
+            limits,
+            comments,
+            sells_after_begin,
+        } = session;
         let areas = areas
             .into_iter()
-            .map(|area| AreaBody { id: area.id, name: area.name, capacity: area.capacity.into(), price: area.price })
+            .map(|Area { id, name, capacity, price, names }| AreaBody {
+                id,
+                name,
+                capacity: capacity.into(),
+                price,
+                names,
+            })
             .collect();
         let limits = LimitsBody::from(limits);
-        SessionCreate { id, venue, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments }
+        SessionCreate {
+            id,
+            venue,
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            prices,
+            areas,
+            hold_ttl_ms,
+            limits,
+            comments,
+            sells_after_begin,
+        }
     }
 }
 
@@ -285,5 +326,6 @@ fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
 
 fn area(area: AreaBody) -> Converted<Area> {
     price(area.price.amount)?;
-    Ok(Area { id: area.id, name: area.name, capacity: area.capacity.checked_u32(), price: area.price })
+    let AreaBody { id, name, capacity, price, names } = area;
+    Ok(Area { id, name, capacity: capacity.checked_u32(), price, names })
 }

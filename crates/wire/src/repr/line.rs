@@ -44,8 +44,8 @@ impl WireRepr for LineView {
             Content::Places { .. } => 5,
             Content::Slot { details, .. } => 5 + usize::from(!details.is_empty()),
         };
-        let mut map = serializer
-            .serialize_struct("Line", fields + usize::from(self.late) + usize::from(!self.note.is_empty()))?;
+        let optional = [self.late, self.zone.is_some(), !self.note.is_empty()].map(usize::from).iter().sum::<usize>();
+        let mut map = serializer.serialize_struct("Line", fields + optional)?;
         map.serialize_field("line", &self.line)?;
         write_inventory(&mut map, &self.entity)?;
         match &self.content {
@@ -77,14 +77,18 @@ impl WireRepr for LineView {
         if !self.note.is_empty() {
             map.serialize_field("note", &self.note)?;
         }
+        if let Some(zone) = &self.zone {
+            map.serialize_field("zone", zone)?;
+        }
         map.end()
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
         let mut fields = LineFields::deserialize(deserializer)?;
-        let (line, late, note) = (fields.line, fields.late, mem::take(&mut fields.note));
+        let (line, late) = (fields.line, fields.late);
+        let (note, zone) = (mem::take(&mut fields.note), mem::take(&mut fields.zone));
         let (entity, content) = fields.content().map_err(D::Error::custom)?;
-        Ok(LineView { line, item: LineItem { entity, content, note }, late })
+        Ok(LineView { line, item: LineItem { entity, content, note, zone }, late })
     }
 
     fn schema(shapes: &mut Shapes) -> Value {
@@ -115,6 +119,8 @@ shapes! {
         late?: bool,
         /// What the buyer notes at the line.
         note?: SmolStr,
+        /// The IANA name of the time zone of the session or resource when the line was held.
+        zone?: Option<SmolStr>,
     }
 }
 

@@ -162,7 +162,7 @@ proptest! {
         purchases in prop::collection::vec((any::<u64>(), any::<u128>(), time(), money()), 0..8),
         newest in any::<u64>(),
     ) {
-        let purchase = |(cursor, order, at, total)| Purchase { cursor, order: OrderId(order), at, total };
+        let purchase = |(cursor, order, at, total)| Purchase { cursor, order: OrderId(order), at, total, zone: None };
         let page = PurchasesPage { purchases: purchases.into_iter().map(purchase).collect(), newest };
         for encoding in Encoding::ALL {
             let got: BookingPage = back(encoding, &Answer::Booked(bookings.clone()));

@@ -54,7 +54,7 @@ pub(super) enum LineChange {
     /// More lines, or more of them.
     Hold { lines: Vec<WantedLine>, customer: Option<Id>, guest: bool, holder: Option<Holder> },
     /// Another quantity for a line.
-    Set { line: u32, quantity: u32, holder: Option<Holder> },
+    Set { line: u32, quantity: u32, guest: bool, holder: Option<Holder> },
     /// A line, or seats of it, is given back.
     Release { line: u32, seats: Option<SeatSet> },
 }
@@ -146,12 +146,14 @@ impl<R> CartHost<R> {
     /// it is written before that.
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
         let Queued { request, waiting, waits_until, change } = queued;
-        let guest = matches!(change, LineChange::Hold { guest: true, .. });
+        let guest = matches!(change, LineChange::Hold { guest: true, .. } | LineChange::Set { guest: true, .. });
         let begun = match change {
             LineChange::Hold { lines, customer, guest: _, holder } => {
-                self.hold_parts(stage, request, lines, (customer, holder))
+                self.hold_parts(stage, request, lines, (customer, holder, !guest))
             }
-            LineChange::Set { line, quantity, holder } => self.set_parts(stage, request, (line, quantity), holder),
+            LineChange::Set { line, quantity, guest: _, holder } => {
+                self.set_parts(stage, request, (line, quantity), (holder, !guest))
+            }
             LineChange::Release { line, seats } => self.release(stage, request, line, seats.as_ref()),
         };
         match begun {
@@ -188,7 +190,7 @@ impl<R> CartHost<R> {
         stage: &Stage<'_, R>,
         request: Request,
         wanted: Vec<WantedLine>,
-        (customer, holder): (Option<Id>, Option<Holder>),
+        (customer, holder, desk): (Option<Id>, Option<Holder>, bool),
     ) -> Result<ChangeStart, Refusal> {
         let wanted = check_wanted(wanted)?;
         if self.adding.len() == ADDING_MAX {
@@ -215,7 +217,7 @@ impl<R> CartHost<R> {
             list.push(part(line)?);
         }
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(ChangeStart::Asking { parts: Parts { list, customer, holder, again_at }, setting: false })
+        Ok(ChangeStart::Asking { parts: Parts { list, customer, holder, desk, again_at }, setting: false })
     }
 
     /// Sets a line to a quantity. Less is decided at once, and more is asked for.
@@ -224,7 +226,7 @@ impl<R> CartHost<R> {
         stage: &mut Stage<'_, R>,
         request: Request,
         (line, quantity): (u32, u32),
-        holder: Option<Holder>,
+        (holder, desk): (Option<Holder>, bool),
     ) -> Result<ChangeStart, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
         cart.may_change()?.ok_or_else(|| cart.not_found())?;
@@ -247,7 +249,8 @@ impl<R> CartHost<R> {
         let part = growing(cart, request, 0, line, WantedLine::new(entity.clone(), want))?;
         let customer = cart.customer().cloned();
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(ChangeStart::Asking { parts: Parts { list: Vec::from([part]), customer, holder, again_at }, setting: true })
+        let parts = Parts { list: Vec::from([part]), customer, holder, desk, again_at };
+        Ok(ChangeStart::Asking { parts, setting: true })
     }
 
     fn release(
@@ -330,7 +333,7 @@ impl<R> CartHost<R> {
         let all = all_parts(&mut self.adding, &mut self.paying);
         let found = all.filter_map(|parts| Some((parts.find(from, hold)?, parts))).next();
         let Some((place, parts)) = found else { return };
-        let (customer, holder) = (parts.customer.clone(), parts.holder);
+        let (customer, holder, desk) = (parts.customer.clone(), parts.holder, parts.desk);
         let part = &mut parts.list[place];
         let (grows, line) = (part.grows, part.line);
         let ask = part.ask_of(from);
@@ -340,7 +343,7 @@ impl<R> CartHost<R> {
         // A hold without room for another revision is given up for another one.
         if live && revision <= REVISION_MAX {
             *ask.revision = revision + 1;
-            return part.ask_in((customer.as_ref(), holder), life_ms, stage.turn);
+            return part.ask_in((customer.as_ref(), holder, desk), life_ms, stage.turn);
         }
         if grows {
             *ask.state = AskState::Refused(Refusal::NoSuchLine(line.unwrap_or_default()));
@@ -363,7 +366,7 @@ impl<R> CartHost<R> {
                 Ok(next) => {
                     let ask = part.ask_of(from);
                     (*ask.hold, *ask.revision) = (*next, FIRST_REVISION);
-                    asks.extend(part.ask((parts.customer.as_ref(), parts.holder), life_ms));
+                    asks.extend(part.ask((parts.customer.as_ref(), parts.holder, parts.desk), life_ms));
                 }
                 Err(refusal) => {
                     part.spoiled = Some(refusal.clone());

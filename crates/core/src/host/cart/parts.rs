@@ -26,6 +26,8 @@ pub(super) struct Parts {
     pub(super) customer: Option<Id>,
     /// Who holds them, if it has a share and no more.
     pub(super) holder: Option<Holder>,
+    /// Whether the desk asks for them.
+    pub(super) desk: bool,
     /// When the parts that have not been replied to are asked again.
     pub(super) again_at: Timestamp,
 }
@@ -60,6 +62,9 @@ pub(super) struct PartAsk<'a> {
     pub(super) revision: &'a mut u64,
     pub(super) state: &'a mut AskState,
 }
+
+/// The customer that takes the parts, who holds them if it has a share, and whether the desk asks.
+pub(super) type Asker<'a> = (Option<&'a Id>, Option<Holder>, bool);
 
 /// The progress of one ask.
 pub(super) enum AskState {
@@ -104,7 +109,7 @@ impl Parts {
 
     /// Every ask without a reply.
     pub(super) fn asks<R>(&self, life_ms: u64) -> impl Iterator<Item = Effect<R>> {
-        let to = (self.customer.as_ref(), self.holder);
+        let to = (self.customer.as_ref(), self.holder, self.desk);
         self.list.iter().filter_map(move |part| part.ask(to, life_ms))
     }
 
@@ -154,7 +159,7 @@ impl Parts {
         turn: &mut Turn<R>,
     ) -> bool {
         let Some(place) = self.find(entity, granted.hold) else { return false };
-        let (customer, holder) = (self.customer.clone(), self.holder);
+        let (customer, holder, desk) = (self.customer.clone(), self.holder, self.desk);
         let part = &mut self.list[place];
         part.believed(at.after(granted.believed_ms));
         if let Entity::Customer(_) = entity {
@@ -178,7 +183,7 @@ impl Parts {
         part.revision = part.revision.max(granted.revision);
         part.main = AskState::Granted(granted.clone());
         part.want_quota(cart, granted, customer.as_ref());
-        part.ask_in((customer.as_ref(), holder), life_ms, turn);
+        part.ask_in((customer.as_ref(), holder, desk), life_ms, turn);
         true
     }
 
@@ -253,10 +258,10 @@ impl Part {
     }
 
     /// The ask to send now.
-    pub(super) fn ask<R>(&self, (customer, holder): (Option<&Id>, Option<Holder>), life_ms: u64) -> Option<Effect<R>> {
+    pub(super) fn ask<R>(&self, (customer, holder, desk): Asker<'_>, life_ms: u64) -> Option<Effect<R>> {
         let hold = |to: Entity, (hold, revision): (HoldId, u64), want: Want, holder: Option<Holder>| Effect::Ask {
             to,
-            ask: Ask::Hold { hold, revision, want, life_ms, holder },
+            ask: Ask::Hold { hold, revision, want, life_ms, holder, desk },
         };
         if let AskState::Asked = self.main {
             return Some(hold(
@@ -279,7 +284,7 @@ impl Part {
     }
 
     /// Adds the ask to the turn's `now`, or to its `read` if the part must [wait](Part::waits).
-    pub(super) fn ask_in<R>(&self, to: (Option<&Id>, Option<Holder>), life_ms: u64, turn: &mut Turn<R>) {
+    pub(super) fn ask_in<R>(&self, to: Asker<'_>, life_ms: u64, turn: &mut Turn<R>) {
         let effects = if self.waits() { &mut turn.read } else { &mut turn.now };
         effects.extend(self.ask(to, life_ms));
     }

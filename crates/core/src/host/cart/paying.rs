@@ -106,7 +106,8 @@ impl<R> CartHost<R> {
             let call = cart.authorization().expect("without late lines only a gateway is waited for");
             Vec::from([Effect::Pay(call)])
         } else {
-            let parts = Parts { list, customer, holder, again_at };
+            // Lines of sessions were set aside when they were held.
+            let parts = Parts { list, customer, holder, desk: false, again_at };
             let asks = parts.asks(stage.life_ms()).collect();
             paying.reserve = Some(parts);
             asks

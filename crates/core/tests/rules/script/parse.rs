@@ -39,7 +39,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
             hold_lines(vec![WantedLine::new(entity, want)])
         }
         ("set", [line, quantity]) => {
-            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), holder }
+            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), guest: false, holder }
         }
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
@@ -150,7 +150,13 @@ pub(super) fn terms(mut words: &[&str]) -> Terms {
             }
             ("with", [name, capacity, price, rest @ ..]) => {
                 let price = euros(in_cents(price));
-                terms.areas.push(Area { id: id(name), name: "Area".into(), capacity: number(capacity), price });
+                terms.areas.push(Area {
+                    id: id(name),
+                    name: "Area".into(),
+                    capacity: number(capacity),
+                    price,
+                    names: Default::default(),
+                });
                 rest
             }
             _ => panic!("unknown word: {word}"),

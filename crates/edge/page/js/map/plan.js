@@ -2,7 +2,8 @@
 //
 // Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
-import { nameIn, wordsOf } from './words.js';
+import { nameFor } from '../names.js';
+import { wordsOf } from './words.js';
 
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
 const SECTION_GAP = 170;
@@ -17,6 +18,8 @@ export class Plan {
     this.words = wordsOf(language);
     this.named = session.layout || {};
     const rows = session.layout?.rows || [];
+    this.names = { sections: session.layout?.section_names || {}, categories: session.layout?.category_names || {} };
+    this.languages = languages;
     this.rows = [];
     this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
     this.x = new Float32Array(this.size);
@@ -68,6 +71,16 @@ export class Plan {
   seat(index) {
     const row = this.row[index];
     return [row, index - this.rows[row].first];
+  }
+
+  /** A section by its name for people. */
+  sectionName(id) {
+    return nameFor(this.names.sections[id], sectionName(id), this.languages);
+  }
+
+  /** A category by its name for people. */
+  categoryName(id) {
+    return nameFor(this.names.categories[id], sectionName(id), this.languages);
   }
 
   /** "Row A seat 5", with the section if there are several. */
@@ -132,7 +145,7 @@ function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
     if (!row.section) return;
-    const section = sections.get(row.section) || { id: row.section, name: plan.nameOfSection(row.section), bottom: -Infinity, seats: [] };
+    const section = sections.get(row.section) || { id: row.section, name: plan.sectionName(row.section), bottom: -Infinity, seats: [] };
     for (let seat = row.first; seat < row.first + row.count; seat += 1) {
       section.bottom = Math.max(section.bottom, plan.y[seat]);
       section.seats.push(seat);

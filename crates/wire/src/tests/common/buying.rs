@@ -125,7 +125,7 @@ pub fn refund() -> RefundRecord {
 }
 
 pub fn purchase() -> Purchase {
-    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000) }
+    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000), zone: None }
 }
 
 pub fn purchases_page() -> PurchasesPage {

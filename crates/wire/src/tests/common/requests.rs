@@ -61,6 +61,7 @@ pub fn requests() -> Vec<Sample> {
         hold_ttl_ms: None,
         limits: quotas(),
         comments: "".into(),
+        sells_after_begin: false,
     };
     let search = body::SessionSearch {
         venue: Some(id("globe")),
