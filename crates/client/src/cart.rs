@@ -224,6 +224,15 @@ impl Cart {
         self.client.change_of(&self.entity(), Op::CartCancel, &self.token_body()).await
     }
 
+    /// `cart.checkout_cancel`: ends the attempt to pay that is under way, and leaves the cart active. Needs a node that speaks
+    /// protocol 1.5.
+    ///
+    /// # Errors
+    /// `cart_not_active` if the order is decided already.
+    pub async fn cancel_checkout(&self) -> Result<Reply<CartView>, Error> {
+        self.client.change_of(&self.entity(), Op::CartCheckoutCancel, &self.token_body()).await
+    }
+
     /// `cart.checkout`: buys what the cart holds.
     pub async fn checkout(&self, payment: Payment, customer: Option<Id>) -> Result<Reply<OrderView>, Error> {
         self.checkout_to(payment, customer, None).await

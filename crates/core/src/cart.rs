@@ -198,13 +198,23 @@ impl Cart {
     pub(crate) fn apply(&mut self, event: &CartEvent) {
         self.version += 1;
         let version = self.version;
+        self.write(version, event);
+        if let (Some(at), Some(body)) = (event.modified_at(), &mut self.body) {
+            body.modified_at = at;
+        }
+        if let Some(remembered) = event.remembered() {
+            self.body_mut().remember(Memory::answered(version, remembered));
+        }
+    }
+
+    fn write(&mut self, version: u64, event: &CartEvent) {
         match event {
             CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered: _, known } => {
                 assert!(self.body.is_none(), "cart {} is opened twice", self.id);
                 assert_eq!(*known, version > 1, "cart {} is opened as if it were another", self.id);
                 self.body = Some(Body::opened(*at, customer.clone(), *ttl_ms, *age_ends_at, *deadline));
             }
-            CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered: _ } => {
+            CartEvent::LinesAdded { at: _, lines, grown, customer, currency, deadline, remembered: _ } => {
                 let body = self.active();
                 assert!(body.currency.is_none_or(|known| known == *currency), "a cart has one currency");
                 body.currency = Some(*currency);
@@ -220,7 +230,7 @@ impl Cart {
                 }
                 body.live_until(*deadline);
             }
-            CartEvent::LineReduced { line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
+            CartEvent::LineReduced { at: _, line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
                 if let Some(taken) = taken {
                     self.note_taken(*line, taken);
                 }
@@ -252,7 +262,7 @@ impl Cart {
                 body.live_until(*deadline);
             }
             CartEvent::CheckoutAbandoned { .. } => self.abandon(event),
-            CartEvent::CheckedOut { order, reserved, reference, request } => {
+            CartEvent::CheckedOut { at: _, order, reserved, reference, request } => {
                 self.check_out(event, order, reserved, reference.as_ref(), *request);
             }
             CartEvent::Refunded { refund, remembered: _ } => self.refund(event, refund),
@@ -269,9 +279,12 @@ impl Cart {
                 }
             }
             CartEvent::Granted(_) => {}
-        }
-        if let Some(remembered) = event.remembered() {
-            self.body_mut().remember(Memory::answered(version, remembered));
+            CartEvent::CustomerSet { at: _, customer, remembered: _ } => {
+                let body = self.active();
+                assert!(body.customer.is_none(), "a cart has one customer");
+                body.customer = Some(customer.clone());
+            }
+            CartEvent::Touched { at: _, deadline, remembered: _ } => self.active().live_until(*deadline),
         }
     }
 

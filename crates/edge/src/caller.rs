@@ -365,6 +365,7 @@ fn named(command: &Command) -> Option<&Id> {
         | CartCommand::SetQuantity { .. }
         | CartCommand::Release { .. }
         | CartCommand::Cancel
+        | CartCommand::CancelCheckout { .. }
         | CartCommand::Refund { .. }
         | CartCommand::Revoke { .. }
         | CartCommand::Settle { .. }

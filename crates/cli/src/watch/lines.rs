@@ -109,7 +109,7 @@ fn days(days: &[u32]) -> String {
 
 fn purchases(state: &LivePurchases) -> Vec<String> {
     let line = |purchase: &Purchase| {
-        let Purchase { cursor, order, at, total } = purchase;
+        let Purchase { cursor, order, at, total, items: _ } = purchase;
         format!("purchase {cursor}  order {order}, {}, {}", date_and_time(*at), amount(*total))
     };
     state.new_purchases().iter().map(line).collect()

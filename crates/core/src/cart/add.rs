@@ -84,16 +84,16 @@ impl Cart {
         let LineChanges { added: lines, grown, views } = line_changes(at, granted, contents, next_line);
         let lines_version = self.version + events.len() as u64 + 1;
         let held = Held { cart: self.id, lines: views, currency, deadline, lines_version };
-        let answer = if setting { Answer::Cart(self.view_with(&held)) } else { Answer::Held(held) };
-        let at = |line: &GrantedLine<'_>| {
+        let answer = if setting { Answer::Cart(self.view_with(at, &held)) } else { Answer::Held(held) };
+        let place = |line: &GrantedLine<'_>| {
             let Granted { version, position, .. } = *line.granted;
             At { entity: line.entity.clone(), version, position }
         };
-        let asked: Vec<At> = granted.iter().map(at).collect();
+        let asked: Vec<At> = granted.iter().map(place).collect();
         let remembered = Remembered { request, answer: answer.clone(), asked: asked.clone() };
         let known = self.body.is_none() || self.customer().is_some();
         let customer = customer.filter(|_| !known);
-        events.push(CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered });
+        events.push(CartEvent::LinesAdded { at, lines, grown, customer, currency, deadline, remembered });
         Ok(Added { events, answer, asked })
     }
 

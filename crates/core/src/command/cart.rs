@@ -65,6 +65,11 @@ pub enum CartCommand {
         /// As in `Hold`, for lines that are held only now.
         holder: Option<Holder>,
     },
+    /// `cart.checkout_cancel` and `admin.checkout_cancel` end the attempt to pay that is under way. The cart is active again.
+    CancelCheckout {
+        /// Whether an operator asks, and not the buyer.
+        by_operator: bool,
+    },
     /// `order.refund` puts lines of the order back on sale and pays their price back.
     Refund {
         /// The lines to refund. All that are left if absent.

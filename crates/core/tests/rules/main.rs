@@ -58,3 +58,4 @@ mod states;
 mod time;
 mod tombstones;
 mod traps;
+mod withdrawn;

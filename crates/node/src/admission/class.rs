@@ -42,7 +42,7 @@ impl Class {
                 CartCommand::SetQuantity { quantity: 0, .. } => None,
                 CartCommand::SetQuantity { .. } => Some(Class::Hold),
                 CartCommand::Checkout { .. } => Some(Class::Checkout),
-                CartCommand::Release { .. } | CartCommand::Cancel => None,
+                CartCommand::Release { .. } | CartCommand::Cancel | CartCommand::CancelCheckout { .. } => None,
                 CartCommand::Refund { .. } | CartCommand::Revoke { .. } | CartCommand::Settle { .. } => None,
                 CartCommand::Paid { .. } | CartCommand::Audit => None,
             },

@@ -38,7 +38,8 @@ fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(
 impl WireRepr for LineView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = match &self.content {
-            Content::Seats(_) | Content::Units { .. } => 4,
+            Content::Seats(_) => 4,
+            Content::Units { name, .. } => 4 + usize::from(!name.is_empty()),
             Content::Places { .. } => 5,
             Content::Slot { details, .. } => 5 + usize::from(!details.is_empty()),
         };
@@ -55,7 +56,10 @@ impl WireRepr for LineView {
                 map.serialize_field("quantity", quantity)?;
                 map.serialize_field("price", price)?;
             }
-            Content::Units { quantity, price } => {
+            Content::Units { quantity, price, name } => {
+                if !name.is_empty() {
+                    map.serialize_field("name", name)?;
+                }
                 map.serialize_field("quantity", quantity)?;
                 map.serialize_field("price", price)?;
             }
@@ -93,6 +97,8 @@ shapes! {
         line: u32,
         session?: Option<Id>,
         product?: Option<Id>,
+        /// The product's name when its units were held.
+        name?: SmolStr,
         resource?: Option<Id>,
         seats?: Option<Vec<Seat>>,
         /// The price of each seat, in minor units.
@@ -128,7 +134,7 @@ impl LineFields {
                 Ok((Entity::Session(session), content))
             }
             (None, Some(product), None) => {
-                Ok((Entity::Product(product), Content::Units { quantity: quantity?, price: price? }))
+                Ok((Entity::Product(product), Content::Units { quantity: quantity?, price: price?, name: self.name }))
             }
             (None, None, Some(resource)) => {
                 let (begin, end) = (self.begin.ok_or("`begin` is missing")?, self.end.ok_or("`end` is missing")?);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{LineView, Order, Purchase, PurchasesPage},
+    answer::{LineView, Order, Purchase, PurchasedItem, PurchasesPage},
     command::{Payment, Shipping},
-    id::{Id, OrderId},
+    id::{Entity, Id, OrderId},
     money::Money,
     payment::{PaymentStatus, RefundRecord},
     time::Timestamp,
@@ -54,6 +54,15 @@ shapes! {
         order: OrderId,
         at: Timestamp,
         total: Money,
+        /// What it was for, summed by session, product and resource.
+        items: Vec<PurchasedItem>,
+    }
+
+    /// How much of one thing an order was for.
+    remote PurchasedItem {
+        entity: Entity,
+        /// The number of seats, places or units. Each slot counts as one.
+        quantity: u32,
     }
 
     remote PurchasesPage {

@@ -26,7 +26,12 @@ pub fn lines() -> Vec<LineView> {
     vec![
         self::line(),
         line(2, Entity::Session(id("hamlet-tonight")), places, false),
-        line(3, Entity::Product(id("programme")), Content::Units { quantity: 2, price: 350 }, true),
+        line(
+            3,
+            Entity::Product(id("programme")),
+            Content::Units { quantity: 2, price: 350, name: "Programme".into() },
+            true,
+        ),
         line(
             4,
             Entity::Resource(id("room-5")),
@@ -42,6 +47,7 @@ pub fn cart_view() -> CartView {
         state: CartState::CheckingOut,
         customer: Some(id("ada")),
         opened_at: evening(),
+        modified_at: evening(),
         deadline: evening().after(1_800_000),
         lines: vec![line()],
         lines_version: 0,
@@ -58,6 +64,7 @@ pub fn empty_cart_view() -> CartView {
         state: CartState::Active,
         customer: None,
         opened_at: evening(),
+        modified_at: evening(),
         deadline: evening().after(1_800_000),
         lines: Vec::new(),
         lines_version: 0,
@@ -125,7 +132,8 @@ pub fn refund() -> RefundRecord {
 }
 
 pub fn purchase() -> Purchase {
-    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000) }
+    let item = PurchasedItem { entity: Entity::Session(id("hamlet-tonight")), quantity: 2 };
+    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000), items: vec![item] }
 }
 
 pub fn purchases_page() -> PurchasesPage {
