@@ -144,11 +144,11 @@ fn session(event: &SessionEvent) -> Words {
             let seats = opening.layout.seats();
             ("opened", format!("{title} in hall {hall} of venue {venue}, {when}, with {seats} seats"))
         }
-        SessionEvent::SeatsHeld { hold, revision, seats: held, deadline, .. } => {
-            ("held", format!("{} by {}, until {}", seats(held), holder(hold, *revision), instant(*deadline)))
+        SessionEvent::SeatsHeld { hold, seats: held, .. } => {
+            ("held", format!("{} by {}", seats(held), holder(hold)))
         }
-        SessionEvent::SeatsReleased { hold, revision, seats: freed, expired, .. } => {
-            (ended(*expired), format!("{} of {}", seats(freed), holder(hold, *revision)))
+        SessionEvent::SeatsReleased { hold, seats: freed, expired, .. } => {
+            (ended(*expired), format!("{} of {}", seats(freed), holder(hold)))
         }
         SessionEvent::SeatsSold { hold, seats: sold, order, at, freed_at: _ } => {
             ("sold", format!("{} of cart {} by order {order}, decided at {}", seats(sold), hold.cart, instant(*at)))
@@ -157,13 +157,12 @@ fn session(event: &SessionEvent) -> Words {
             [] => ("refunded", format!("places of order {}; they are free again", hold.cart.order())),
             freed => ("refunded", format!("{} of order {}; free again", seats(freed), hold.cart.order())),
         },
-        SessionEvent::PlacesHeld { hold, revision, area, quantity, deadline, .. } => {
-            let by = holder(hold, *revision);
-            ("places_held", format!("{quantity} places in {area} altogether by {by}, until {}", instant(*deadline)))
+        SessionEvent::PlacesHeld { hold, area, quantity, .. } => {
+            ("places_held", format!("{quantity} places in {area} altogether by {}", holder(hold)))
         }
-        SessionEvent::PlacesReleased { hold, revision, left, expired, .. } => (
+        SessionEvent::PlacesReleased { hold, left, expired, .. } => (
             if *expired { "places_expired" } else { "places_released" },
-            format!("{} has {left} left", holder(hold, *revision)),
+            format!("{} has {left} left", holder(hold)),
         ),
         SessionEvent::PlacesSold { hold, quantity, at, freed_at: _ } => {
             ("places_sold", sold(hold, *quantity, "places", *at))
@@ -186,13 +185,11 @@ fn product(event: &ProductEvent) -> Words {
         ProductEvent::Put { details, request: _ } => {
             ("put", format!("called {}, {} each, a stock of {}", details.name, money(details.price), details.stock))
         }
-        ProductEvent::UnitsHeld { hold, revision, quantity, price, deadline, .. } => {
-            let by = holder(hold, *revision);
-            let until = instant(*deadline);
-            ("held", format!("{quantity} units altogether by {by}, {price} minor units each, until {until}"))
+        ProductEvent::UnitsHeld { hold, quantity, price, .. } => {
+            ("held", format!("{quantity} units altogether by {}, {price} minor units each", holder(hold)))
         }
-        ProductEvent::UnitsReleased { hold, revision, left, expired, .. } => {
-            (ended(*expired), format!("{} has {left} units left", holder(hold, *revision)))
+        ProductEvent::UnitsReleased { hold, left, expired, .. } => {
+            (ended(*expired), format!("{} has {left} units left", holder(hold)))
         }
         ProductEvent::UnitsSold { hold, quantity, at, freed_at: _ } => ("sold", sold(hold, *quantity, "units", *at)),
         ProductEvent::UnitsRefunded { hold } => {
@@ -207,11 +204,10 @@ fn resource(event: &ResourceEvent) -> Words {
         ResourceEvent::Put { details, request: _ } => {
             ("put", format!("called {}, {} at a time", details.name, details.capacity))
         }
-        ResourceEvent::SlotHeld { hold, revision, begin, end, price, deadline, .. } => {
-            let (when, by, until) = (span(*begin, *end), holder(hold, *revision), instant(*deadline));
-            ("held", format!("{when} by {by} for {price} minor units, until {until}"))
+        ResourceEvent::SlotHeld { hold, begin, end, price, .. } => {
+            ("held", format!("{} by {} for {price} minor units", span(*begin, *end), holder(hold)))
         }
-        ResourceEvent::SlotReleased { hold, revision, expired, .. } => (ended(*expired), holder(hold, *revision)),
+        ResourceEvent::SlotReleased { hold, expired, .. } => (ended(*expired), holder(hold)),
         ResourceEvent::SlotSold { hold, at, freed_at: _ } => {
             ("sold", format!("to order {}, decided at {}", hold.cart.order(), instant(*at)))
         }
@@ -239,13 +235,12 @@ fn resource(event: &ResourceEvent) -> Words {
 
 fn customer(event: &CustomerEvent) -> Words {
     match event {
-        CustomerEvent::QuotaHeld { hold, revision, quota, count, deadline, .. } => {
-            let by = holder(hold, *revision);
-            ("quota_held", format!("{count} of {quota} altogether by {by}, until {}", instant(*deadline)))
+        CustomerEvent::QuotaHeld { hold, quota, count, .. } => {
+            ("quota_held", format!("{count} of {quota} altogether by {}", holder(hold)))
         }
-        CustomerEvent::QuotaReleased { hold, revision, left, expired, .. } => (
+        CustomerEvent::QuotaReleased { hold, left, expired, .. } => (
             if *expired { "quota_expired" } else { "quota_released" },
-            format!("{} has {left} left", holder(hold, *revision)),
+            format!("{} has {left} left", holder(hold)),
         ),
         CustomerEvent::QuotaSold { hold, count, at } => ("quota_used", sold(hold, *count, "parts", *at)),
         CustomerEvent::QuotaRefunded { hold } => {
@@ -285,7 +280,7 @@ fn cart(event: &CartEvent) -> Words {
             ("growth_undone", format!("lines {} stay as they were", listed(lines)))
         }
         CartEvent::Disowned { holds } => {
-            let holds = holds.iter().map(|(entity, hold, revision)| format!("{} of {entity}", holder(hold, *revision)));
+            let holds = holds.iter().map(|(entity, hold, _)| format!("{} of {entity}", holder(hold)));
             ("disowned", listed(holds))
         }
         CartEvent::Canceled { at, remembered: _ } => ("canceled", format!("at {}", instant(*at))),
@@ -336,11 +331,9 @@ fn cart(event: &CartEvent) -> Words {
 
 fn on_hold(event: &HoldEvent) -> Words {
     match event {
-        HoldEvent::Extended { hold, deadline } => {
-            ("extended", format!("hold of cart {}, until {}", hold.cart, instant(*deadline)))
-        }
-        HoldEvent::Remembered { hold, revision } => {
-            ("remembered", format!("{} was released before it was asked for", holder(hold, *revision)))
+        HoldEvent::Extended { hold, deadline: _ } => ("extended", format!("{} still holds it", holder(hold))),
+        HoldEvent::Remembered { hold, revision: _ } => {
+            ("remembered", format!("{} was released before it was asked for", holder(hold)))
         }
         HoldEvent::Forgotten(cart) => ("forgotten", format!("what cart {cart} had released")),
     }
@@ -395,8 +388,9 @@ fn sold(hold: &HoldId, quantity: u32, things: &str, at: Timestamp) -> String {
     format!("{quantity} {things} to order {}, decided at {}", hold.cart.order(), instant(at))
 }
 
-fn holder(hold: &HoldId, revision: u64) -> String {
-    format!("cart {} (revision {revision})", hold.cart)
+/// The cart of a hold. Until when it holds is the cart's to say: an inventory only knows when it will ask the cart.
+fn holder(hold: &HoldId) -> String {
+    format!("cart {}", hold.cart)
 }
 
 fn seats(seats: &[Seat]) -> String {
@@ -469,7 +463,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                format!("held: seats [1, 11], [1, 12] by cart {cart} (revision 1), until 2026-12-24T19:30:00.000Z"),
+                format!("held: seats [1, 11], [1, 12] by cart {cart}"),
                 format!("sold: seat [1, 11] of cart {cart} by order {cart}, decided at 2026-12-24T19:30:00.000Z"),
                 format!("refunded: seat [1, 11] of order {cart}; free again"),
             ]

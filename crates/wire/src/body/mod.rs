@@ -24,13 +24,14 @@ use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
 pub use admin::{
-    AdminCheckoutCancel, AdminDrain, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode, AdminNodes, AdminRelease,
-    AdminRemove, AdminReplace, AdminSettle, AdminStatus, AdminUndrain, Audit, History, KeyCreate,
+    AdminCheckoutCancel, AdminDrain, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode,
+    AdminNodes, AdminRelease, AdminRemove, AdminReplace, AdminSettle, AdminStatus, AdminUndrain, Audit, History,
+    KeyCreate,
 };
 pub(crate) use batch::Batch;
 pub use cart::{
-    CartCancel, CartCheckoutCancel, CartGet, CartOnly, CartOpen, Checkout, Figure, GatewayPayment, HoldAll, HoldBest, HoldPlaces,
-    HoldSeats, HoldSlot, HoldStock, Line, PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,
+    CartCancel, CartCheckoutCancel, CartGet, CartOnly, CartOpen, Checkout, Figure, GatewayPayment, HoldAll, HoldBest,
+    HoldPlaces, HoldSeats, HoldSlot, HoldStock, Line, PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,
 };
 pub use catalogue::{HallGet, HallPut, Position, TitleGet, TitlePut, TitleSearch, VenueGet, VenuePut, VenueSearch};
 pub use order::{CustomerPurchases, OrderGet, OrderRefund};

@@ -3,7 +3,7 @@
 use boxoffice_core::{
     answer::LineView,
     id::{Entity, Id},
-    money::PRICE_MAX,
+    money::{AMOUNT_MAX, PRICE_MAX},
     portion::{Content, Portion, PricedSeat},
     seat::{Seat, SeatSet},
     time::Timestamp,
@@ -38,10 +38,10 @@ fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(
 impl WireRepr for LineView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = match &self.content {
-            Content::Seats(_) => 4,
-            Content::Units { name, .. } => 4 + usize::from(!name.is_empty()),
-            Content::Places { .. } => 5,
-            Content::Slot { details, .. } => 5 + usize::from(!details.is_empty()),
+            Content::Seats(_) => 5,
+            Content::Units { name, .. } => 5 + usize::from(!name.is_empty()),
+            Content::Places { .. } => 6,
+            Content::Slot { details, .. } => 6 + usize::from(!details.is_empty()),
         };
         let mut map = serializer.serialize_struct("Line", fields + usize::from(self.late))?;
         map.serialize_field("line", &self.line)?;
@@ -72,6 +72,8 @@ impl WireRepr for LineView {
                 }
             }
         }
+        // A cart checks its total when a line is added, so that of a line fits as well.
+        map.serialize_field("total", &i64::try_from(self.content.amount()).unwrap_or(i64::MAX))?;
         if self.late {
             map.serialize_field("late", &true)?;
         }
@@ -109,6 +111,8 @@ shapes! {
         end?: Option<Timestamp>,
         /// The price of one place or unit, or of the slot, in minor units.
         price?: Option<i64> = 0..=PRICE_MAX,
+        /// What the line comes to, in minor units. A node of before 1.5 does not say it.
+        total?: Option<i64> = 0..=AMOUNT_MAX,
         /// The details of a slot.
         details?: SmolStr,
         /// Whether the checkout holds the units, not this line.

@@ -529,7 +529,7 @@ fn a_grid_without_rows_is_refused() {
     taken(Op::HallPut, &with(hall, r#"{"rows":1,"seats":5}"#));
     let empty: boxoffice_core::layout::Layout =
         serde_json::from_str::<crate::repr::FromWire<_>>(r#"{"rows":[]}"#).expect("an empty layout of an answer").0;
-    assert_eq!(empty.seat_count(), 0);
+    assert_eq!(empty.rows().len(), 0);
 }
 
 /// Slots on a raster begin somewhere within their step.

@@ -182,7 +182,17 @@ fn default_of(name: &str, field: &Value) -> Option<Value> {
     const ZERO: [&str; 5] = ["before_ms", "after_ms", "notice_ms", "align_ms", "accessible"];
     /// Texts and lists that are empty if absent.
     const EMPTY: [&str; 12] = [
-        "comments", "city", "details", "director", "genre", "reason", "recipient", "address", "method", "cast", "exceptions",
+        "comments",
+        "city",
+        "details",
+        "director",
+        "genre",
+        "reason",
+        "recipient",
+        "address",
+        "method",
+        "cast",
+        "exceptions",
         "weekdays",
     ];
     let said = field["description"].as_str().and_then(|text| {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{CartState, CartView, Ended, Held, LineView, Order, Purchase, PurchasesPage, TakenLine, Taker},
+    answer::{
+        CartState, CartView, Ended, Held, LineView, Order, Purchase, PurchasedItem, PurchasesPage, TakenLine, Taker,
+    },
     command::{Payment, Shipping},
     id::Entity,
     payment::{OnDecline, PaymentFailure, RefundRecord, RefundStatus},

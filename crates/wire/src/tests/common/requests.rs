@@ -86,7 +86,15 @@ pub fn requests() -> Vec<Sample> {
     let asked = body::ResourceIsAvailable::new(room(), When::Utc { begin, end });
     let end_choir = body::ResourceCancel { resource: room(), booking: id("choir"), series: true };
     let bookings = body::ResourceBookings { resource: room(), from: begin, to: end, limit: Some(2), cursor: None };
-    let free = body::ResourceFreeSlots { resource: room(), from: begin, to: end, length_ms: 1_800_000, count: Some(2), step_ms: None, align_ms: 0 };
+    let free = body::ResourceFreeSlots {
+        resource: room(),
+        from: begin,
+        to: end,
+        length_ms: 1_800_000,
+        count: Some(2),
+        step_ms: None,
+        align_ms: 0,
+    };
     let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
     let hold = body::HoldSeats {
