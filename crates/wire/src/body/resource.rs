@@ -266,11 +266,9 @@ pub struct ResourceFreeSlots {
     pub count: Option<u32>,
     /// Slots begin on a raster of this, counted from local midnight of the resource, and may overlap each other. Without it each
     /// begins as early as it can, and all can be booked together.
-    #[since(1, 5)]
     #[within(1..=DAY_MS)]
     pub step_ms: Option<u64>,
     /// Where the raster begins after midnight. Less than `step_ms`.
-    #[since(1, 5)]
     #[optional]
     #[within(0..=DAY_MS - 1)]
     pub align_ms: u64,

