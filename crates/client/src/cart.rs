@@ -180,6 +180,15 @@ impl Cart {
         self.request(Op::CartCancel, body::CartOnly::of(self.token))
     }
 
+    /// `cart.checkout_cancel`: ends the attempt to pay that is under way, and leaves the cart active. Needs a node that speaks
+    /// protocol 1.5.
+    ///
+    /// # Errors
+    /// `cart_not_active` if the order is decided already.
+    pub async fn cancel_checkout(&self) -> Result<Reply<CartView>, Error> {
+        self.client.change_of(&self.entity(), Op::CartCheckoutCancel, &self.token_body()).await
+    }
+
     /// `cart.checkout`: buys what the cart holds.
     ///
     /// # Errors

@@ -230,6 +230,11 @@ impl Client {
         self.send(Op::AdminRelease, &body::AdminRelease { cart, line, reason }).await
     }
 
+    /// `admin.checkout_cancel`: ends the attempt to pay of any cart. Needs a node that speaks protocol 1.5.
+    pub async fn admin_checkout_cancel(&self, cart: CartId) -> Result<Reply<()>, Error> {
+        self.change(Op::AdminCheckoutCancel, &body::AdminCheckoutCancel { cart }).await
+    }
+
     /// `admin.settle`: sets the outcome of a payment attempt that the gateway does not report.
     pub async fn admin_settle(&self, cart: CartId, attempt: u32, outcome: Settlement) -> Result<Reply<()>, Error> {
         self.send(Op::AdminSettle, &body::AdminSettle::new(cart, attempt, outcome)).await

@@ -18,6 +18,8 @@ use crate::{
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, VoidRecord},
     portion::{Content, LineItem, Portion},
+    portion::{Content, Portion},
+    push_exact::push_exact,
     refusal::{Conflict, Refusal},
     time::Timestamp,
 };
@@ -244,6 +246,32 @@ pub struct Purchase {
     pub total: Money,
     /// The IANA name of the zone of the first line that has one.
     pub zone: Option<SmolStr>,
+    /// What it was for, in the order of its lines.
+    pub items: Vec<PurchasedItem>,
+}
+
+/// How much of one thing an order was for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PurchasedItem {
+    /// The session, product or resource.
+    pub entity: Entity,
+    /// The number of seats, places or units. Each slot counts as one.
+    pub quantity: u32,
+}
+
+impl PurchasedItem {
+    /// The lines of an order, summed by what they are of.
+    pub(crate) fn of_lines(lines: &[LineView]) -> Vec<PurchasedItem> {
+        let mut items: Vec<PurchasedItem> = Vec::new();
+        for line in lines {
+            let quantity = line.content.quantity();
+            match items.iter_mut().find(|item| item.entity == line.entity) {
+                Some(item) => item.quantity = item.quantity.saturating_add(quantity),
+                None => push_exact(&mut items, PurchasedItem { entity: line.entity.clone(), quantity }),
+            }
+        }
+        items
+    }
 }
 
 /// A page of a customer's purchases.
@@ -467,6 +495,8 @@ pub struct CartView {
     /// Its customer, as the client said.
     pub customer: Option<Id>,
     pub opened_at: Timestamp,
+    /// When its lines, customer, deadline or state changed last.
+    pub modified_at: Timestamp,
     /// Its deadline if it is not touched. An ended cart keeps its last one.
     pub deadline: Timestamp,
     /// Its lines. An expired or canceled cart keeps its last ones.

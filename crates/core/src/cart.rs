@@ -198,6 +198,16 @@ impl Cart {
     pub(crate) fn apply(&mut self, event: &CartEvent) {
         self.version += 1;
         let version = self.version;
+        self.write(version, event);
+        if let (Some(at), Some(body)) = (event.modified_at(), &mut self.body) {
+            body.modified_at = at;
+        }
+        if let Some(remembered) = event.remembered() {
+            self.body_mut().remember(Memory::answered(version, remembered));
+        }
+    }
+
+    fn write(&mut self, version: u64, event: &CartEvent) {
         match event {
             CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered: _, known } => {
                 assert!(self.body.is_none(), "cart {} is opened twice", self.id);
@@ -205,7 +215,7 @@ impl Cart {
                 self.body = Some(Body::opened(*at, customer.clone(), *ttl_ms, *age_ends_at, *deadline));
             }
             CartEvent::LinesAdded { .. } => self.add_lines(event),
-            CartEvent::LineReduced { line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
+            CartEvent::LineReduced { at: _, line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
                 if let Some(taken) = taken {
                     self.note_taken(*line, taken);
                 }
@@ -237,7 +247,7 @@ impl Cart {
                 body.live_until(*deadline);
             }
             CartEvent::CheckoutAbandoned { .. } => self.abandon(event),
-            CartEvent::CheckedOut { order, reserved, reference, request } => {
+            CartEvent::CheckedOut { at: _, order, reserved, reference, request } => {
                 self.check_out(event, order, reserved, reference.as_ref(), *request);
             }
             CartEvent::Refunded { refund, remembered: _ } => self.refund(event, refund),
@@ -254,9 +264,12 @@ impl Cart {
                 }
             }
             CartEvent::Granted(_) => {}
-        }
-        if let Some(remembered) = event.remembered() {
-            self.body_mut().remember(Memory::answered(version, remembered));
+            CartEvent::CustomerSet { at: _, customer, remembered: _ } => {
+                let body = self.active();
+                assert!(body.customer.is_none(), "a cart has one customer");
+                body.customer = Some(customer.clone());
+            }
+            CartEvent::Touched { at: _, deadline, remembered: _ } => self.active().live_until(*deadline),
         }
     }
 

@@ -94,6 +94,8 @@ pub enum Content {
         quantity: u32,
         /// The price of one in minor units.
         price: i64,
+        /// The product's name when they were held.
+        name: SmolStr,
     },
     /// Time of a resource, `[begin, end)`.
     Slot {
@@ -142,7 +144,9 @@ impl Content {
         let times = |quantity: u32, price: i64| i128::from(quantity) * i128::from(price);
         match self {
             Content::Seats(seats) => seats.iter().map(|priced| i128::from(priced.price)).sum(),
-            Content::Places { quantity, price, .. } | Content::Units { quantity, price } => times(*quantity, *price),
+            Content::Places { quantity, price, .. } | Content::Units { quantity, price, .. } => {
+                times(*quantity, *price)
+            }
             Content::Slot { price, .. } => i128::from(*price),
         }
     }
@@ -153,7 +157,7 @@ impl Content {
             Content::Places { area, price, .. } => {
                 Some(Content::Places { area: area.clone(), quantity, price: *price })
             }
-            Content::Units { price, .. } => Some(Content::Units { quantity, price: *price }),
+            Content::Units { price, name, .. } => Some(Content::Units { quantity, price: *price, name: name.clone() }),
             Content::Seats(_) | Content::Slot { .. } => None,
         }
     }
@@ -170,10 +174,9 @@ impl Content {
         match self {
             Content::Seats(seats) => size_of_val(&**seats),
             Content::Places { area, .. } => area.heap_bytes(),
-            Content::Units { .. } => 0,
-            Content::Slot { details, .. } => {
-                if details.is_heap_allocated() {
-                    details.len()
+            Content::Units { name: text, .. } | Content::Slot { details: text, .. } => {
+                if text.is_heap_allocated() {
+                    text.len()
                 } else {
                     0
                 }

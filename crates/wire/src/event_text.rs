@@ -342,6 +342,10 @@ fn cart(event: &CartEvent) -> Words {
         CartEvent::Delivered { numbers, sold: _ } => {
             ("delivered", format!("messages {} it owed", listed(numbers.iter().map(u64::to_string))))
         }
+        CartEvent::CustomerSet { at: _, customer, remembered: _ } => {
+            ("customer_set", format!("it is {customer}'s now"))
+        }
+        CartEvent::Touched { at: _, deadline, remembered: _ } => ("touched", format!("until {}", instant(*deadline))),
         CartEvent::Granted(_) => ("granted", "a request that changed nothing, or only what is said before".into()),
     }
 }

@@ -139,6 +139,7 @@ fn an_ended_cart_leaves_no_hold() {
         state: CartState::Active,
         customer: None,
         opened_at: Timestamp(0),
+        modified_at: Timestamp(0),
         deadline: Timestamp(1_000),
         lines: vec![line(0, 0, &[(0, 1000)])],
         lines_version: 0,

@@ -86,23 +86,26 @@ impl Cart {
         let LineChanges { added: lines, grown, noted, views } = line_changes(at, granted, items, next_line);
         let lines_version = self.version + events.len() as u64 + 1;
         let held = Held { cart: self.id, lines: views, currency, deadline, lines_version };
-        let answer = if setting { Answer::Cart(self.view_with(&held)) } else { Answer::Held(held) };
-        let at = |line: &GrantedLine<'_>| {
+        let answer = if setting { Answer::Cart(self.view_with(at, &held)) } else { Answer::Held(held) };
+        let place = |line: &GrantedLine<'_>| {
             let Granted { version, position, .. } = *line.granted;
             At { entity: line.wanted.entity.clone(), version, position }
         };
-        let asked: Vec<At> = granted.iter().map(at).collect();
+        let asked: Vec<At> = granted.iter().map(place).collect();
         let remembered = Remembered { request, answer: answer.clone(), asked: asked.clone() };
         let known = self.body.is_none() || self.customer().is_some();
         let customer = customer.filter(|_| !known);
-        events.push(CartEvent::LinesAdded { lines, grown, noted, customer, currency, deadline, remembered });
+        events.push(CartEvent::LinesAdded { at, lines, grown, noted, customer, currency, deadline, remembered });
         Ok(Added { events, answer, asked })
     }
 
     /// Sets a line to the quantity that it has. The cart is touched and remembers the request, so a late repeat changes nothing.
     pub(crate) fn decide_same(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
-        self.check_takes_request()?;
-        Ok(self.touched_with_notes(at, request, Vec::new()))
+        let body = self.check_takes_request()?;
+        let deadline = body.touched(at);
+        let view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
+        let remembered = Remembered::alone(request, Answer::Cart(view));
+        Ok(CartEvent::Touched { at, deadline, remembered })
     }
 
     /// Changes the note of a line. An empty one ends it.
@@ -113,28 +116,22 @@ impl Cart {
         number: u32,
         note: Note,
     ) -> Result<CartEvent, Refusal> {
-        self.check_takes_request()?;
+        let body = self.check_takes_request()?;
         self.line(number)?;
-        Ok(self.touched_with_notes(at, request, Vec::from([(number, note.into_plain())])))
-    }
-
-    fn touched_with_notes(&self, at: Timestamp, request: Request, noted: Vec<(u32, SmolStr)>) -> CartEvent {
-        let body = self.body.as_ref().expect("only lines of opened carts are changed");
-        let deadline = body.touched(at);
-        let mut view = CartView { deadline, ..self.view().expect("an active cart is open") };
-        for line in &mut view.lines {
-            let note = noted.iter().find(|(number, _)| *number == line.line);
-            note.iter().for_each(|(_, note)| line.note.clone_from(note));
-        }
+        let (deadline, note) = (body.touched(at), note.into_plain());
+        let mut view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
+        let shown = view.lines.iter_mut().find(|line| line.line == number);
+        shown.expect("the line was looked up").note.clone_from(&note);
         let remembered = Remembered::alone(request, Answer::Cart(view));
         let currency = body.currency.expect("a cart with lines has a currency");
-        let (lines, grown) = (Vec::new(), Vec::new());
-        CartEvent::LinesAdded { lines, grown, noted, customer: None, currency, deadline, remembered }
+        let (lines, grown, noted) = (Vec::new(), Vec::new(), Vec::from([(number, note)]));
+        Ok(CartEvent::LinesAdded { at, lines, grown, noted, customer: None, currency, deadline, remembered })
     }
 
     /// Writes lines that were added, that grew, or that stayed as they were.
     pub(super) fn add_lines(&mut self, event: &CartEvent) {
-        let CartEvent::LinesAdded { lines, grown, noted, customer, currency, deadline, remembered: _ } = event else {
+        let CartEvent::LinesAdded { at: _, lines, grown, noted, customer, currency, deadline, remembered: _ } = event
+        else {
             panic!("{event:?} adds no lines");
         };
         let version = self.version;

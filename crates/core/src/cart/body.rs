@@ -28,6 +28,7 @@ pub(crate) const PAYMENT_STOPS_MS: u64 = 60_000;
 pub(crate) struct Body {
     pub(super) state: CartState,
     pub(super) opened_at: Timestamp,
+    pub(super) modified_at: Timestamp,
     pub(super) customer: Option<Id>,
     pub(super) ttl_ms: u64,
     /// When the cart ends even if it is touched.
@@ -61,6 +62,7 @@ impl Body {
         Body {
             state: CartState::Active,
             opened_at: at,
+            modified_at: at,
             customer,
             ttl_ms,
             age_ends_at,

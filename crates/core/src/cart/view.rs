@@ -24,6 +24,7 @@ impl Cart {
             state: body.state,
             customer: body.customer.clone(),
             opened_at: body.opened_at,
+            modified_at: body.modified_at,
             deadline: body.deadline,
             lines: self.lines(),
             lines_version: body.lines_version,
@@ -35,8 +36,9 @@ impl Cart {
     }
 
     /// The cart as it will be with lines that were just held.
-    pub(super) fn view_with(&self, held: &Held) -> CartView {
+    pub(super) fn view_with(&self, at: Timestamp, held: &Held) -> CartView {
         let mut view = self.view().expect("only lines of opened carts are set to a quantity");
+        view.modified_at = at;
         for changed in &held.lines {
             match view.lines.iter_mut().find(|line| line.line == changed.line) {
                 Some(line) => line.item = changed.item.clone(),
@@ -185,6 +187,7 @@ impl Cart {
             state: CartState::Active,
             customer,
             opened_at: at,
+            modified_at: at,
             deadline,
             lines: Vec::new(),
             lines_version: 0,

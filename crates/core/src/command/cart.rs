@@ -74,6 +74,11 @@ pub enum CartCommand {
         /// As in `Hold`, for lines that are held only now.
         holder: Option<Holder>,
     },
+    /// `cart.checkout_cancel` and `admin.checkout_cancel` end the attempt to pay that is under way. The cart is active again.
+    CancelCheckout {
+        /// Whether an operator asks, and not the buyer.
+        by_operator: bool,
+    },
     /// `order.refund` puts lines of the order back on sale and pays their price back.
     Refund {
         /// The lines to refund. All that are left if absent.
@@ -154,7 +159,7 @@ impl CartCommand {
             CartCommand::SetQuantity { quantity: 0, .. } => Purpose::GiveBack,
             CartCommand::SetQuantity { .. } | CartCommand::SetNote { .. } => Purpose::Change,
             CartCommand::Checkout { .. } => Purpose::Buy,
-            CartCommand::Release { .. } | CartCommand::Cancel => Purpose::GiveBack,
+            CartCommand::Release { .. } | CartCommand::Cancel | CartCommand::CancelCheckout { .. } => Purpose::GiveBack,
             CartCommand::Refund { .. } | CartCommand::Revoke { .. } | CartCommand::Settle { .. } => Purpose::Inside,
             CartCommand::Paid { .. } | CartCommand::Audit => Purpose::Inside,
         }
@@ -170,6 +175,7 @@ impl CartCommand {
             | CartCommand::SetNote { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
+            | CartCommand::CancelCheckout { .. }
             | CartCommand::Checkout { .. }
             | CartCommand::Refund { .. }
             | CartCommand::Revoke { .. }
@@ -191,6 +197,7 @@ impl CartCommand {
             | CartCommand::SetNote { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
+            | CartCommand::CancelCheckout { .. }
             | CartCommand::Refund { .. }
             | CartCommand::Revoke { .. }
             | CartCommand::Settle { .. }

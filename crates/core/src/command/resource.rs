@@ -53,6 +53,10 @@ pub enum ResourceCommand {
         length_ms: u64,
         /// The number of slots, 1 to 1 000.
         count: u32,
+        /// Slots begin on a raster of this since local midnight, in milliseconds, and may overlap each other.
+        step_ms: Option<u64>,
+        /// Where the raster begins after midnight, in milliseconds.
+        align_ms: u64,
     },
     /// `admin.audit`.
     Audit,

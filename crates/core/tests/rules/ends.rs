@@ -264,7 +264,7 @@ fn check_state(state: &State) {
 fn amount(content: &Content) -> i128 {
     match content {
         Content::Seats(seats) => seats.iter().map(|priced| i128::from(priced.price)).sum(),
-        Content::Places { quantity, price, .. } | Content::Units { quantity, price } => {
+        Content::Places { quantity, price, .. } | Content::Units { quantity, price, .. } => {
             i128::from(*quantity) * i128::from(*price)
         }
         Content::Slot { price, .. } => i128::from(*price),

@@ -370,7 +370,8 @@ impl RandomRun {
             }
             1..=3 => {
                 let hold_ttl_ms = self.rng.chance(60).then(|| 200 + self.rng.below(3_000));
-                let details = ProductDetails { hold_ttl_ms, ..product(euros(250), 5 + self.rng.below(3)) };
+                let price = euros(250 * (1 + self.rng.below(2) as i64));
+                let details = ProductDetails { hold_ttl_ms, ..product(price, 5 + self.rng.below(3)) };
                 Command::Product(id("p"), ProductCommand::Put(Box::new(details)))
             }
             4 if self.rng.chance(10) => {
@@ -444,6 +445,7 @@ impl RandomRun {
             },
             1 if self.rng.chance(50) => CartCommand::Get,
             1 => CartCommand::Order,
+            2 if self.rng.chance(50) => CartCommand::CancelCheckout { by_operator: self.rng.chance(50) },
             2 => CartCommand::Cancel,
             3..=5 => {
                 let (customer, expect) = (self.customer(), self.expect(buyer));
@@ -488,7 +490,8 @@ impl RandomRun {
                 let late = self.rng.chance(50);
                 let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
                 let hold_ttl_ms = self.rng.chance(50).then(|| 200 + self.rng.below(1_500));
-                let details = ProductDetails { hold, hold_ttl_ms, ..product(euros(250), 4 + self.rng.below(3)) };
+                let price = euros(250 * (1 + self.rng.below(2) as i64));
+                let details = ProductDetails { hold, hold_ttl_ms, ..product(price, 4 + self.rng.below(3)) };
                 return Command::Product(id("p"), ProductCommand::Put(Box::new(details)));
             }
             _ => CartCommand::Hold {

@@ -173,6 +173,7 @@ fn sold_and_released_carts_are_credited() {
             state: CartState::Canceled,
             customer: None,
             opened_at: NOW,
+            modified_at: NOW,
             deadline: NOW,
             lines: Vec::new(),
             lines_version: 1,
@@ -261,7 +262,7 @@ fn repeated_holds_fill_the_bucket() {
 fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
     let entity = || Entity::Product(Id::new("mug").expect("an id"));
     let line = |(line, quantity): &(u32, u32)| {
-        let content = Content::Units { quantity: *quantity, price: 1 };
+        let content = Content::Units { quantity: *quantity, price: 1, name: "mug".into() };
         LineView::new(*line, entity(), content, false)
     };
     CartView {
@@ -269,6 +270,7 @@ fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
         state: CartState::Active,
         customer: None,
         opened_at: NOW,
+        modified_at: NOW,
         deadline: Timestamp(NOW.0 + 1_000_000),
         lines: lines.iter().map(line).collect(),
         lines_version: 1,

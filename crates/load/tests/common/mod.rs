@@ -343,6 +343,7 @@ impl Cart {
             state: self.state,
             customer: None,
             opened_at: Timestamp(1),
+            modified_at: Timestamp(1),
             deadline: deadline(),
             lines: self.lines.clone(),
             lines_version: 0,

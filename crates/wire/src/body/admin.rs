@@ -125,6 +125,20 @@ impl AdminRelease {
     }
 }
 
+/// End the attempt to pay of a cart that is under way, and leave the cart active.
+#[op("admin.checkout_cancel", desk, since(1, 5), venues(OfCartLines), weight(6), answers(CartView))]
+#[example(r#"{"cart": "0f1eecdfd76ee0cfaf40280fd2d87392"}"#)]
+#[derive(Eq)]
+pub struct AdminCheckoutCancel {
+    pub cart: CartId,
+}
+
+impl AdminCheckoutCancel {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Cart(self.cart, CartCommand::CancelCheckout { by_operator: true }))
+    }
+}
+
 /// Settle a step of a payment whose outcome the gateway does not tell, or that failed.
 #[op(
     "admin.settle",

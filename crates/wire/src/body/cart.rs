@@ -406,6 +406,9 @@ impl Checkout {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let shipping = self.shipping.map(shipping).transpose()?;
+        if self.expect.is_some_and(|expect| expect == Figure::default()) {
+            return Err(Rejection::bad_request("`expect` has `total` or `lines`"));
+        }
         let Figure { total, lines } = self.expect.unwrap_or_default();
         let paid = self.payment.recorded.as_ref().and_then(|recorded| recorded.amount);
         let (payment, expect) = (payment(self.payment)?, Expect { total, lines, paid });
@@ -436,6 +439,17 @@ impl From<WantedLine> for Line {
             Want::Slot { begin, end, details } => Line { begin: Some(begin), end: Some(end), details, ..none },
             Want::Quota { .. } => none,
         }
+    }
+}
+
+/// End the attempt to pay that is under way, and leave the cart active.
+#[op("cart.checkout_cancel", cart, since(1, 5), venues(Unlimited), weight(6), answers(CartView))]
+#[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+pub struct CartCheckoutCancel(pub CartOnly);
+
+impl CartCheckoutCancel {
+    fn command(self) -> Converted<Command> {
+        self.0.command(CartCommand::CancelCheckout { by_operator: false })
     }
 }
 

@@ -24,8 +24,9 @@ use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
 pub use admin::{
-    AdminDrain, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode, AdminNodes, AdminRelease,
-    AdminRemove, AdminReplace, AdminSettle, AdminStatus, AdminUndrain, Audit, History, KeyCreate,
+    AdminCheckoutCancel, AdminDrain, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode,
+    AdminNodes, AdminRelease, AdminRemove, AdminReplace, AdminSettle, AdminStatus, AdminUndrain, Audit, History,
+    KeyCreate,
 };
 pub(crate) use batch::Batch;
 pub use cart::*;

@@ -278,6 +278,14 @@ pub struct ResourceFreeSlots {
     /// The maximum number of slots, 100 if absent.
     #[within(1..=PAGE_ENTRIES_MAX)]
     pub count: Option<u32>,
+    /// Slots begin on a raster of this, counted from local midnight of the resource, and may overlap each other. Without it each
+    /// begins as early as it can, and all can be booked together.
+    #[within(1..=DAY_MS)]
+    pub step_ms: Option<u64>,
+    /// Where the raster begins after midnight. Less than `step_ms`.
+    #[optional]
+    #[within(0..=DAY_MS - 1)]
+    pub align_ms: u64,
 }
 
 impl ResourceFreeSlots {
@@ -287,7 +295,11 @@ impl ResourceFreeSlots {
             return Err(Refusal::BadInterval("`length_ms` is from 1 millisecond to 366 days".into()).into());
         }
         let count = self.count.unwrap_or(PAGE_ENTRIES);
-        let slots = ResourceCommand::FreeSlots { from, to, length_ms: self.length_ms, count };
+        let ResourceFreeSlots { length_ms, step_ms, align_ms, .. } = self;
+        if align_ms > 0 && step_ms.is_none_or(|step_ms| align_ms >= step_ms) {
+            return Err(Rejection::bad_request("`align_ms` is less than `step_ms`, and needs one"));
+        }
+        let slots = ResourceCommand::FreeSlots { from, to, length_ms, count, step_ms, align_ms };
         Ok(Command::Resource(self.resource, slots))
     }
 }
@@ -361,6 +373,9 @@ impl From<Repeat> for RepeatBody {
         RepeatBody { every: every.into(), interval: Some(interval), weekdays, count, until }
     }
 }
+
+/// Milliseconds of a day.
+const DAY_MS: u64 = 24 * 60 * 60_000;
 
 /// Minutes of a day.
 const DAY_MINUTES: u16 = 24 * 60;

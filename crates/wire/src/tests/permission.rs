@@ -103,6 +103,7 @@ fn the_rules_fit_the_commands_of_their_ops() {
                     CartCommand::Order
                         | CartCommand::Refund { .. }
                         | CartCommand::Revoke { .. }
+                        | CartCommand::CancelCheckout { by_operator: true }
                         | CartCommand::Settle { .. }
                         | CartCommand::Audit
                 ))

@@ -78,7 +78,7 @@ fn line() -> impl Strategy<Value = LineView> {
     });
     let of_session = (id(), prop_oneof![seats, places]).prop_map(|(id, content)| (Entity::Session(id), content));
     let units = (id(), any::<u32>(), any::<i64>())
-        .prop_map(|(id, quantity, price)| (Entity::Product(id), Content::Units { quantity, price }));
+        .prop_map(|(id, quantity, price)| (Entity::Product(id), Content::Units { quantity, price, name: "".into() }));
     let slot = (id(), time(), time(), any::<i64>()).prop_map(|(id, begin, end, price)| {
         (Entity::Resource(id), Content::Slot { begin, end, price, details: "".into() })
     });
@@ -162,7 +162,7 @@ proptest! {
         purchases in prop::collection::vec((any::<u64>(), any::<u128>(), time(), money()), 0..8),
         newest in any::<u64>(),
     ) {
-        let purchase = |(cursor, order, at, total)| Purchase { cursor, order: OrderId(order), at, total, zone: None };
+        let purchase = |(cursor, order, at, total)| Purchase { cursor, order: OrderId(order), at, total, zone: None, items: Vec::new() };
         let page = PurchasesPage { purchases: purchases.into_iter().map(purchase).collect(), newest };
         for encoding in Encoding::ALL {
             let got: BookingPage = back(encoding, &Answer::Booked(bookings.clone()));

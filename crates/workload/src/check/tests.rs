@@ -104,6 +104,7 @@ fn done_cart() -> CartAudit {
         state: CartState::Done,
         customer: None,
         opened_at: Timestamp(1),
+        modified_at: Timestamp(1),
         deadline: Timestamp(2_000),
         lines,
         lines_version: 0,

@@ -326,6 +326,50 @@ impl<R> CartHost<R> {
         }
     }
 
+    /// Takes the reply of a product whose units cost something else now than those of the line that was to grow. The further units
+    /// go to the line with that price, or to a new one.
+    pub(super) fn repriced(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        from: &Entity,
+        (hold, revision): (HoldId, u64),
+        price: i64,
+    ) {
+        let life_ms = stage.life_ms();
+        let found = self.adding.iter_mut().find_map(|adding| Some((adding.parts.find(from, hold)?, adding)));
+        let Some((place, adding)) = found else { return };
+        let part = &adding.parts.list[place];
+        let awaits = part.grows && part.revision == revision && matches!(part.main, AskState::Asked);
+        let (Want::Units { quantity, .. }, Some(number), true) = (&part.want, part.line, awaits) else { return };
+        let (quantity, request, place) = (*quantity, adding.request, place as u16);
+        let other = || {
+            let cart = stage.entity.cart_or_blank();
+            let (entity, content) = cart.line(number)?;
+            let more = quantity.saturating_sub(content.quantity());
+            match cart.line_at_price(entity, price, false) {
+                Some((line, content)) => {
+                    growing(&cart, request, place, line, entity, content, content.quantity() + more)
+                }
+                None => {
+                    let hold = cart.next_hold(request.id, place)?;
+                    Ok(Part::new(entity.clone(), Want::Units { quantity: more, now: false }, hold))
+                }
+            }
+        };
+        let part = &mut adding.parts.list[usize::from(place)];
+        match other() {
+            Ok(other) => {
+                *part = other;
+                let to = (adding.parts.customer.as_ref(), adding.parts.holder);
+                adding.parts.list[usize::from(place)].ask_in(to, life_ms, stage.turn);
+            }
+            Err(refusal) => {
+                part.main = AskState::Refused(refusal);
+                self.conclude(stage);
+            }
+        }
+    }
+
     /// Takes the reply of an inventory that has seen a newer revision of a hold. The cart asks with the next revision, or with
     /// the next attempt if the hold was released.
     pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64, live: bool) {

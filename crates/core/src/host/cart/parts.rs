@@ -11,6 +11,8 @@ use crate::{
     holder::Holder,
     host::{Effect, Stage, Turn},
     id::{Entity, HoldId, Id},
+    planted,
+    portion::Content,
     push_exact::push_exact,
     refusal::{LineRefusal, Refusal},
     time::Timestamp,
@@ -181,8 +183,9 @@ impl Parts {
             return true;
         }
         part.revision = part.revision.max(granted.revision);
+        let granted = part.at_its_price(cart, granted);
         part.main = AskState::Granted(granted.clone());
-        part.want_quota(cart, granted, customer.as_ref());
+        part.want_quota(cart, &granted, customer.as_ref());
         part.ask_in((customer.as_ref(), holder, desk), life_ms, turn);
         true
     }
@@ -289,6 +292,24 @@ impl Part {
         effects.extend(self.ask(to, life_ms));
     }
 
+    /// A grant of more units that are validated at the checkout. They go to the line with their price, or to a new one.
+    fn at_its_price(&mut self, cart: Option<&Cart>, granted: &Granted) -> Granted {
+        let mut granted = granted.clone();
+        let (true, Some(cart), Some(Content::Units { quantity, price, .. })) =
+            (granted.late, cart, &mut granted.content)
+        else {
+            return granted;
+        };
+        if planted::is("a further unit at the price of before") {
+            return granted;
+        }
+        let had = self.line.and_then(|number| cart.line(number).ok()).map_or(0, |(_, content)| content.quantity());
+        let line = cart.line_at_price(&self.entity, *price, true);
+        *quantity = quantity.saturating_sub(had) + line.map_or(0, |(_, content)| content.quantity());
+        self.line = line.map(|(number, _)| number);
+        granted
+    }
+
     /// Asks for a part of the customer's quota, if the grant has a limit per customer.
     fn want_quota(&mut self, cart: Option<&Cart>, granted: &Granted, customer: Option<&Id>) {
         let held = self.line.filter(|_| self.grows);
@@ -350,7 +371,7 @@ impl AskState {
 impl Granted {
     /// The quantity that it has.
     fn quantity(&self) -> u32 {
-        self.content.as_ref().map_or(0, crate::portion::Content::quantity)
+        self.content.as_ref().map_or(0, Content::quantity)
     }
 }
 

@@ -376,7 +376,14 @@ impl Wild {
             }
             8 => {
                 let (from, to) = self.span();
-                ResourceCommand::FreeSlots { from, to, length_ms: self.u64(), count: self.u32() }
+                ResourceCommand::FreeSlots {
+                    from,
+                    to,
+                    length_ms: self.u64(),
+                    count: self.u32(),
+                    step_ms: self.chance(50).then(|| self.u64()),
+                    align_ms: if self.chance(50) { 0 } else { self.u64() },
+                }
             }
             _ => ResourceCommand::Audit,
         }

@@ -44,6 +44,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
         ("cancel", []) => CartCommand::Cancel,
+        ("stop", []) => CartCommand::CancelCheckout { by_operator: false },
         ("checkout", expected) => CartCommand::Checkout {
             payment: recorded(),
             customer,

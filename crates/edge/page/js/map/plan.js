@@ -12,14 +12,12 @@ const SEAT = 100;
 const CELL = 200;
 
 export class Plan {
-  /** `session` is an answer of `session.get`. Names are in the language, if there are such. */
-  constructor(session, language = 'en') {
-    this.language = language;
+  /** `session` is an answer of `session.get`. Names are for the language, or for the browser's languages without one. */
+  constructor(session, language) {
     this.words = wordsOf(language);
-    this.named = session.layout || {};
     const rows = session.layout?.rows || [];
     this.names = { sections: session.layout?.section_names || {}, categories: session.layout?.category_names || {} };
-    this.languages = languages;
+    this.languages = language ? [language] : undefined;
     this.rows = [];
     this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
     this.x = new Float32Array(this.size);
@@ -28,7 +26,7 @@ export class Plan {
     this.category = new Uint8Array(this.size);
     this.accessible = new Uint8Array(this.size);
     this.labels = new Array(this.size);
-    this.categories = categoriesOf(session, rows, language);
+    this.categories = categoriesOf(this, session, rows);
     this.ordinals = new Map(this.categories.map((category, ordinal) => [category.id, ordinal]));
     this.focal = session.layout?.focal || null;
     this.place(rows);
@@ -86,14 +84,9 @@ export class Plan {
   /** "Row A seat 5", with the section if there are several. */
   name(index) {
     const row = this.rows[this.row[index]];
-    const section = row.section && this.sections.length > 1 ? `${this.nameOfSection(row.section)}, ` : '';
+    const section = row.section && this.sections.length > 1 ? `${this.sectionName(row.section)}, ` : '';
     const name = row.label.length > 3 ? row.label : this.words.row(row.label);
     return `${section}${name} ${this.words.seat(this.labels[index])}`;
-  }
-
-  /** The name of a section for people. */
-  nameOfSection(id) {
-    return nameIn(this.named.sections, id, this.language) || sectionName(id);
   }
 
   /** {amount, currency} */
@@ -119,11 +112,10 @@ export class Plan {
   }
 }
 
-function categoriesOf(session, rows, language) {
+function categoriesOf(plan, session, rows) {
   const ids = new Set();
   for (const row of rows) for (const run of row.runs) ids.add(run.category);
-  const nameOf = (id) => nameIn(session.layout?.categories, id, language) || sectionName(id);
-  const categories = [...ids].map((id) => ({ id, name: nameOf(id), price: session.prices?.[id] || null }));
+  const categories = [...ids].map((id) => ({ id, name: plan.categoryName(id), price: session.prices?.[id] || null }));
   categories.sort((one, other) => (other.price?.amount ?? 0) - (one.price?.amount ?? 0));
   return categories;
 }

@@ -31,7 +31,8 @@ fn may(op: Op) -> &'static str {
         "order.get" | "customer.purchases" => "sell desk report admin",
         "venue.put" | "hall.put" | "title.put" | "session.create" | "session.block" | "session.unblock"
         | "session.cancel" | "product.put" | "resource.put" | "resource.reserve" | "resource.cancel"
-        | "resource.move" | "order.refund" | "batch" | "admin.release" | "admin.settle" => "desk admin",
+        | "resource.move" | "order.refund" | "batch" | "admin.release" | "admin.checkout_cancel"
+        | "admin.settle" => "desk admin",
         "admin.audit" | "admin.history" => "desk report admin",
         "admin.status" | "admin.nodes" => "report admin",
         "admin.join" | "admin.invite" | "admin.drain" | "admin.undrain" | "admin.remove" | "admin.replace"

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{CartState, CartView, Ended, Held, LineView, Order, Purchase, PurchasesPage, TakenLine, Taker},
+    answer::{
+        CartState, CartView, Ended, Held, LineView, Order, Purchase, PurchasedItem, PurchasesPage, TakenLine, Taker,
+    },
     command::{Payment, Shipping},
     id::Entity,
     payment::{OnDecline, PaymentFailure, RefundRecord, RefundStatus},
@@ -26,7 +28,12 @@ pub fn lines() -> Vec<LineView> {
     vec![
         self::line(),
         line(2, Entity::Session(id("hamlet-tonight")), places, false),
-        line(3, Entity::Product(id("programme")), Content::Units { quantity: 2, price: 350 }, true),
+        line(
+            3,
+            Entity::Product(id("programme")),
+            Content::Units { quantity: 2, price: 350, name: "Programme".into() },
+            true,
+        ),
         line(
             4,
             Entity::Resource(id("room-5")),
@@ -42,6 +49,7 @@ pub fn cart_view() -> CartView {
         state: CartState::CheckingOut,
         customer: Some(id("ada")),
         opened_at: evening(),
+        modified_at: evening(),
         deadline: evening().after(1_800_000),
         lines: vec![line()],
         lines_version: 0,
@@ -58,6 +66,7 @@ pub fn empty_cart_view() -> CartView {
         state: CartState::Active,
         customer: None,
         opened_at: evening(),
+        modified_at: evening(),
         deadline: evening().after(1_800_000),
         lines: Vec::new(),
         lines_version: 0,
@@ -125,7 +134,8 @@ pub fn refund() -> RefundRecord {
 }
 
 pub fn purchase() -> Purchase {
-    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000), zone: None }
+    let item = PurchasedItem { entity: Entity::Session(id("hamlet-tonight")), quantity: 2 };
+    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000), zone: None, items: vec![item] }
 }
 
 pub fn purchases_page() -> PurchasesPage {

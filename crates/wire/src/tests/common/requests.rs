@@ -87,7 +87,15 @@ pub fn requests() -> Vec<Sample> {
     let asked = body::ResourceIsAvailable::new(room(), When::Utc { begin, end });
     let end_choir = body::ResourceCancel { resource: room(), booking: id("choir"), series: true };
     let bookings = body::ResourceBookings { resource: room(), from: begin, to: end, limit: Some(2), cursor: None };
-    let free = body::ResourceFreeSlots { resource: room(), from: begin, to: end, length_ms: 1_800_000, count: Some(2) };
+    let free = body::ResourceFreeSlots {
+        resource: room(),
+        from: begin,
+        to: end,
+        length_ms: 1_800_000,
+        count: Some(2),
+        step_ms: None,
+        align_ms: 0,
+    };
     let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
     let hold = body::HoldSeats::of(token(), session.clone(), vec![seat(1, 5), seat(1, 6), seat(1, 7)]);
@@ -191,6 +199,7 @@ pub fn requests() -> Vec<Sample> {
         request(Op::CartRelease, rid, &release),
         request(Op::CartCancel, rid, &only),
         request(Op::CartCheckout, rid, &checkout),
+        request(Op::CartCheckoutCancel, rid, &only),
         request(Op::OrderGet, None, &body::OrderGet { order: cart().order() }),
         request(Op::OrderRefund, rid, &refund),
         request(Op::CustomerPurchases, None, &purchases),
@@ -201,6 +210,7 @@ pub fn requests() -> Vec<Sample> {
         request(Op::AdminAudit, None, &body::Audit { entity: Some(Entity::Cart(cart())) }),
         request(Op::AdminHistory, None, &history),
         request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1, reason: "sold out".into() }),
+        request(Op::AdminCheckoutCancel, rid, &body::AdminCheckoutCancel { cart: cart() }),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
         request(Op::AdminNodes, None, &body::Empty {}),
         request(Op::AdminJoin, rid, &join),
