@@ -1,8 +1,15 @@
 // Answers of the catalogue that are kept: sessions with their layouts, venues, titles.
 
+import { titled } from './dom.js';
+
 const UNDER_WAY = 4;
 /** Entries of one request. */
 const PAGE = 500;
+
+/** A title that is called by its id has no name of its own, so it is written as all ids are. */
+function named(title) {
+  return title.name === title.id ? { ...title, name: titled(title.id) } : title;
+}
 
 export class Catalogue {
   constructor(link) {
@@ -23,7 +30,7 @@ export class Catalogue {
 
   /** A title, or only its id if the catalogue has no such title. */
   title(id) {
-    return this.once('title.get', id, { id, name: null });
+    return this.once('title.get', id, { id, name: null }, named);
   }
 
   product(id) {
@@ -34,15 +41,15 @@ export class Catalogue {
     return this.once('resource.get', id, { id, name: null });
   }
 
-  /** Keeps an answer that came with another one. */
-  know(op, answer) {
-    this.known.set(`${op} ${answer.id}`, Promise.resolve(answer));
+  /** Keeps a title that came with a search. */
+  knowTitle(title) {
+    this.known.set(`title.get ${title.id}`, Promise.resolve(named(title)));
   }
 
-  once(op, id, otherwise) {
+  once(op, id, otherwise, read = (answer) => answer) {
     const key = `${op} ${id}`;
     if (!this.known.has(key)) {
-      const answer = this.queued(() => this.link.request(op, { id }, { deadline: 20_000 })).catch((error) => {
+      const answer = this.queued(() => this.link.request(op, { id }, { deadline: 20_000 })).then(read).catch((error) => {
         if (otherwise && error.kind === 'no') return otherwise;
         // Asked again the next time.
         this.known.delete(key);
