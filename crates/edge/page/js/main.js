@@ -22,6 +22,8 @@ const ROUTES = [
   { path: /^\/operator$/, view: 'operator' },
   { path: /^\/operator\/session\/([^/]+)$/, view: 'history', params: ['id'] },
 ];
+/** Entries of the browser's history that are led back to the same place. */
+const ENTRIES_KEPT = 30;
 const TOAST_MS = 6_000;
 const ANSWER_WITHIN_MS = 5_000;
 /** How often the page asks why it has no connection. */
@@ -62,6 +64,7 @@ class Router {
       history.replaceState({ ...history.state, entry: name }, '');
     }
     if (!this.entries.has(name)) this.entries.set(name, { y: 0 });
+    if (this.entries.size > ENTRIES_KEPT) this.entries.delete(this.entries.keys().next().value);
     return this.entries.get(name);
   }
 
