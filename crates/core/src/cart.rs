@@ -214,22 +214,7 @@ impl Cart {
                 assert_eq!(*known, version > 1, "cart {} is opened as if it were another", self.id);
                 self.body = Some(Body::opened(*at, customer.clone(), *ttl_ms, *age_ends_at, *deadline));
             }
-            CartEvent::LinesAdded { at: _, lines, grown, customer, currency, deadline, remembered: _ } => {
-                let body = self.active();
-                assert!(body.currency.is_none_or(|known| known == *currency), "a cart has one currency");
-                body.currency = Some(*currency);
-                if customer.is_some() {
-                    assert!(body.customer.is_none(), "a cart has one customer");
-                    body.customer.clone_from(customer);
-                }
-                body.lines.reserve_exact(lines.len());
-                lines.iter().for_each(|line| body.add(line));
-                grown.iter().for_each(|line| body.grow(line));
-                if !(lines.is_empty() && grown.is_empty()) {
-                    body.lines_version = version;
-                }
-                body.live_until(*deadline);
-            }
+            CartEvent::LinesAdded { .. } => self.add_lines(event),
             CartEvent::LineReduced { at: _, line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
                 if let Some(taken) = taken {
                     self.note_taken(*line, taken);
@@ -405,7 +390,7 @@ impl Cart {
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         let Some(body) = &self.body else { return 0 };
-        let contents: usize = body.lines.iter().map(|line| line.content.heap_bytes()).sum();
+        let contents: usize = body.lines.iter().map(|line| line.item.heap_bytes()).sum();
         let lines = body.lines.capacity() * size_of::<Line>();
         let memories: usize = body.remembered.iter().map(Memory::heap_bytes).sum();
         let memories = memories + body.remembered.capacity() * size_of::<Memory>();

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    id::Id,
+    id::{Entity, Id},
     money::AMOUNT_MAX,
     seat::{Seat, SeatSet},
+    text::Text,
     time::Timestamp,
 };
 
@@ -181,6 +182,35 @@ impl Content {
                 }
             }
         }
+    }
+}
+
+/// What a buyer notes at a line, for those who read the cart or the order.
+pub type Note = Text<0, 256, true>;
+
+/// What a line is, from its hold to the order. A cart, its answers, the order and the history have it from here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineItem {
+    /// The session, product or resource.
+    pub entity: Entity,
+    /// Its content, with the prices captured when it was held.
+    pub content: Content,
+    /// What the buyer notes at it. Empty if nothing.
+    pub note: SmolStr,
+    /// The IANA name of the zone of its session or resource when it was held, if one was known.
+    pub zone: Option<SmolStr>,
+}
+
+impl LineItem {
+    /// An item without anything that may be left out.
+    pub fn new(entity: Entity, content: Content) -> LineItem {
+        LineItem { entity, content, note: SmolStr::default(), zone: None }
+    }
+
+    /// Bytes on the heap, without those of its entity.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let note = if self.note.is_heap_allocated() { self.note.len() } else { 0 };
+        self.content.heap_bytes() + note
     }
 }
 

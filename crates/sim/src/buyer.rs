@@ -393,7 +393,12 @@ impl Buyer {
         let of_units = cart_trace.lines[&line].content.portion().quantity();
         let by_quantity = seats_of(&cart_trace.lines[&line].content).is_empty() && self.rng.random();
         let command = match by_quantity {
-            true => CartCommand::SetQuantity { line, quantity: self.rng.random_range(0..=of_units), holder: None },
+            true => CartCommand::SetQuantity {
+                line,
+                quantity: self.rng.random_range(0..=of_units),
+                guest: false,
+                holder: None,
+            },
             false => CartCommand::Release { line, seats: None },
         };
         let quantity = match &command {

@@ -188,6 +188,9 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
             let quantity = 1 + number % 7;
             list.add(op, json!({"token": scene.of(venue).open, "line": 1, "quantity": quantity}), at(venue));
         }),
+        Op::CartSetNote => venues.iter().for_each(|&venue| {
+            list.add(op, json!({"token": scene.of(venue).open, "line": 1, "note": number.to_string()}), at(venue));
+        }),
         Op::CartRelease => venues.iter().for_each(|&venue| {
             list.add(op, json!({"token": scene.of(venue).open, "line": 99}), at(venue));
         }),

@@ -215,3 +215,14 @@ fn a_history_has_a_hint_to_read_on() {
     assert_eq!(seat_by_place("1, 11"), Some(Seat { row: 1, seat: 11 }));
     assert_eq!(seat_by_place("B-12"), None);
 }
+
+#[test]
+fn a_history_calls_seats_by_their_names() {
+    let name = |session: &Id, Seat { row, seat }: Seat| (session.as_str() == "hamlet").then(|| format!("{row}-{seat}!"));
+    let named = |entity: &str, details: &str| with_names(&read_entity(entity).expect("an entity"), details, name);
+    assert_eq!(named("session/hamlet", "seats [1, 4], [0, 12] by cart 0abc"), "seats 1-4!, 0-12! by cart 0abc");
+    let cart = format!("cart/{:032x}", 0xabc);
+    let of_two = "seat [1, 4] of session/hamlet, seat [2, 2] of session/macbeth; until 20:00";
+    assert_eq!(named(&cart, of_two), "seat 1-4! of session/hamlet, seat [2, 2] of session/macbeth; until 20:00");
+    assert_eq!(named(&cart, "2 units of product/[1]"), "2 units of product/[1]");
+}

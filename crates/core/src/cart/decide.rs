@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{Body, CART_LINES_MAX, CART_OUTCOMES_MORE, CART_REQUESTS_MAX, Cart, Line, committed_after, keep_taken};
 use crate::{
-    answer::{Answer, CartState, CartView, Ended, TakenAway, TakenLine},
+    answer::{Answer, CartState, Ended, TakenAway, TakenLine},
     command::{Want, WantedLine},
     event::{CartEvent, QuotaClaim, Remembered},
     id::{Entity, HoldId, Id, Request, RequestHash},
@@ -225,15 +225,6 @@ impl Cart {
         Ok(self.reduced(at, number, left, Some(request)))
     }
 
-    /// Sets a line to the quantity that it has. The cart is touched and remembers the request, so a late repeat changes nothing.
-    pub(crate) fn decide_same(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
-        let body = self.check_takes_request()?;
-        let deadline = body.touched(at);
-        let view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
-        let remembered = Remembered::alone(request, Answer::Cart(view));
-        Ok(CartEvent::Touched { at, deadline, remembered })
-    }
-
     /// An operator, or a canceled inventory, takes a line away. The cart is not touched by it.
     pub(crate) fn decide_revoke(
         &self,
@@ -375,7 +366,7 @@ impl Cart {
     }
 
     /// The open cart, if it takes another change that it has to remember.
-    fn check_takes_request(&self) -> Result<&Body, Refusal> {
+    pub(super) fn check_takes_request(&self) -> Result<&Body, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         self.may_remember()?;
         Ok(body)

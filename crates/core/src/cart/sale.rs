@@ -94,7 +94,8 @@ impl Cart {
         }
         if let Some(customer) = &order.customer {
             let items = PurchasedItem::of_lines(&order.lines);
-            let purchase = Purchase { cursor: 0, order: order.id, at: order.at, total: order.total, items };
+            let zone = order.lines.iter().find_map(|line| line.zone.clone());
+            let purchase = Purchase { cursor: 0, order: order.id, at: order.at, total: order.total, zone, items };
             self.outbox.owe(Some(Entity::Customer(customer.clone())), Ask::Post { purchase });
         }
     }

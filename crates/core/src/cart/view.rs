@@ -41,7 +41,7 @@ impl Cart {
         view.modified_at = at;
         for changed in &held.lines {
             match view.lines.iter_mut().find(|line| line.line == changed.line) {
-                Some(line) => line.content = changed.content.clone(),
+                Some(line) => line.item = changed.item.clone(),
                 None => view.lines.push(changed.clone()),
             }
         }
@@ -201,12 +201,8 @@ impl Cart {
     pub(super) fn lines(&self) -> Vec<LineView> {
         let lines = self.body.as_ref().map_or(&[][..], |body| &body.lines);
         let done = self.state() == Some(CartState::Done);
-        let view = |line: &Line| LineView {
-            line: line.number,
-            entity: line.entity.clone(),
-            content: line.content.clone(),
-            late: !done && line.hold.is_none(),
-        };
+        let view =
+            |line: &Line| LineView { line: line.number, item: line.item.clone(), late: !done && line.hold.is_none() };
         lines.iter().map(view).collect()
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     id::{Entity, HoldId, Id, Request},
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, VoidStatus},
-    portion::Content,
+    portion::{Content, LineItem},
     time::Timestamp,
 };
 
@@ -36,13 +36,15 @@ pub enum CartEvent {
         /// Whether it was a tombstone, which has disowned holds and may have been evicted since.
         known: bool,
     },
-    /// Lines were added, or grew. The cart was touched.
+    /// Lines were added, grew, or got another note. The cart was touched.
     LinesAdded {
         at: Timestamp,
         /// The new lines, in order.
         lines: Vec<NewLine>,
         /// Lines that have more than before.
         grown: Vec<GrownLine>,
+        /// Known lines with another note.
+        noted: Vec<(u32, SmolStr)>,
         /// The customer, if the cart had none.
         customer: Option<Id>,
         /// The same for every line of the cart.
@@ -173,14 +175,12 @@ pub enum CartEvent {
 /// A new line of a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewLine {
-    /// The session, product or resource.
-    pub entity: Entity,
+    /// What it is, with the prices captured now.
+    pub item: LineItem,
     /// Its hold and revision. `None` for a line that is validated at the checkout.
     pub hold: Option<(HoldId, u64)>,
     /// The hold on the customer's quota, if there is a limit.
     pub quota: Option<QuotaClaim>,
-    /// Its content, with the prices captured now.
-    pub content: Content,
     /// How long the inventory lets carts live untouched, if it has a limit.
     pub ttl_ms: Option<u64>,
     /// When its hold ends even if the cart is touched.

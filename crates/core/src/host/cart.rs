@@ -155,6 +155,7 @@ impl<R> CartHost<R> {
             CartCommand::Open { .. }
             | CartCommand::Hold { .. }
             | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
             | CartCommand::Checkout { .. }
@@ -223,7 +224,10 @@ impl<R> CartHost<R> {
     /// Takes a change that is no repeat. Changes of lines and checkouts may have to wait for inventories. The others are decided here.
     fn change(&mut self, stage: &mut Stage<'_, R>, waiter: (R, Timestamp), request: Request, command: CartCommand) {
         let decided = match command {
-            CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
+            CartCommand::Hold { .. }
+            | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
+            | CartCommand::Release { .. }
                 if self.checkout.is_some() =>
             {
                 Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
@@ -231,8 +235,8 @@ impl<R> CartHost<R> {
             CartCommand::Hold { lines, customer, guest, holder } => {
                 return self.change_lines(stage, waiter, request, LineChange::Hold { lines, customer, guest, holder });
             }
-            CartCommand::SetQuantity { line, quantity, holder } => {
-                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, holder });
+            CartCommand::SetQuantity { line, quantity, guest, holder } => {
+                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, guest, holder });
             }
             CartCommand::Release { line, seats } => {
                 return self.change_lines(stage, waiter, request, LineChange::Release { line, seats });
@@ -531,7 +535,8 @@ impl<R> CartHost<R> {
             | Reply::Opened
             | Reply::OpenRefused
             | Reply::Vacated
-            | Reply::Listed { .. } => {}
+            | Reply::Listed { .. }
+            | Reply::ZoneSet { .. } => {}
         }
     }
 
@@ -608,6 +613,7 @@ fn decide<R>(stage: &Stage<'_, R>, request: Request, command: CartCommand) -> Re
             None => cart.decide_open(stage.at, stage.rules, request, customer, ttl_ms, guest),
             Some(_) => cart.decide_open_again(stage.at, request, customer, ttl_ms),
         },
+        CartCommand::SetNote { line, note } => cart.decide_note(stage.at, request, line, note),
         CartCommand::Cancel => cart.decide_cancel(stage.at, request),
         CartCommand::Refund { lines, reason } => {
             cart.decide_refund(stage.now, lines.as_deref(), &reason, Some(request))

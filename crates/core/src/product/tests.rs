@@ -45,6 +45,7 @@ fn ask(product: &mut Product, number: u64, revision: u64, quantity: u32, now: bo
         deadline: Timestamp(9_000),
         at: Timestamp(0),
         holder: None,
+        desk: true,
     };
     match product.decide_hold(Timestamp(1), &ask) {
         Ok(event) => {
@@ -259,8 +260,15 @@ fn invalid_quantities_and_other_wants_are_refused() {
     }
     hold(&mut product, 1, 1, 1_000_000).expect("the maximum of a line");
     let want = Want::Slot { begin: Timestamp(1), end: Timestamp(2), details: "".into() };
-    let ask =
-        HoldAsk { hold: hold_id(2), revision: 1, want: &want, deadline: Timestamp(9), at: Timestamp(0), holder: None };
+    let ask = HoldAsk {
+        hold: hold_id(2),
+        revision: 1,
+        want: &want,
+        deadline: Timestamp(9),
+        at: Timestamp(0),
+        holder: None,
+        desk: true,
+    };
     let Err(Reply::Refused { refusal, .. }) = product.decide_hold(Timestamp(1), &ask) else { panic!("granted") };
     assert_eq!(refusal, Refusal::BadRequest("product p has no time".into()));
 }

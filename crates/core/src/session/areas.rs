@@ -43,7 +43,7 @@ pub(crate) fn check_areas(session: &NewSession) -> Result<(), Refusal> {
         return bad("the prices are not all in one currency".into());
     }
     let mut seen = BTreeSet::new();
-    for Area { id, name, capacity, price } in &session.areas {
+    for Area { id, name, capacity, price, names: _ } in &session.areas {
         if !seen.insert(id) {
             return bad(format_smolstr!("there are two areas {id}"));
         }

@@ -118,7 +118,7 @@ fn the_same_number_in_another_currency_is_a_wrong_amount() {
     let mut fixture = Fixture::new(Rules::default());
     let details = ProductCommand::Put(Box::new(product(euros(250), 5)));
     fixture.send(Some("put"), Command::Product(id("p"), details));
-    let units = WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity: 2, now: false } };
+    let units = WantedLine::new(Entity::Product(id("p")), Want::Units { quantity: 2, now: false });
     fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![units])));
     fixture.run();
     fixture.gateway_open = false;

@@ -647,6 +647,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Ask::Vacate => "vacate",
             Ask::Post { .. } => "post",
             Ask::Pay(_) => "pay",
+            Ask::SetZone(_) => "set_zone",
         },
         Input::Reply { reply, .. } => match reply {
             Reply::Granted(_) => "granted",
@@ -663,6 +664,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Reply::Listed { .. } => "listed",
             Reply::Vacated => "vacated",
             Reply::Posted { .. } => "posted",
+            Reply::ZoneSet { .. } => "zone_set",
             Reply::OpenRefused => "open_refused",
         },
     }

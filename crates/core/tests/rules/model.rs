@@ -202,9 +202,11 @@ fn command(step: &Step) -> Command {
             (cart, CartCommand::Open { customer: None, ttl_ms: *ttl_ms, guest: *cart == GUEST })
         }
         Step::Hold { cart, lines } => {
-            let line = |(number, seats, best_effort): &(usize, Vec<Seat>, bool)| WantedLine {
-                entity: Entity::Session(session(*number)),
-                want: Want::Seats { seats: set(seats), best_effort: *best_effort },
+            let line = |(number, seats, best_effort): &(usize, Vec<Seat>, bool)| {
+                WantedLine::new(
+                    Entity::Session(session(*number)),
+                    Want::Seats { seats: set(seats), best_effort: *best_effort },
+                )
             };
             let lines = lines.iter().map(line).collect();
             (cart, CartCommand::Hold { lines, customer: None, guest: *cart == GUEST, holder: None })
@@ -368,7 +370,7 @@ impl Reference {
             let seats = seats.iter().map(priced).collect();
             let entity = Entity::Session(self::session(number));
             let content = Content::Seats(seats);
-            basket.view.lines.push(LineView { line: basket.next_line, entity, content, late: false });
+            basket.view.lines.push(LineView::new(basket.next_line, entity, content, false));
             basket.next_line += 1;
         }
         basket.touch(now);

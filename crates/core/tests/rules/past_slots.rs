@@ -36,7 +36,7 @@ pub(crate) fn a_slot_that_has_begun_is_not_for_sale() {
     assert!(outcome_of(&mut fixture, "put", of_room(put)).is_ok());
     let hold = |fixture: &mut Fixture, begin: u64| {
         let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + MINUTE_MS), details: "".into() };
-        let lines = vec![WantedLine { entity: Entity::Resource(id("r")), want }];
+        let lines = vec![WantedLine::new(Entity::Resource(id("r")), want)];
         outcome_of(
             fixture,
             &format!("hold {begin}"),

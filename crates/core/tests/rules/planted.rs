@@ -12,8 +12,9 @@ use crate::{
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     fairness, late_grants, mutations, operators, outcomes, past_slots, prices,
     random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
-    revoked_bookings,
+    reference, revoked_bookings,
     tombstones::{self, guests},
+    venue_zones,
     withdrawn,
 };
 
@@ -23,7 +24,7 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 28] = [
+const BUGS: [Bug; 31] = [
     ("a sale dropped from the outbox", random_run),
     ("a release never told", random_run),
     ("resends before a read", random_run),
@@ -52,6 +53,9 @@ const BUGS: [Bug; 28] = [
     ("a void left out when a checkout is withdrawn", random_run),
     ("a count that goes on for ever", ends),
     ("a proof without an invitation", cluster::invitations::run),
+    ("an old zone believed", venue_zones::run),
+    ("an old zone taken for the current one", venue_zones::run),
+    ("a session that has begun still sells", reference::run),
 ];
 
 fn random_run(seed: u64) {

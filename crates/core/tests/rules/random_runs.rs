@@ -237,7 +237,8 @@ fn fixture(rules: Rules) -> Fixture {
     fixture.run();
     let [plain, short] = sessions;
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA_MAX }) };
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500) };
+    let stand =
+        Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500), names: Default::default() };
     let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
     for session in [plain, short] {
         fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
@@ -426,7 +427,7 @@ impl RandomRun {
                     true => Want::Best(best),
                     false => Want::Seats { seats: self.seats(), best_effort: true },
                 };
-                let lines = vec![WantedLine { entity: Entity::Session(self.session()), want }];
+                let lines = vec![WantedLine::new(Entity::Session(self.session()), want)];
                 CartCommand::Hold { lines, customer: self.customer(), guest: false, holder: self.holder() }
             }
         };
@@ -467,7 +468,12 @@ impl RandomRun {
                     holder: self.holder(),
                 }
             }
-            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32, holder: self.holder() },
+            15..=18 => CartCommand::SetQuantity {
+                line,
+                quantity: self.rng.below(5) as u32,
+                guest: false,
+                holder: self.holder(),
+            },
             19..=21 => {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.rng.below(3) as usize], self.customer())
@@ -543,20 +549,20 @@ impl RandomRun {
         let quantity = 1 + self.rng.below(3) as u32;
         match self.rng.below(10) {
             0 | 1 => {
-                return WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
+                return WantedLine::new(Entity::Product(id("p")), Want::Units { quantity, now: false });
             }
             2 | 3 => {
-                return WantedLine { entity: Entity::Product(id("q")), want: Want::Units { quantity, now: false } };
+                return WantedLine::new(Entity::Product(id("q")), Want::Units { quantity, now: false });
             }
             4 => {
                 // Far in the future, because begun slots are not held.
                 let begin = Timestamp(1_000_000_000 + self.rng.below(3) * 1_000);
                 let want = Want::Slot { begin, end: begin.after(1_000 + self.rng.below(1_000)), details: "".into() };
-                return WantedLine { entity: Entity::Resource(id("r")), want };
+                return WantedLine::new(Entity::Resource(id("r")), want);
             }
             5 | 6 => {
                 let want = Want::Places { area: id("stand"), quantity };
-                return WantedLine { entity: Entity::Session(id("t")), want };
+                return WantedLine::new(Entity::Session(id("t")), want);
             }
             _ => {}
         }
@@ -566,7 +572,7 @@ impl RandomRun {
         } else {
             Want::Seats { seats: self.seats(), best_effort: self.rng.chance(20) }
         };
-        WantedLine { entity: Entity::Session(self.session()), want }
+        WantedLine::new(Entity::Session(self.session()), want)
     }
 
     fn session(&mut self) -> Id {

@@ -46,6 +46,8 @@ const RULES: Rules = Rules {
 const SHORT_TTL_MS: u64 = 700;
 /// This cart is a guest's.
 const GUEST: usize = 2;
+/// When the session begins. From then on only the desk sells it, and the guest's cart keeps and pays what it has.
+const BEGINS_AT: u64 = 1_200;
 const QUOTA: u32 = 5;
 const PER_ORDER: u32 = 4;
 /// What the products cost at first, in minor units.
@@ -79,20 +81,17 @@ impl Item {
     }
 
     fn wanted(self, quantity: u32) -> WantedLine {
-        let units =
-            |name: &str| WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity, now: false } };
+        let units = |name: &str| WantedLine::new(Entity::Product(id(name)), Want::Units { quantity, now: false });
         match self {
             Item::Unit => units("p"),
             Item::Late => units("q"),
-            Item::Place => {
-                WantedLine { entity: Entity::Session(id("t")), want: Want::Places { area: id("stand"), quantity } }
-            }
+            Item::Place => WantedLine::new(Entity::Session(id("t")), Want::Places { area: id("stand"), quantity }),
             Item::Slot(number) => {
                 let begin = Timestamp(1_000_000 + number * 500);
-                WantedLine {
-                    entity: Entity::Resource(id("r")),
-                    want: Want::Slot { begin, end: begin.after(1_000), details: "".into() },
-                }
+                WantedLine::new(
+                    Entity::Resource(id("r")),
+                    Want::Slot { begin, end: begin.after(1_000), details: "".into() },
+                )
             }
         }
     }
@@ -172,6 +171,20 @@ proptest! {
     }
 }
 
+/// Random commands from a seed.
+#[cfg(feature = "planted")]
+pub(crate) fn run(seed: u64) {
+    use proptest::{
+        strategy::ValueTree,
+        test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+    };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    play(&vec(step(), 1..24).new_tree(&mut runner).expect("steps").current());
+}
+
 fn play(steps: &[Step]) {
     let mut fixture = fixture();
     let mut reference = Reference::default();
@@ -208,8 +221,14 @@ fn fixture() -> Fixture {
     let hall = layout("aa");
     open(&mut fixture, &hall, &[]);
     let limits = limits();
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: Item::Place.capacity(), price: euros(500) };
-    let session = new_session("t", &hall, 10_000_000, 11_000_000, Some(SHORT_TTL_MS));
+    let stand = Area {
+        id: id("stand"),
+        name: "Stand".into(),
+        capacity: Item::Place.capacity(),
+        price: euros(500),
+        names: Default::default(),
+    };
+    let session = new_session("t", &hall, BEGINS_AT, 11_000_000, Some(SHORT_TTL_MS));
     let session = NewSession { areas: vec![stand], limits, ..session };
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     for (item, price) in [(Item::Unit, UNIT_PRICE), (Item::Late, LATE_PRICE)] {
@@ -245,7 +264,7 @@ fn command(step: &Step) -> Command {
             )
         }
         Step::Set { cart, line, quantity } => {
-            (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity, holder: None })
+            (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity, guest: *cart == GUEST, holder: None })
         }
         Step::Release { cart, line } => (cart, CartCommand::Release { line: *line, seats: None }),
         Step::Cancel { cart } => (cart, CartCommand::Cancel),
@@ -381,6 +400,9 @@ impl Reference {
 
     /// Whether this many more are available now.
     fn may_take(&self, cart: usize, item: Item, more: u32) -> StepResult {
+        if item == Item::Place && cart == GUEST && self.now >= BEGINS_AT {
+            return Err("session_closed");
+        }
         let (held, sold) = self.counts(|_, other| other == item || other.overlaps(item));
         if held + sold + more > item.capacity() {
             return Err(match item {

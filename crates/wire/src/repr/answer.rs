@@ -5,12 +5,13 @@ use std::sync::Arc;
 use boxoffice_core::{
     answer::{
         AreaCounts, At, CartState, CartView, Ended, HallView, Held, LineView, MapView, SeatCounts, SessionEntry,
-        SessionView, TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
+        SessionView, TakenLine, Taker, TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
     },
     command::{Area, Limits, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
+    names::Names,
     payment::PaymentFailure,
     time::Timestamp,
 };
@@ -52,6 +53,15 @@ shapes! {
         position?: Option<Position>,
         comments!: SmolStr,
         halls: Vec<(Id, SmolStr, u32)>,
+        /// The IANA name of its time zone. Without one, times are told in UTC.
+        zone?: Option<SmolStr>,
+        address?: SmolStr,
+    }
+
+    /// What a put of a venue changed besides its details.
+    remote VenueChange {
+        /// How many coming sessions show another hour, because the zone is another one.
+        shifted?: u32,
     }
 
     struct HallEntry {
@@ -67,6 +77,8 @@ shapes! {
         position?: Option<Position>,
         /// The distance from `near`, in metres.
         distance_m?: Option<u64>,
+        /// The IANA name of its time zone.
+        zone?: Option<SmolStr>,
     }
 
     struct VenuesFields as VenuePage {
@@ -108,6 +120,8 @@ shapes! {
         free?: Option<u32>,
         held?: Option<u32>,
         sold?: Option<u32>,
+        /// Its names for people.
+        names?: Names,
     }
 
     /// Places of an area by state.
@@ -134,6 +148,10 @@ shapes! {
         canceled?: Option<SmolStr>,
         counts: SeatCounts,
         layout: Arc<Layout> as "layout_cache",
+        /// The IANA name of the venue's time zone.
+        zone?: Option<SmolStr>,
+        /// Whether all may still hold after it has begun. Otherwise only the desk may.
+        sells_after_begin?: bool,
     }
 
     remote SessionEntry {
@@ -143,6 +161,8 @@ shapes! {
         starts_at: Timestamp,
         ends_at: Timestamp,
         open: bool,
+        /// The IANA name of the venue's time zone.
+        zone?: Option<SmolStr>,
     }
 
     remote MapView as Map {
@@ -241,8 +261,9 @@ fn millionths(position: Option<Position>) -> Result<Option<(i32, i32)>, &'static
 
 impl From<VenueView> for VenueFields {
     fn from(VenueView { id, details, halls }: VenueView) -> VenueFields {
-        let VenueDetails { name, city, position, comments } = details;
-        VenueFields { id, name, city, position: position.map(Position::from_millionths), comments, halls }
+        let VenueDetails { name, city, position, comments, zone, address } = details;
+        let position = position.map(Position::from_millionths);
+        VenueFields { id, name, city, position, comments, halls, zone, address }
     }
 }
 
@@ -250,14 +271,15 @@ impl TryFrom<VenueFields> for VenueView {
     type Error = &'static str;
 
     fn try_from(fields: VenueFields) -> Result<VenueView, &'static str> {
-        let VenueFields { id, name, city, position, comments, halls } = fields;
-        Ok(VenueView { id, details: VenueDetails { name, city, position: millionths(position)?, comments }, halls })
+        let VenueFields { id, name, city, position, comments, halls, zone, address } = fields;
+        let details = VenueDetails { name, city, position: millionths(position)?, comments, zone, address };
+        Ok(VenueView { id, details, halls })
     }
 }
 
 impl From<VenueEntry> for VenueEntryFields {
-    fn from(VenueEntry { id, name, city, position, distance_m }: VenueEntry) -> VenueEntryFields {
-        VenueEntryFields { id, name, city, position: position.map(Position::from_millionths), distance_m }
+    fn from(VenueEntry { id, name, city, position, distance_m, zone }: VenueEntry) -> VenueEntryFields {
+        VenueEntryFields { id, name, city, position: position.map(Position::from_millionths), distance_m, zone }
     }
 }
 
@@ -265,15 +287,15 @@ impl TryFrom<VenueEntryFields> for VenueEntry {
     type Error = &'static str;
 
     fn try_from(fields: VenueEntryFields) -> Result<VenueEntry, &'static str> {
-        let VenueEntryFields { id, name, city, position, distance_m } = fields;
-        Ok(VenueEntry { id, name, city, position: millionths(position)?, distance_m })
+        let VenueEntryFields { id, name, city, position, distance_m, zone } = fields;
+        Ok(VenueEntry { id, name, city, position: millionths(position)?, distance_m, zone })
     }
 }
 
 /// Areas and their counts are one list on the wire.
 impl From<SessionView> for SessionFields {
     fn from(session: SessionView) -> SessionFields {
-        let area = |Area { id, name, capacity, price }: Area| {
+        let area = |Area { id, name, capacity, price, names }: Area| {
             let counts = session.area_counts.iter().find(|counts| counts.area == id);
             AreaFields {
                 free: counts.map(|counts| counts.free),
@@ -283,6 +305,7 @@ impl From<SessionView> for SessionFields {
                 name,
                 capacity,
                 price,
+                names,
             }
         };
         SessionFields {
@@ -300,6 +323,8 @@ impl From<SessionView> for SessionFields {
             canceled: session.canceled,
             counts: session.counts,
             layout: session.layout,
+            zone: session.zone,
+            sells_after_begin: session.sells_after_begin,
         }
     }
 }
@@ -311,7 +336,8 @@ impl From<SessionFields> for SessionView {
             Some(AreaCounts { area: area.id.clone(), free, held, sold })
         };
         let area_counts = fields.areas.iter().filter_map(counts).collect();
-        let area = |AreaFields { id, name, capacity, price, .. }: AreaFields| Area { id, name, capacity, price };
+        let area =
+            |AreaFields { id, name, capacity, price, names, .. }: AreaFields| Area { id, name, capacity, price, names };
         SessionView {
             id: fields.id,
             venue: fields.venue,
@@ -328,6 +354,8 @@ impl From<SessionFields> for SessionView {
             counts: fields.counts,
             area_counts,
             layout: fields.layout,
+            zone: fields.zone,
+            sells_after_begin: fields.sells_after_begin,
         }
     }
 }

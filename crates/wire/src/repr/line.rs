@@ -1,10 +1,12 @@
 //! Lines, and portions of holds and sales. Their fields tell the kinds apart.
 
+use std::mem;
+
 use boxoffice_core::{
     answer::LineView,
     id::{Entity, Id},
     money::{AMOUNT_MAX, PRICE_MAX},
-    portion::{Content, Portion, PricedSeat},
+    portion::{Content, LineItem, Portion, PricedSeat},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
@@ -43,7 +45,8 @@ impl WireRepr for LineView {
             Content::Places { .. } => 6,
             Content::Slot { details, .. } => 6 + usize::from(!details.is_empty()),
         };
-        let mut map = serializer.serialize_struct("Line", fields + usize::from(self.late))?;
+        let optional = [self.late, self.zone.is_some(), !self.note.is_empty()].map(usize::from).iter().sum::<usize>();
+        let mut map = serializer.serialize_struct("Line", fields + optional)?;
         map.serialize_field("line", &self.line)?;
         write_inventory(&mut map, &self.entity)?;
         match &self.content {
@@ -77,14 +80,21 @@ impl WireRepr for LineView {
         if self.late {
             map.serialize_field("late", &true)?;
         }
+        if !self.note.is_empty() {
+            map.serialize_field("note", &self.note)?;
+        }
+        if let Some(zone) = &self.zone {
+            map.serialize_field("zone", zone)?;
+        }
         map.end()
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
-        let fields = LineFields::deserialize(deserializer)?;
+        let mut fields = LineFields::deserialize(deserializer)?;
         let (line, late) = (fields.line, fields.late);
+        let (note, zone) = (mem::take(&mut fields.note), mem::take(&mut fields.zone));
         let (entity, content) = fields.content().map_err(D::Error::custom)?;
-        Ok(LineView { line, entity, content, late })
+        Ok(LineView { line, item: LineItem { entity, content, note, zone }, late })
     }
 
     fn schema(shapes: &mut Shapes) -> Value {
@@ -117,6 +127,10 @@ shapes! {
         details?: SmolStr,
         /// Whether the checkout holds the units, not this line.
         late?: bool,
+        /// What the buyer notes at the line.
+        note?: SmolStr,
+        /// The IANA name of the time zone of the session or resource when the line was held.
+        zone?: Option<SmolStr>,
     }
 }
 

@@ -12,6 +12,7 @@ use boxoffice_core::{
 };
 use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use crate::{
     limits::CART_LINES_MAX,
@@ -54,6 +55,8 @@ shapes! {
         order: OrderId,
         at: Timestamp,
         total: Money,
+        /// The IANA name of the time zone of the first line that has one.
+        zone?: Option<SmolStr>,
         /// What it was for, summed by session, product and resource.
         items: Vec<PurchasedItem>,
     }

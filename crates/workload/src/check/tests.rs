@@ -92,12 +92,12 @@ fn sold(cart: CartId) -> HoldId {
 }
 
 fn done_cart() -> CartAudit {
-    let lines = vec![LineView {
-        line: 1,
-        entity: Entity::Session(house().session_id(0)),
-        content: Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()),
-        late: false,
-    }];
+    let lines = vec![LineView::new(
+        1,
+        Entity::Session(house().session_id(0)),
+        Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()),
+        false,
+    )];
     let total = Money { amount: 2 * PRICE, currency: Currency::new("EUR").expect("a currency") };
     let cart = CartView {
         id: BUYER,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     cart::{Cart, PAYMENT_STOPS_MS},
-    command::Want,
+    command::{Want, WantedLine},
     event::{CartEvent, Reserved},
     host::{Effect, Stage},
     id::{Entity, HoldId, Id},
@@ -84,8 +84,8 @@ impl<R> CartHost<R> {
                 other => panic!("only units are validated at the checkout, not {other:?}"),
             };
             let mut part = match cart.late_hold(request, number) {
-                Ok(hold) => Part::new(entity.clone(), want, hold),
-                Err(refusal) => Part::refused(entity.clone(), want, cart.no_hold(request), refusal),
+                Ok(hold) => Part::new(WantedLine::new(entity.clone(), want), hold),
+                Err(refusal) => Part::refused(WantedLine::new(entity.clone(), want), cart.no_hold(request), refusal),
             };
             part.line = Some(number);
             list.push(part);
@@ -106,7 +106,8 @@ impl<R> CartHost<R> {
             let call = cart.authorization().expect("without late lines only a gateway is waited for");
             Vec::from([Effect::Pay(call)])
         } else {
-            let parts = Parts { list, customer, holder, again_at };
+            // Lines of sessions were set aside when they were held.
+            let parts = Parts { list, customer, holder, desk: false, again_at };
             let asks = parts.asks(stage.life_ms()).collect();
             paying.reserve = Some(parts);
             asks

@@ -171,6 +171,7 @@ impl Node {
             starts_at: Timestamp(starts_at),
             ends_at: Timestamp(starts_at + 1),
             open: true,
+            zone: None,
         };
         let mut entries = vec![entry(number), entry(number + 100)];
         entries.retain(|entry| after.as_ref().is_none_or(|(at, id)| (entry.starts_at, &entry.id) > (*at, id)));

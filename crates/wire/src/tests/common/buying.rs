@@ -17,13 +17,13 @@ use super::{HOUR, cart, euro, evening, id, seat};
 pub fn line() -> LineView {
     let priced = |number| PricedSeat { seat: seat(1, number), price: 1_000 };
     let content = Content::Seats([priced(5), priced(6), priced(7)].into());
-    LineView { line: 1, entity: Entity::Session(id("hamlet-tonight")), content, late: false }
+    LineView::new(1, Entity::Session(id("hamlet-tonight")), content, false)
 }
 
 /// A line of every kind.
 pub fn lines() -> Vec<LineView> {
     let (begin, end) = (evening(), evening().after(HOUR));
-    let line = |line, entity, content, late| LineView { line, entity, content, late };
+    let line = |line, entity, content, late| LineView::new(line, entity, content, late);
     let places = Content::Places { area: id("yard"), quantity: 4, price: 500 };
     vec![
         self::line(),
@@ -135,7 +135,7 @@ pub fn refund() -> RefundRecord {
 
 pub fn purchase() -> Purchase {
     let item = PurchasedItem { entity: Entity::Session(id("hamlet-tonight")), quantity: 2 };
-    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000), items: vec![item] }
+    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000), zone: None, items: vec![item] }
 }
 
 pub fn purchases_page() -> PurchasesPage {
