@@ -165,7 +165,7 @@ impl Cart {
         self.request(Op::CartSetQuantity, body::SetQuantity::of(self.token, line, quantity.into()))
     }
 
-    /// `cart.set_note`: changes the note of a line. An empty one ends it. Needs a node that speaks protocol 1.4.
+    /// `cart.set_note`: changes the note of a line. An empty one ends it. Needs a node that speaks protocol 1.5.
     pub fn set_note(&self, line: u32, note: impl AsRef<str>) -> CartRequest<body::SetNote, CartView> {
         self.request(Op::CartSetNote, body::SetNote::of(self.token, line, Note::as_said(note.as_ref())))
     }
@@ -185,8 +185,8 @@ impl Cart {
     ///
     /// # Errors
     /// `cart_not_active` if the order is decided already.
-    pub async fn cancel_checkout(&self) -> Result<Reply<CartView>, Error> {
-        self.client.change_of(&self.entity(), Op::CartCheckoutCancel, &self.token_body()).await
+    pub fn cancel_checkout(&self) -> CartRequest<body::CartOnly, CartView> {
+        self.request(Op::CartCheckoutCancel, body::CartOnly::of(self.token))
     }
 
     /// `cart.checkout`: buys what the cart holds.

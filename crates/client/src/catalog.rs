@@ -232,7 +232,7 @@ impl Client {
 
     /// `admin.checkout_cancel`: ends the attempt to pay of any cart. Needs a node that speaks protocol 1.5.
     pub async fn admin_checkout_cancel(&self, cart: CartId) -> Result<Reply<()>, Error> {
-        self.change(Op::AdminCheckoutCancel, &body::AdminCheckoutCancel { cart }).await
+        self.send(Op::AdminCheckoutCancel, &body::AdminCheckoutCancel { cart }).await
     }
 
     /// `admin.settle`: sets the outcome of a payment attempt that the gateway does not report.
