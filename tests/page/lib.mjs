@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { test } from 'node:test';
-import { chromium } from 'playwright-core';
+import { chromium, firefox } from 'playwright-core';
 
 /** The addresses of the nodes, in order. */
 export const nodes = (process.env.BOXOFFICE_NODES || '').split(' ');
@@ -34,25 +34,38 @@ const NODE_GONE = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' fail
 /** Chromium's own console message when a node refuses a page. Only tests that expect it allow it. */
 const REFUSED = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: the server responded with a status of (403|404|429|503))/;
 
-let browser = null;
+const browsers = new Map();
 
-/** Debian's Chromium, started once. */
-export async function chrome() {
-  browser ??= await chromium.launch({
+const LAUNCH = {
+  chromium: () => chromium.launch({
     executablePath: process.env.BOXOFFICE_CHROMIUM || '/usr/bin/chromium',
     // Host names of the tests. Browsers cannot resolve those that end in .internal. Chromium's sandbox does not work for root.
     args: ['--host-resolver-rules=MAP *.test 127.0.0.1, MAP *.localhost 127.0.0.1, MAP *.internal ~NOTFOUND', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
-  });
-  return browser;
+  }),
+  // By WebDriver BiDi, which Debian's Firefox speaks as it is.
+  firefox: () => firefox.launch({ channel: 'moz-firefox', executablePath: process.env.BOXOFFICE_FIREFOX || '/usr/bin/firefox-esr' }),
+};
+
+/** Debian's Chromium or Firefox, started once. */
+export function started(kind) {
+  if (!browsers.has(kind)) browsers.set(kind, LAUNCH[kind]());
+  return browsers.get(kind);
 }
 
-export const closeChrome = () => browser?.close();
+export const chrome = () => started('chromium');
+
+/** Closes all browsers that were started. */
+export async function closeChrome() {
+  const all = [...browsers.values()];
+  browsers.clear();
+  await Promise.all(all.map(async (browser) => (await browser).close()));
+}
 
 /** A test with visitors in browsers. Any error on a console fails it. */
-export function pageTest(name, does, { nodesGo = false, refused = false, within = TEST_WITHIN_MS } = {}) {
+export function pageTest(name, does, { nodesGo = false, refused = false, within = TEST_WITHIN_MS, browser = 'chromium' } = {}) {
   test(name, { timeout: within }, async (t) => {
     const { seed, draw } = seeded(name);
-    const people = new People(nodesGo, refused, draw);
+    const people = new People(nodesGo, refused, browser, draw);
     t.diagnostic(`BOXOFFICE_SEED=${seed}`);
     try {
       await does(people, (figure) => t.diagnostic(figure));
@@ -65,7 +78,8 @@ export function pageTest(name, does, { nodesGo = false, refused = false, within 
 
 /** Browser windows with separate storage, like those of different people. */
 class People {
-  constructor(nodesGo, refused, draw) {
+  constructor(nodesGo, refused, browser, draw) {
+    this.browser = browser;
     this.draw = draw;
     this.nodesGo = nodesGo;
     this.refused = refused;
@@ -76,7 +90,7 @@ class People {
   /** Opens a new visitor's window on any address, in a zone that is drawn unless the options say one. */
   async window(options = {}) {
     const timezoneId = ZONES[this.draw(ZONES.length)];
-    const context = await (await chrome()).newContext({ viewport: WINDOW, colorScheme: 'light', timezoneId, ...options });
+    const context = await (await started(this.browser)).newContext({ viewport: WINDOW, colorScheme: 'light', timezoneId, ...options });
     context.setDefaultTimeout(WITHIN_MS);
     this.contexts.push(context);
     const page = await context.newPage();

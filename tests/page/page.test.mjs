@@ -3,12 +3,14 @@
 
 import './words.test.mjs';
 import './token.test.mjs';
+import './tabs.test.mjs';
+import './fold.test.mjs';
 import './zone.test.mjs';
 import './doubt.test.mjs';
 import './seats.test.mjs';
 import './devices.test.mjs';
 import './goods.test.mjs';
-import './widget.test.mjs';
+import './other-site.test.mjs';
 import './access.test.mjs';
 import './faults.test.mjs';
 import { after } from 'node:test';

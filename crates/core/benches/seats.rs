@@ -196,7 +196,7 @@ fn purchase(criterion: &mut Criterion) {
         let entity = Entity::Session(id("s"));
         bencher.iter_batched(
             || {
-                let wanted = WantedLine { entity: Entity::Session(id("s")), want: five(3) };
+                let wanted = WantedLine::new(Entity::Session(id("s")), five(3));
                 let cart = Host::<u32>::new(Entity::Cart(CartId(9)), None, Arc::clone(&rules));
                 (session_host(&layout), cart, wanted, Turn::default())
             },

@@ -1,7 +1,10 @@
 //! Answers to commands.
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
-use core::fmt;
+use core::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -14,7 +17,8 @@ use crate::{
     layout::Layout,
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, VoidRecord},
-    portion::{Content, Portion},
+    portion::{Content, LineItem, Portion},
+    push_exact::push_exact,
     refusal::{Conflict, Refusal},
     time::Timestamp,
 };
@@ -241,6 +245,32 @@ pub struct Purchase {
     pub total: Money,
     /// The IANA name of the zone of the first line that has one.
     pub zone: Option<SmolStr>,
+    /// What it was for, in the order of its lines.
+    pub items: Vec<PurchasedItem>,
+}
+
+/// How much of one thing an order was for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PurchasedItem {
+    /// The session, product or resource.
+    pub entity: Entity,
+    /// The number of seats, places or units. Each slot counts as one.
+    pub quantity: u32,
+}
+
+impl PurchasedItem {
+    /// The lines of an order, summed by what they are of.
+    pub(crate) fn of_lines(lines: &[LineView]) -> Vec<PurchasedItem> {
+        let mut items: Vec<PurchasedItem> = Vec::new();
+        for line in lines {
+            let quantity = line.content.quantity();
+            match items.iter_mut().find(|item| item.entity == line.entity) {
+                Some(item) => item.quantity = item.quantity.saturating_add(quantity),
+                None => push_exact(&mut items, PurchasedItem { entity: line.entity.clone(), quantity }),
+            }
+        }
+        items
+    }
 }
 
 /// A page of a customer's purchases.
@@ -389,14 +419,31 @@ impl CartState {
 pub struct LineView {
     /// The line's number in its cart. It is never reused.
     pub line: u32,
-    /// The session, product or resource.
-    pub entity: Entity,
-    /// Its content, with the prices captured when it was held.
-    pub content: Content,
+    pub item: LineItem,
     /// It is set aside only at the checkout.
     pub late: bool,
-    /// The IANA name of the zone of its session or resource when it was held, if one was known.
-    pub zone: Option<SmolStr>,
+}
+
+impl LineView {
+    /// A line without anything that may be left out.
+    pub fn new(line: u32, entity: Entity, content: Content, late: bool) -> LineView {
+        LineView { line, item: LineItem::new(entity, content), late }
+    }
+}
+
+/// A line is read as its item.
+impl Deref for LineView {
+    type Target = LineItem;
+
+    fn deref(&self) -> &LineItem {
+        &self.item
+    }
+}
+
+impl DerefMut for LineView {
+    fn deref_mut(&mut self) -> &mut LineItem {
+        &mut self.item
+    }
 }
 
 /// Why a cart ended without an order.
@@ -447,6 +494,8 @@ pub struct CartView {
     /// Its customer, as the client said.
     pub customer: Option<Id>,
     pub opened_at: Timestamp,
+    /// When its lines, customer, deadline or state changed last.
+    pub modified_at: Timestamp,
     /// Its deadline if it is not touched. An ended cart keeps its last one.
     pub deadline: Timestamp,
     /// Its lines. An expired or canceled cart keeps its last ones.

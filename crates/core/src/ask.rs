@@ -160,6 +160,15 @@ pub enum Reply {
         /// Whether the hold is still live.
         live: bool,
     },
+    /// Answers `Hold` of more units than a live hold has. Nothing changed, because a unit costs something else now than when the
+    /// hold was granted. Ask for the others in another hold.
+    Repriced {
+        hold: HoldId,
+        /// The revision of the ask.
+        revision: u64,
+        /// What a unit costs now, in minor units.
+        price: i64,
+    },
     /// Answers `Release`. The hold is released, now or before.
     Released {
         hold: HoldId,
@@ -213,6 +222,7 @@ impl Reply {
             Reply::Granted(granted) => Some(granted.hold),
             Reply::Refused { hold, .. }
             | Reply::Stale { hold, .. }
+            | Reply::Repriced { hold, .. }
             | Reply::Released { hold, .. }
             | Reply::Sold { hold, .. }
             | Reply::Refunded { hold }
@@ -261,6 +271,7 @@ impl Reply {
             Reply::Sold { position, .. } => *position = index,
             Reply::Refused { .. }
             | Reply::Stale { .. }
+            | Reply::Repriced { .. }
             | Reply::Released { .. }
             | Reply::Refunded { .. }
             | Reply::Forgotten

@@ -71,6 +71,7 @@ pub mod names;
 pub mod payment;
 pub mod portion;
 pub mod seat;
+pub mod text;
 pub mod time;
 
 pub mod answer;

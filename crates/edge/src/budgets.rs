@@ -371,6 +371,7 @@ impl Budgets {
             CartCommand::Open { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
+            | CartCommand::CancelCheckout { .. }
             | CartCommand::Checkout { .. } => Claim::Nothing,
             _ => return Ok(None),
         };

@@ -1,7 +1,4 @@
 //! The page: its files, and the facts about the node that it needs.
-//!
-//! The files are in `crates/edge/page` and a part of the program. A debug build reads them from there each time, so that
-//! they can be edited while it runs.
 
 use std::sync::Arc;
 
@@ -11,13 +8,15 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::Authority},
     response::{IntoResponse, Response},
 };
-use rust_embed::{Embed, EmbeddedFile};
+use boxoffice_core::access::Role;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    access::Access,
+    coding,
     etag::is_known,
-    members, origins,
+    members, origins, page_files,
     shared::{ConnectionPermit, Port, Shared},
 };
 
@@ -26,9 +25,6 @@ const INDEX: &str = "index.html";
 
 /// The path of the other files.
 const FOLDER: &str = "/page/";
-
-/// Bytes of a file's digest in its entity tag.
-const TAG_BYTES: usize = 16;
 
 /// The content security policy. Scripts, styles and fonts are files of the node, except those of the payment provider. The
 /// page connects to the members of this moment, and a page that is open does not connect to those that join later. Without the
@@ -115,10 +111,6 @@ fn origin_of(url: &str) -> Option<&str> {
     Some(url[host..].find('/').map_or(url, |path| &url[..host + path]))
 }
 
-#[derive(Embed)]
-#[folder = "page/"]
-struct Files;
-
 /// Answers with the page.
 pub(crate) async fn index(
     State(shared): State<Arc<Shared>>,
@@ -146,22 +138,22 @@ pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Response {
     response
 }
 
-/// A file, or 304 if the browser has it.
+/// A file in the coding that the browser likes most, or 304 if the browser has it.
 fn answer(path: &str, headers: &HeaderMap) -> Response {
-    let found = kind_of(path).filter(|_| is_plain(path)).zip(Files::get(path));
-    let Some((kind, EmbeddedFile { data, metadata })) = found else { return StatusCode::NOT_FOUND.into_response() };
-    let digest = metadata.sha256_hash();
-    let tag: String = digest[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{tag}\"");
+    let found = kind_of(path).filter(|_| is_plain(path)).zip(page_files::find(path));
+    let Some((kind, file)) = found else { return StatusCode::NOT_FOUND.into_response() };
+    let coding = coding::preferred(headers, &file.codings());
+    let tag = format!("\"{}{}\"", file.digest, coding.mark());
     let mut response = if is_known(headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        ([(header::CONTENT_TYPE, kind)], data).into_response()
+        ([(header::CONTENT_TYPE, kind)], file.bytes(coding)).into_response()
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));
     // Cached, but checked each time, because the node may run another version of the program next time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    coding.tell(headers);
     response
 }
 
@@ -178,6 +170,8 @@ fn kind_of(path: &str) -> Option<&'static str> {
         "html" => "text/html; charset=utf-8",
         "css" => "text/css; charset=utf-8",
         "js" => "text/javascript; charset=utf-8",
+        // Types. No browser runs them.
+        "ts" => "text/plain; charset=utf-8",
         "json" => "application/json",
         "svg" => "image/svg+xml",
         "png" => "image/png",
@@ -198,6 +192,8 @@ struct About<'a> {
     resources: Vec<&'a str>,
     gateway: bool,
     demo: Option<&'a str>,
+    /// Whether a caller that shows nothing may buy. Others only watch.
+    sells: bool,
     /// Whether customers show tokens.
     customers: bool,
     /// Origins whose pages may hand it a customer.
@@ -224,7 +220,12 @@ struct MemberUrl {
 }
 
 /// Answers with the facts about the node.
-pub(crate) async fn about(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap) -> Response {
+pub(crate) async fn about(
+    State(shared): State<Arc<Shared>>,
+    Extension(permit): Extension<Arc<ConnectionPermit>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     // Another query is none.
     let origin = Query::<AboutQuery>::try_from_uri(&uri).ok().and_then(|Query(query)| query.origin);
     let page = &shared.config.page;
@@ -236,6 +237,7 @@ pub(crate) async fn about(State(shared): State<Arc<Shared>>, uri: Uri, headers: 
         resources: page.resources.iter().map(|resource| resource.as_str()).collect(),
         gateway: page.gateway,
         demo: page.demo.as_deref(),
+        sells: Access::of_nothing(&shared, permit.port).roles.has(Role::Sell),
         customers: shared.knows_customers(),
         hosts: &shared.config.origins,
         payment: page.payment.as_deref(),

@@ -255,7 +255,7 @@ fn empty_carts() -> (u64, u64) {
 fn holding(session: &Entity, number: u64) -> CartCommand {
     let seats = SeatSet::new([seat(number)]).expect("one seat");
     let want = Want::Seats { seats, best_effort: false };
-    let lines = vec![boxoffice_core::command::WantedLine { entity: session.clone(), want }];
+    let lines = vec![boxoffice_core::command::WantedLine::new(session.clone(), want)];
     CartCommand::Hold { lines, customer: None, guest: true, holder: None }
 }
 
@@ -297,7 +297,7 @@ fn purchases() -> (u64, u64) {
     each(&mut node, COUNT, |node| {
         for (_, cart) in carts(&session) {
             let Entity::Cart(of) = cart else { panic!("a cart") };
-            let purchase = Purchase { cursor: 0, order: of.order(), at: NOW, total: euros(500), zone: None };
+            let purchase = Purchase { cursor: 0, order: of.order(), at: NOW, total: euros(500), zone: None, items: Vec::new() };
             node.input(&customer, Input::Ask { from: cart, ask: Ask::Post { purchase } });
         }
     })
@@ -474,7 +474,7 @@ fn bytes_of_a_whole_node() {
                     let (session, cart) = cart_of(number);
                     let seats = SeatSet::new((number * 5..number * 5 + 5).map(seat)).expect("five seats");
                     let want = Want::Seats { seats, best_effort: false };
-                    let lines = vec![WantedLine { entity: session.clone(), want }];
+                    let lines = vec![WantedLine::new(session.clone(), want)];
                     send(Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: true, holder: None }));
                 }
                 wait(AT_ONCE);

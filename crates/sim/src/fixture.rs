@@ -300,29 +300,29 @@ impl Fixture {
                 seats.sort();
                 seats.dedup();
                 let seats = SeatSet::new(seats).expect("one to four seats, none twice");
-                WantedLine { entity: session, want: Want::Seats { seats, best_effort: rng.random_ratio(1, 4) } }
+                WantedLine::new(session, Want::Seats { seats, best_effort: rng.random_ratio(1, 4) })
             }
             4..6 => {
                 let count = rng.random_range(1..4);
                 let wish = BestWish { count, category: None, section: None, accessible: 0, split: rng.random() };
-                WantedLine { entity: session, want: Want::Best(wish) }
+                WantedLine::new(session, Want::Best(wish))
             }
             6..8 => {
                 let quantity = rng.random_range(1..4);
-                WantedLine { entity: session, want: Want::Places { area: id("floor"), quantity } }
+                WantedLine::new(session, Want::Places { area: id("floor"), quantity })
             }
             8..11 => {
                 let entity = Entity::Product(id(&format!("p{}", rng.random_range(0..PRODUCTS))));
-                WantedLine { entity, want: Want::Units { quantity: rng.random_range(1..4), now: rng.random() } }
+                WantedLine::new(entity, Want::Units { quantity: rng.random_range(1..4), now: rng.random() })
             }
             _ => {
                 let entity = Entity::Resource(id(&format!("r{}", rng.random_range(0..RESOURCES))));
                 let begin = BEGIN_MS + LATER_MS + rng.random_range(0..200) * HOUR_MS;
                 let length = *[HOUR_MS, 2 * HOUR_MS].choose(rng).expect("there are some");
-                WantedLine {
+                WantedLine::new(
                     entity,
-                    want: Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() },
-                }
+                    Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() },
+                )
             }
         }
     }

@@ -222,6 +222,9 @@ impl LayoutBody {
         match self.rows {
             RowsBody::Grid(rows) => {
                 let seats = self.seats.ok_or("a grid needs `rows` and `seats`")?;
+                if rows == 0 {
+                    return Err("`rows` of a grid is at least 1".into());
+                }
                 let all = u64::from(rows) * u64::from(seats);
                 // Counted before anything is allocated.
                 if all > LAYOUT_SEATS_MAX as u64 || rows > u32::from(u16::MAX) {

@@ -64,7 +64,7 @@ pub const NAME_BYTES_MAX: usize = boxoffice_core::directory::NAME_BYTES_MAX;
 pub const COMMENTS_BYTES_MAX: usize = 4_096;
 
 /// The longest details of a booking, in bytes.
-pub const DETAILS_BYTES_MAX: usize = 1_024;
+pub const DETAILS_BYTES_MAX: usize = boxoffice_core::command::Details::BYTES_MAX;
 
 /// The longest name of a means of payment, and of a payer's or a gateway's reference, in bytes.
 pub const PAYMENT_TEXT_BYTES_MAX: usize = 256;

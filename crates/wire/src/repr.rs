@@ -81,6 +81,14 @@ pub trait WireRepr: Sized {
     fn check(&self) -> Result<(), OutOfBounds> {
         Ok(())
     }
+
+    /// Checks the value as a field of this name. A type that is a bound checks itself.
+    ///
+    /// # Errors
+    /// The first field out of its bounds, in words.
+    fn check_field(&self, _name: &str) -> Result<(), OutOfBounds> {
+        self.check()
+    }
 }
 
 /// For `#[serde(with = "repr")]`.
@@ -273,6 +281,10 @@ impl<T: WireRepr> WireRepr for Option<T> {
 
     fn check(&self) -> Result<(), OutOfBounds> {
         self.as_ref().map_or(Ok(()), T::check)
+    }
+
+    fn check_field(&self, name: &str) -> Result<(), OutOfBounds> {
+        self.as_ref().map_or(Ok(()), |value| value.check_field(name))
     }
 }
 

@@ -257,7 +257,7 @@ impl Sale<'_> {
         // The known lines may include some that were taken away. The total would differ then.
         let total = receipt::total(&self.state.lines, self.state.currency());
         let expect = Figure { lines: Some(self.state.lines_version), total: Some(total) };
-        match self.meanwhile(async { cart.checkout_expecting(payment, None, None, Some(expect)).await }).await? {
+        match self.meanwhile(async { cart.checkout(payment, None).expecting(expect).await }).await? {
             Ok(Reply { value: bought, .. }) => {
                 let layout = &self.state.session.layout;
                 Ok(Some(receipt::order(&bought.order, bought.settling, layout, &self.state.names)))

@@ -110,7 +110,7 @@ fn days(days: &[u32]) -> String {
 
 fn purchases(state: &LivePurchases) -> Vec<String> {
     let line = |purchase: &Purchase| {
-        let Purchase { cursor, order, at, total, zone } = purchase;
+        let Purchase { cursor, order, at, total, zone, items: _ } = purchase;
         let at = date_and_time_in(&zone_or_utc(zone.as_deref()), *at);
         format!("purchase {cursor}  order {order}, {at}, {}", amount(*total))
     };

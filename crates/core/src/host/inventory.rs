@@ -283,8 +283,8 @@ fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -
         ResourceCommand::Bookings { from, to, limit, after } => {
             Answer::Bookings(resource.bookings(from, to, limit, after.as_ref())?)
         }
-        ResourceCommand::FreeSlots { from, to, length_ms, count } => {
-            Answer::FreeSlots(resource.free_slots(at, from, to, length_ms, count)?)
+        ResourceCommand::FreeSlots { from, to, length_ms, count, step_ms, align_ms } => {
+            Answer::FreeSlots(resource.free_slots(at, (from, to), length_ms, count, (step_ms, align_ms))?)
         }
         ResourceCommand::Audit => Answer::ResourceAudit(Box::new(resource.audit())),
         other => panic!("{other:?} is no read"),
@@ -301,6 +301,7 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         Reply::Granted(_)
         | Reply::Refused { .. }
         | Reply::Stale { .. }
+        | Reply::Repriced { .. }
         | Reply::Released { .. }
         | Reply::Sold { .. }
         | Reply::Refunded { .. }

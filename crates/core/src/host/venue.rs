@@ -236,6 +236,7 @@ impl<R> VenueHost<R> {
             Reply::Granted(_)
             | Reply::Refused { .. }
             | Reply::Stale { .. }
+            | Reply::Repriced { .. }
             | Reply::Released { .. }
             | Reply::Sold { .. }
             | Reply::Refunded { .. }

@@ -139,7 +139,7 @@ fn example_8_an_area_of_495() {
     sell(&mut session, 1, 2, &places(5));
     assert_eq!(free(&session), 490);
     let result = refusal(hold(&mut session, 2, 1, &floor(500), LATER));
-    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 490 });
+    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 490, held: 0 });
     assert_eq!(session.area_counts(), [AreaCounts { area: id("floor"), free: 490, held: 0, sold: 5 }]);
 }
 
@@ -267,7 +267,7 @@ fn places_grow_and_shrink_and_a_refused_growth_changes_nothing() {
     hold(&mut session, 1, 2, &floor(10), LATER).expect("its own places count as free");
     hold(&mut session, 1, 3, &floor(4), LATER).expect("less is fine");
     let result = refusal(hold(&mut session, 1, 4, &floor(11), LATER));
-    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 6 });
+    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 6, held: 0 });
     assert_eq!(session.held(hold_id(1)), Some(places(4)));
     // The refusal changed nothing, so its revision was not used up.
     hold(&mut session, 1, 4, &floor(5), LATER).expect("there is room");

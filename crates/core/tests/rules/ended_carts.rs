@@ -42,7 +42,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
     for (received, owner) in [(true, false), (false, false), (true, true)] {
         let mut fixture = ExpiryRun::new(1).fixture;
         let want = Want::Units { quantity: 2, now: false };
-        let line = WantedLine { entity: Entity::Product(id("p")), want };
+        let line = WantedLine::new(Entity::Product(id("p")), want);
         let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false, holder: None };
         fixture.send(Some("hold"), Command::Cart(CartId(0), hold));
         fixture.run();
@@ -61,7 +61,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
     let mut fixture = ExpiryRun::new(1).fixture;
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
-        let line = WantedLine { entity: Entity::Product(id(name)), want };
+        let line = WantedLine::new(Entity::Product(id(name)), want);
         let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false, holder: None };
         if name == "q" {
             let details = ProductDetails { hold_ttl_ms: Some(150), ..product(euros(250), 100) };
@@ -328,6 +328,6 @@ impl ExpiryRun {
                 (Entity::Session(self.session()), Want::Seats { seats, best_effort: false })
             }
         };
-        WantedLine { entity, want }
+        WantedLine::new(entity, want)
     }
 }

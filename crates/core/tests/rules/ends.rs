@@ -264,7 +264,7 @@ fn check_state(state: &State) {
 fn amount(content: &Content) -> i128 {
     match content {
         Content::Seats(seats) => seats.iter().map(|priced| i128::from(priced.price)).sum(),
-        Content::Places { quantity, price, .. } | Content::Units { quantity, price } => {
+        Content::Places { quantity, price, .. } | Content::Units { quantity, price, .. } => {
             i128::from(*quantity) * i128::from(*price)
         }
         Content::Slot { price, .. } => i128::from(*price),
@@ -512,7 +512,7 @@ fn shop(raised: RaisedNumbers, commands: &[(&str, CartCommand)]) -> Fixture {
 fn units(name: &str, quantity: u32) -> CartCommand {
     let want = Want::Units { quantity, now: false };
     CartCommand::Hold {
-        lines: vec![WantedLine { entity: Entity::Product(id(name)), want }],
+        lines: vec![WantedLine::new(Entity::Product(id(name)), want)],
         customer: None,
         guest: false,
         holder: None,

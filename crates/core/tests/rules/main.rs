@@ -59,3 +59,4 @@ mod time;
 mod tombstones;
 mod traps;
 mod venue_zones;
+mod withdrawn;

@@ -37,15 +37,14 @@ fn fixture(stock: u64) -> Fixture {
 }
 
 fn units(quantity: u32) -> WantedLine {
-    WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } }
+    WantedLine::new(Entity::Product(id("p")), Want::Units { quantity, now: false })
 }
 
 #[test]
 fn five_hundred_carts_for_the_last_one() {
-    let last_place =
-        WantedLine { entity: Entity::Session(id("s")), want: Want::Places { area: id("stand"), quantity: 1 } };
+    let last_place = WantedLine::new(Entity::Session(id("s")), Want::Places { area: id("stand"), quantity: 1 });
     let slot = Want::Slot { begin: Timestamp(5_000_000), end: Timestamp(6_000_000), details: "".into() };
-    let same_slot = WantedLine { entity: Entity::Resource(id("r")), want: slot };
+    let same_slot = WantedLine::new(Entity::Resource(id("r")), slot);
     for (seed, wanted) in (0..).zip([units(1), last_place, same_slot]) {
         let mut fixture = fixture(1);
         let mut rng = Rng(seed);

@@ -37,13 +37,18 @@ export function lineElement(app, line, currency, controls = () => null) {
   const title = h('h2', { class: 'line__title' });
   const about = h('p', { class: 'muted' });
   const element = h('li', { class: 'line', dataset: { line: line.line } },
-    h('div', {}, title, about),
+    h('div', {}, title, about, line.note ? h('p', { class: 'muted small', 'data-note': '' }, paragraph(line.note)) : null),
     h('p', { class: 'line__price' }, currency ? money(amountOf(line), currency) : ''),
     h('div', { class: 'line__body' }, controls(line)));
   describe(app, line, title, about).catch(() => {
     // The ids are shown already.
   });
   return element;
+}
+
+/** A text with its line ends. */
+function paragraph(text) {
+  return text.split(/\r?\n/).flatMap((each, index) => (index === 0 ? [each] : [h('br'), each]));
 }
 
 async function describe(app, line, title, about) {
@@ -61,6 +66,13 @@ async function describe(app, line, title, about) {
   }
 }
 
+/** Venue, hall and city of a session, as far as they are known. */
+async function placeOf(app, session) {
+  const venue = await app.catalogue.venue(session.venue);
+  const hall = venue.halls?.find((each) => each.id === session.hall);
+  return [venue.name, hall?.name, venue.city].filter(Boolean).join(' · ');
+}
+
 async function describeSession(app, line, title, about) {
   const link = h('a', { href: `#/session/${encodeURIComponent(line.session)}` }, titled(line.session));
   title.replaceChildren(link);
@@ -68,11 +80,13 @@ async function describeSession(app, line, title, about) {
   const { session, plan } = await planOf(app, line.session);
   const area = (session.areas || []).find((each) => each.id === line.area);
   const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${nameFor(area?.names, area?.name || titled(line.area))}`;
+  const where = h('span', { class: 'line__place' });
   // The zone of the line is the one in which it was held or bought.
-  about.replaceChildren(moment(session.starts_at, line.zone), h('br'), what);
+  about.replaceChildren(moment(session.starts_at, line.zone), h('br'), what, h('br'), where);
   link.textContent = titled(session.title);
-  const known = await app.catalogue.title(session.title);
-  if (known.name) link.textContent = known.name;
+  const [known, place] = await Promise.allSettled([app.catalogue.title(session.title), placeOf(app, session)]);
+  if (known.value?.name) link.textContent = known.value.name;
+  where.textContent = place.value || titled(session.venue);
 }
 
 /** "Row A seat 5" for buttons that release it, and the seat's numbers until the plan is known. */

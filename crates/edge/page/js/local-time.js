@@ -63,6 +63,13 @@ export function day(time, zone) {
   return format('day', placeOf(zone).zone, { weekday: 'long', day: 'numeric', month: 'long' }).format(new Date(time));
 }
 
+/** A day for forms and searches: "2026-11-22". */
+export function isoDay(time, zone) {
+  const { year, month, day: date } = Object.fromEntries(format('iso day', placeOf(zone).zone, { year: 'numeric', month: '2-digit', day: '2-digit', calendar: 'iso8601', numberingSystem: 'latn' })
+    .formatToParts(new Date(time)).map(({ type, value }) => [type, value]));
+  return `${year}-${month}-${date}`;
+}
+
 /** Day and time: "Sun 22 Nov, 19:30 (time in New York)". */
 export function moment(time, zone) {
   const shown = format('moment', placeOf(zone).zone, { weekday: 'short', day: 'numeric', month: 'short', ...CLOCK });

@@ -125,7 +125,7 @@ impl Hoarder {
     }
 
     fn wanted(&self, want: Want) -> WantedLine {
-        WantedLine { entity: self.house.session.clone(), want }
+        WantedLine::new(self.house.session.clone(), want)
     }
 
     /// One line of seats, or several lines at once.

@@ -28,6 +28,9 @@ use crate::{
 
 /// Create or change a venue.
 #[op("venue.put", desk, venues(OfEntity), weight(15), answers(VenueChange))]
+#[example(
+    r#"{"address": "21 New Globe Walk", "city": "London", "id": "globe", "name": "The Globe", "position": {"lat": 51.5081, "lon": -0.0972}, "zone": "Europe/London"}"#
+)]
 pub struct VenuePut {
     pub id: Id,
     #[within(1..=NAME_BYTES_MAX)]
@@ -66,6 +69,7 @@ impl VenuePut {
 
 /// Read a venue.
 #[op("venue.get", read, weight(1), answers(VenueView))]
+#[example(r#"{"id": "globe"}"#)]
 pub struct VenueGet(pub Get);
 
 impl VenueGet {
@@ -76,6 +80,8 @@ impl VenueGet {
 
 /// Venues by city and name, or nearest first.
 #[op("venue.search", read, weight(3), answers(VenuesPage))]
+#[example(r#"{"city": "London", "name": "glo"}"#)]
+#[example(r#"{"limit": 1, "near": {"lat": 51.5, "lon": -0.1}}"#)]
 #[derive(Default)]
 pub struct VenueSearch {
     #[within(1..=NAME_BYTES_MAX)]
@@ -107,6 +113,8 @@ impl VenueSearch {
 
 /// Create or change a hall.
 #[op("hall.put", desk, venues(OfEntity), frame(Import), weight(15), answers())]
+#[example(r#"{"id": "main", "layout": {"rows": 5, "seats": 16}, "name": "Main", "venue": "globe"}"#)]
+#[example(r#"{"comments": "a curved screen", "id": "studio", "layout": {"rows": [{"count": 8, "gaps": [4], "label": "A", "section": "stalls"}, {"category": "box", "label": "B", "seats": [{"accessible": true, "label": "left"}, null, {"label": "right"}]}]}, "name": "Studio", "venue": "globe"}"#)]
 pub struct HallPut {
     pub venue: Id,
     pub id: Id,
@@ -129,6 +137,7 @@ impl HallPut {
 
 /// Read a hall.
 #[op("hall.get", read, weight(3), answers(HallView))]
+#[example(r#"{"id": "studio", "venue": "globe"}"#)]
 #[derive(Eq)]
 pub struct HallGet {
     pub venue: Id,
@@ -143,6 +152,8 @@ impl HallGet {
 
 /// Create or change a title.
 #[op("title.put", desk, venues(Refused), weight(15), answers())]
+#[example(r#"{"cast": ["Sarah Bernhardt"], "duration_ms": 9000000, "id": "hamlet", "name": "Hamlet"}"#)]
+#[example(r#"{"comments": "in black and white", "director": "Orson Welles", "id": "macbeth", "name": "Macbeth"}"#)]
 #[derive(Eq)]
 pub struct TitlePut {
     pub id: Id,
@@ -178,6 +189,7 @@ impl TitlePut {
 
 /// Read a title.
 #[op("title.get", read, weight(1), answers(TitleView))]
+#[example(r#"{"id": "hamlet"}"#)]
 pub struct TitleGet(pub Get);
 
 impl TitleGet {
@@ -188,6 +200,8 @@ impl TitleGet {
 
 /// Titles by name.
 #[op("title.search", read, weight(4), answers(TitlePage))]
+#[example(r#"{"name": "ham"}"#)]
+#[example(r#"{"limit": 1}"#)]
 #[derive(Default, Eq)]
 pub struct TitleSearch {
     /// A part of the name.

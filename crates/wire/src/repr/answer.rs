@@ -180,6 +180,8 @@ shapes! {
         state: CartState,
         customer?: Option<Id>,
         opened_at: Timestamp,
+        /// When its lines, customer, deadline or state changed last.
+        modified_at: Timestamp,
         deadline: Timestamp,
         lines: Vec<LineView> = 0..=CART_LINES_MAX,
         /// Changes with lines, quantities and prices.
@@ -201,14 +203,18 @@ shapes! {
     /// Why a cart ended without an order, and who decided it.
     #[derive(Default)]
     struct EndedFields as CartEnd {
-        why: SmolStr = ["expired", "too_old", "canceled", "declined", "amount_mismatch"],
+        why: SmolStr = [
+            "expired", "too_old", "canceled", "declined", "amount_mismatch", "withdrawn", "checkout_canceled",
+        ],
         by?: Option<SmolStr> = ["buyer", "gateway", "operator"],
         /// The reason of the gateway, if it declined.
         reason?: Option<SmolStr>,
         /// The requested amount, if the gateway authorized another one.
         asked?: Option<i64>,
+        asked_currency?: Option<Currency>,
         /// The authorized amount, if it was another one.
         got?: Option<i64>,
+        got_currency?: Option<Currency>,
     }
 
     remote Held {
@@ -369,8 +375,18 @@ impl From<Ended> for EndedFields {
                 let by = if by_operator { "operator" } else { "gateway" };
                 EndedFields { reason: Some(reason), ..fields("declined", Some(by)) }
             }
-            Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }) => {
-                EndedFields { asked: Some(asked), got: Some(got), ..fields("amount_mismatch", Some("gateway")) }
+            Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }) => EndedFields {
+                asked: Some(asked.amount),
+                asked_currency: Some(asked.currency),
+                got: Some(got.amount),
+                got_currency: Some(got.currency),
+                ..fields("amount_mismatch", Some("gateway"))
+            },
+            Ended::Unpaid(PaymentFailure::Withdrawn { reason }) => {
+                EndedFields { reason: Some(reason), ..fields("withdrawn", Some("operator")) }
+            }
+            Ended::Unpaid(PaymentFailure::Canceled { by_operator }) => {
+                fields("checkout_canceled", Some(if by_operator { "operator" } else { "buyer" }))
             }
         }
     }
@@ -380,19 +396,27 @@ impl TryFrom<EndedFields> for Ended {
     type Error = &'static str;
 
     fn try_from(fields: EndedFields) -> Result<Ended, &'static str> {
-        let EndedFields { why, by, reason, asked, got } = fields;
-        match (why.as_str(), asked, got) {
+        let EndedFields { why, by, reason, asked, asked_currency, got, got_currency } = fields;
+        let money = |amount: Option<i64>, currency: Option<Currency>| {
+            amount.zip(currency).map(|(amount, currency)| Money { amount, currency })
+        };
+        let by_operator = by.as_deref() == Some("operator");
+        match (why.as_str(), money(asked, asked_currency), money(got, got_currency)) {
             ("expired", ..) => Ok(Ended::Expired),
             ("too_old", ..) => Ok(Ended::TooOld),
             ("canceled", ..) => Ok(Ended::Canceled),
             ("declined", ..) => {
-                let (by_operator, reason) = (by.as_deref() == Some("operator"), reason.unwrap_or_default());
+                let reason = reason.unwrap_or_default();
                 Ok(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason }))
             }
             ("amount_mismatch", Some(asked), Some(got)) => {
                 Ok(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }))
             }
-            _ => Err("a cart ends expired, too_old, canceled, declined or amount_mismatch"),
+            ("withdrawn", ..) => Ok(Ended::Unpaid(PaymentFailure::Withdrawn { reason: reason.unwrap_or_default() })),
+            ("checkout_canceled", ..) => Ok(Ended::Unpaid(PaymentFailure::Canceled { by_operator })),
+            _ => {
+                Err("a cart ends expired, too_old, canceled, declined, amount_mismatch, withdrawn or checkout_canceled")
+            }
         }
     }
 }

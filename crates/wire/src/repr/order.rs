@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{LineView, Order, Purchase, PurchasesPage},
+    answer::{LineView, Order, Purchase, PurchasedItem, PurchasesPage},
     command::{Payment, Shipping},
-    id::{Id, OrderId},
+    id::{Entity, Id, OrderId},
     money::Money,
     payment::{PaymentStatus, RefundRecord},
     time::Timestamp,
@@ -57,6 +57,15 @@ shapes! {
         total: Money,
         /// The IANA name of the time zone of the first line that has one.
         zone?: Option<SmolStr>,
+        /// What it was for, summed by session, product and resource.
+        items: Vec<PurchasedItem>,
+    }
+
+    /// How much of one thing an order was for.
+    remote PurchasedItem {
+        entity: Entity,
+        /// The number of seats, places or units. Each slot counts as one.
+        quantity: u32,
     }
 
     remote PurchasesPage {

@@ -136,7 +136,7 @@ impl<R> CartHost<R> {
     /// Whether one of these things is being changed, or will be by one of the first `queued` changes that wait.
     fn is_under_way(&self, stage: &Stage<'_, R>, items: &[Item], queued: usize) -> bool {
         let parts = self.adding.iter().flat_map(|adding| &adding.parts.list);
-        let mut under_way = parts.filter_map(|part| item_of(&part.entity, &part.want));
+        let mut under_way = parts.filter_map(|part| item_of(&part.wanted.entity, &part.wanted.want));
         let waits =
             |waiting: &Queued<R>| waiting.change.items(stage.entity.cart()).iter().any(|item| items.contains(item));
         !items.is_empty() && (under_way.any(|item| items.contains(&item)) || self.queued.iter().take(queued).any(waits))
@@ -176,7 +176,7 @@ impl<R> CartHost<R> {
         let asked_anew = parts.list.iter().filter(|part| !part.grows);
         let last = asked_anew.filter_map(|part| {
             let hold = HoldId { attempt: part.hold.attempt.checked_sub(1)?, ..part.hold };
-            (!is_line(&part.entity, hold)).then(|| (part.entity.clone(), hold, FIRST_REVISION))
+            (!is_line(&part.wanted.entity, hold)).then(|| (part.wanted.entity.clone(), hold, FIRST_REVISION))
         });
         let last: Vec<_> = last.collect();
         if !last.is_empty() {
@@ -202,16 +202,15 @@ impl<R> CartHost<R> {
         cart.may_ask(&wanted, others)?;
         let customer = cart.customer_with(customer.as_ref())?;
         let part = |(number, line): (u16, WantedLine)| {
-            let WantedLine { entity, want } = line;
-            let Some((line, content)) = cart.same_item(&entity, &want) else {
-                return Ok(Part::new(entity, want, cart.next_hold(request.id, number)?));
+            let Some((known, content)) = cart.same_item(&line.entity, &line.want) else {
+                return Ok(Part::new(line, cart.next_hold(request.id, number)?));
             };
-            let more = match want {
+            let more = match line.want {
                 Want::Units { quantity, .. } | Want::Places { quantity, .. } => quantity,
                 Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } => 0,
             };
-            let quantity = content.quantity() + more;
-            growing(&cart, request, number, line, &entity, content, quantity)
+            let want = grown_want(&cart, known, content, content.quantity() + more)?;
+            growing(&cart, request, number, known, WantedLine { want, ..line })
         };
         let mut list = Vec::with_capacity(wanted.len());
         for line in (0..).zip(wanted) {
@@ -246,7 +245,8 @@ impl<R> CartHost<R> {
             return Ok(ChangeStart::Decided(changed(stage.entity, request)));
         }
         cart.may_remember()?;
-        let part = growing(cart, request, 0, line, entity, content, quantity)?;
+        let want = grown_want(cart, line, content, quantity)?;
+        let part = growing(cart, request, 0, line, WantedLine::new(entity.clone(), want))?;
         let customer = cart.customer().cloned();
         let again_at = stage.at.after(stage.rules.ask_again_ms);
         let parts = Parts { list: Vec::from([part]), customer, holder, desk, again_at };
@@ -323,6 +323,55 @@ impl<R> CartHost<R> {
         }
         if awaited {
             self.conclude(stage);
+        }
+    }
+
+    /// Takes the reply of a product whose units cost something else now than those of the line that was to grow. The further units
+    /// go to the line with that price, or to a new one.
+    pub(super) fn repriced(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        from: &Entity,
+        (hold, revision): (HoldId, u64),
+        price: i64,
+    ) {
+        let life_ms = stage.life_ms();
+        let found = self.adding.iter_mut().find_map(|adding| Some((adding.parts.find(from, hold)?, adding)));
+        let Some((place, adding)) = found else { return };
+        let part = &adding.parts.list[place];
+        let awaits = part.grows && part.revision == revision && matches!(part.main, AskState::Asked);
+        let (Want::Units { quantity, .. }, Some(number), true) = (&part.wanted.want, part.line, awaits)
+        else {
+            return;
+        };
+        let (quantity, note, request, place) = (*quantity, part.wanted.note.clone(), adding.request, place as u16);
+        let other = || {
+            let cart = stage.entity.cart_or_blank();
+            let (entity, content) = cart.line(number)?;
+            let more = quantity.saturating_sub(content.quantity());
+            let wanted = |want| WantedLine { note, ..WantedLine::new(entity.clone(), want) };
+            match cart.line_at_price(entity, price, false) {
+                Some((line, content)) => {
+                    let want = grown_want(&cart, line, content, content.quantity() + more)?;
+                    growing(&cart, request, place, line, wanted(want))
+                }
+                None => {
+                    let hold = cart.next_hold(request.id, place)?;
+                    Ok(Part::new(wanted(Want::Units { quantity: more, now: false }), hold))
+                }
+            }
+        };
+        let part = &mut adding.parts.list[usize::from(place)];
+        match other() {
+            Ok(other) => {
+                *part = other;
+                let to = (adding.parts.customer.as_ref(), adding.parts.holder, adding.parts.desk);
+                adding.parts.list[usize::from(place)].ask_in(to, life_ms, stage.turn);
+            }
+            Err(refusal) => {
+                part.main = AskState::Refused(refusal);
+                self.conclude(stage);
+            }
         }
     }
 
@@ -477,35 +526,32 @@ fn all_parts<'a, R>(
     adding.iter_mut().map(|adding| &mut adding.parts).chain(reserving)
 }
 
-/// The part that makes a line grow to `quantity`.
-fn growing(
-    cart: &Cart,
-    request: Request,
-    number: u16,
-    line: u32,
-    entity: &Entity,
-    content: &Content,
-    quantity: u32,
-) -> Result<Part, Refusal> {
+/// What is wanted of the inventory of a line that grows to `quantity`.
+fn grown_want(cart: &Cart, line: u32, content: &Content, quantity: u32) -> Result<Want, Refusal> {
     if quantity > crate::portion::LINE_QUANTITY_MAX {
         let most = crate::portion::LINE_QUANTITY_MAX;
         return Err(Refusal::BadQuantity(format_smolstr!("a line has at most {most}, not {quantity}")));
     }
-    let held = cart.line_hold(line).and_then(|line| line.hold);
-    let want = match content {
+    Ok(match content {
         Content::Places { area, .. } => Want::Places { area: area.clone(), quantity },
         // Units that are set aside stay so when the product's policy changes.
         Content::Units { .. } | Content::Seats(_) | Content::Slot { .. } => {
-            Want::Units { quantity, now: held.is_some() }
+            let is_held = cart.line_hold(line).is_some_and(|line| line.hold.is_some());
+            Want::Units { quantity, now: is_held }
         }
-    };
+    })
+}
+
+/// The part that makes a line grow.
+fn growing(cart: &Cart, request: Request, number: u16, line: u32, wanted: WantedLine) -> Result<Part, Refusal> {
+    let held = cart.line_hold(line).and_then(|line| line.hold);
     let mut part = match held {
         Some((hold, revision)) => {
-            let mut part = Part::new(entity.clone(), want, hold);
+            let mut part = Part::new(wanted, hold);
             (part.revision, part.grows) = (revision + 1, true);
             part
         }
-        None => Part::new(entity.clone(), want, cart.next_hold(request.id, number)?),
+        None => Part::new(wanted, cart.next_hold(request.id, number)?),
     };
     part.line = Some(line);
     Ok(part)

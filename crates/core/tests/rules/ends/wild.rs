@@ -201,23 +201,20 @@ impl Wild {
             0..=2 => {
                 let product = id(self.one(&["p", "q"]));
                 let want = Want::Units { quantity: self.u32(), now: self.chance(20) };
-                WantedLine { entity: Entity::Product(product), want }
+                WantedLine::new(Entity::Product(product), want)
             }
-            3 | 4 => WantedLine { entity: entity("t"), want: Want::Places { area: id("stand"), quantity: self.u32() } },
-            5 => WantedLine {
-                entity: entity("s"),
-                want: Want::Seats { seats: self.seats(), best_effort: self.chance(50) },
-            },
+            3 | 4 => WantedLine::new(entity("t"), Want::Places { area: id("stand"), quantity: self.u32() }),
+            5 => WantedLine::new(entity("s"), Want::Seats { seats: self.seats(), best_effort: self.chance(50) }),
             6 => {
                 let (count, accessible, split) = (self.u16(), self.u16(), self.chance(50));
-                WantedLine {
-                    entity: entity("s"),
-                    want: Want::Best(BestWish { count, category: None, section: None, accessible, split }),
-                }
+                WantedLine::new(
+                    entity("s"),
+                    Want::Best(BestWish { count, category: None, section: None, accessible, split }),
+                )
             }
             _ => {
                 let (begin, end) = self.span();
-                WantedLine { entity: Entity::Resource(id("r")), want: Want::Slot { begin, end, details: "".into() } }
+                WantedLine::new(Entity::Resource(id("r")), Want::Slot { begin, end, details: "".into() })
             }
         }
     }
@@ -379,7 +376,14 @@ impl Wild {
             }
             8 => {
                 let (from, to) = self.span();
-                ResourceCommand::FreeSlots { from, to, length_ms: self.u64(), count: self.u32() }
+                ResourceCommand::FreeSlots {
+                    from,
+                    to,
+                    length_ms: self.u64(),
+                    count: self.u32(),
+                    step_ms: self.chance(50).then(|| self.u64()),
+                    align_ms: if self.chance(50) { 0 } else { self.u64() },
+                }
             }
             _ => ResourceCommand::Audit,
         }

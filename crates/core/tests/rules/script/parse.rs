@@ -36,7 +36,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         },
         ("best", [session, count, wish @ ..]) => {
             let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));
-            hold_lines(vec![WantedLine { entity, want }])
+            hold_lines(vec![WantedLine::new(entity, want)])
         }
         ("set", [line, quantity]) => {
             CartCommand::SetQuantity { line: number(line), quantity: number(quantity), guest: false, holder }
@@ -44,6 +44,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
         ("cancel", []) => CartCommand::Cancel,
+        ("stop", []) => CartCommand::CancelCheckout { by_operator: false },
         ("checkout", expected) => CartCommand::Checkout {
             payment: recorded(),
             customer,
@@ -105,7 +106,7 @@ fn wanted(words: &[&str]) -> WantedLine {
         (Entity::Session(_), seats) => Want::Seats { seats: seat_set(seats), best_effort: false },
         _ => panic!("{name} has no {words:?}"),
     };
-    WantedLine { entity, want }
+    WantedLine::new(entity, want)
 }
 
 /// The options of a product, a resource or a session.

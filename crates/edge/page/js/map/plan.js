@@ -3,6 +3,7 @@
 // Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
 import { nameFor } from '../names.js';
+import { wordsOf } from './words.js';
 
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
 const SECTION_GAP = 170;
@@ -11,11 +12,12 @@ const SEAT = 100;
 const CELL = 200;
 
 export class Plan {
-  /** `session` is an answer of `session.get`. Names are for these languages. */
-  constructor(session, languages) {
+  /** `session` is an answer of `session.get`. Names are for the language, or for the browser's languages without one. */
+  constructor(session, language) {
+    this.words = wordsOf(language);
     const rows = session.layout?.rows || [];
     this.names = { sections: session.layout?.section_names || {}, categories: session.layout?.category_names || {} };
-    this.languages = languages;
+    this.languages = language ? [language] : undefined;
     this.rows = [];
     this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
     this.x = new Float32Array(this.size);
@@ -24,7 +26,7 @@ export class Plan {
     this.category = new Uint8Array(this.size);
     this.accessible = new Uint8Array(this.size);
     this.labels = new Array(this.size);
-    this.categories = categoriesOf(session, rows);
+    this.categories = categoriesOf(this, session, rows);
     this.ordinals = new Map(this.categories.map((category, ordinal) => [category.id, ordinal]));
     this.focal = session.layout?.focal || null;
     this.place(rows);
@@ -83,7 +85,8 @@ export class Plan {
   name(index) {
     const row = this.rows[this.row[index]];
     const section = row.section && this.sections.length > 1 ? `${this.sectionName(row.section)}, ` : '';
-    return `${section}${rowName(row.label)} seat ${this.labels[index]}`;
+    const name = row.label.length > 3 ? row.label : this.words.row(row.label);
+    return `${section}${name} ${this.words.seat(this.labels[index])}`;
   }
 
   /** {amount, currency} */
@@ -109,10 +112,10 @@ export class Plan {
   }
 }
 
-function categoriesOf(session, rows) {
+function categoriesOf(plan, session, rows) {
   const ids = new Set();
   for (const row of rows) for (const run of row.runs) ids.add(run.category);
-  const categories = [...ids].map((id) => ({ id, price: session.prices?.[id] || null }));
+  const categories = [...ids].map((id) => ({ id, name: plan.categoryName(id), price: session.prices?.[id] || null }));
   categories.sort((one, other) => (other.price?.amount ?? 0) - (one.price?.amount ?? 0));
   return categories;
 }
@@ -129,7 +132,7 @@ function boundsOf({ x, y, size }) {
   return { left, right, top, bottom };
 }
 
-/** Sections with the place of their names, behind the middle of their last seats. */
+/** Sections with the places of their names: behind the middle of their last seats, and in the middle of all. */
 function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
@@ -142,8 +145,15 @@ function sectionsOf(plan) {
     sections.set(row.section, section);
   });
   return [...sections.values()].map(({ id, name, bottom, seats }) => {
-    const last = seats.filter((seat) => plan.y[seat] > bottom - SEAT).map((seat) => plan.x[seat]);
-    return { id, name, bottom, middle: (Math.min(...last) + Math.max(...last)) / 2 };
+    let [left, right, x, y] = [Infinity, -Infinity, 0, 0];
+    for (const seat of seats) {
+      x += plan.x[seat] / seats.length;
+      y += plan.y[seat] / seats.length;
+      if (plan.y[seat] <= bottom - SEAT) continue;
+      left = Math.min(left, plan.x[seat]);
+      right = Math.max(right, plan.x[seat]);
+    }
+    return { id, name, bottom, middle: (left + right) / 2, center: [x, y] };
   });
 }
 

@@ -3,7 +3,7 @@
 import { fill, h, money, titled } from '../dom.js';
 import { nameOf } from '../local-time.js';
 import { button, noteBox } from '../parts.js';
-import { explain } from '../explain.js';
+import { explain, explainToDesk } from '../explain.js';
 import { dayStrip, shownSpan } from '../calendar/day.js';
 import { cancel, mayReserve, mineOf, reserve } from '../calendar/desk.js';
 import { addDays, dayText, hoursOf, lengthText, LocalDay, openDay, timeText, wall } from '../calendar/zone.js';
@@ -50,6 +50,8 @@ class ResourceView {
     this.setDay(this.date || openDay(this.resource.hours, wall(this.zone, this.app.link.now()), this.length));
     fill(this.root, this.frame());
     this.endCart = this.app.cart.on('change', () => this.show());
+    this.rights = () => this.show();
+    addEventListener('rightschange', this.rights);
     this.feed = this.app.link.watch(`resource/${this.id}`, { snapshot: () => this.reloadSoon(), delta: ({ days }) => this.changed(days) });
     this.showDesk();
     await this.load();
@@ -60,6 +62,7 @@ class ResourceView {
     clearTimeout(this.timer);
     this.feed?.stop();
     this.endCart?.();
+    removeEventListener('rightschange', this.rights);
   }
 
   setDay(day) {
@@ -112,6 +115,7 @@ class ResourceView {
     this.lengths.value = this.length;
     this.start = h('select', { class: 'input number', id: 'slot-start', onchange: () => this.choose(this.start.value === '' ? NaN : Number(this.start.value), true) });
     this.verdict = h('p', { class: 'calendar__verdict', role: 'status' });
+    this.only = h('p', { class: 'muted small', role: 'status' });
     this.hold = button('Put into the cart', () => this.holdChosen(), { class: 'button--main' });
     this.who = h('input', { class: 'input', id: 'slot-who', maxlength: '80', autocomplete: 'off' });
     this.desk = h('div', { class: 'stack stack--tight', hidden: true },
@@ -122,7 +126,7 @@ class ResourceView {
       h('div', { class: 'calendar__fields' },
         h('div', { class: 'field' }, h('label', { class: 'field__label', for: 'slot-length' }, 'For'), this.lengths),
         h('div', { class: 'field' }, h('label', { class: 'field__label', for: 'slot-start' }, 'From'), this.start)),
-      this.verdict, this.hold, this.desk);
+      this.verdict, this.only, this.hold, this.desk);
   }
 
   /** Reserving is not offered if it needs a token. */
@@ -150,6 +154,9 @@ class ResourceView {
     this.listStarts();
     this.start.value = chosen ? chosen.from : '';
     const fits = chosen?.fits === true;
+    const { rights } = this.app;
+    this.hold.hidden = !rights.mayBuy();
+    this.only.textContent = rights.mayBuy() ? '' : rights.words();
     this.hold.disabled = !fits || !this.resource.rate;
     this.reserve.disabled = !fits;
     this.verdict.dataset.fits = chosen ? (fits ? 'yes' : chosen.fits === null ? 'asking' : 'no') : '';
@@ -347,7 +354,7 @@ class ResourceView {
     const { from, to } = this.chosen;
     const { begin, end } = this.times(from, to);
     const who = this.who.value.trim();
-    const reserved = await this.act(() => reserve(this.app, this.id, begin, end, who), `${this.local.text(from)} to ${this.local.text(to)} is reserved.`);
+    const reserved = await this.act(() => reserve(this.app, this.id, begin, end, who), `${this.local.text(from)} to ${this.local.text(to)} is reserved.`, explainToDesk);
     if (reserved) this.who.value = '';
   }
 
@@ -356,11 +363,11 @@ class ResourceView {
   }
 
   async cancelMine({ booking }) {
-    await this.act(() => cancel(this.app, this.id, booking), 'The reservation is canceled.');
+    await this.act(() => cancel(this.app, this.id, booking), 'The reservation is canceled.', explainToDesk);
   }
 
   /** Does something, and shows the outcome. Returns whether it was done. */
-  async act(what, done) {
+  async act(what, done, words = explain) {
     this.note.clear();
     let isDone = false;
     try {
@@ -369,7 +376,7 @@ class ResourceView {
       this.chosen = null;
       this.app.say(done, 'good');
     } catch (error) {
-      this.note.show('bad', explain(error));
+      if (words !== explain || !this.app.rights.note(error)) this.note.show('bad', words(error));
     }
     await this.load();
     return isDone;

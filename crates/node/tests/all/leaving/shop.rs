@@ -400,7 +400,7 @@ fn hold(number: u64) -> CartCommand {
     let (session, seat) = seat_of(number);
     let seats = SeatSet::new([seat]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
-    let lines = vec![WantedLine { entity: Entity::Session(id(&format!("s{session}"))), want }];
+    let lines = vec![WantedLine::new(Entity::Session(id(&format!("s{session}"))), want)];
     CartCommand::Hold { lines, customer: None, guest: false, holder: None }
 }
 
