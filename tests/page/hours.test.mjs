@@ -133,6 +133,12 @@ for (const [browser, zone] of Object.entries(BROWSERS)) {
     await reads(page, '#order .facts dd:nth-of-type(2)', bought);
     await go(page, '#/purchases');
     await reads(page, '#purchases time', bought);
+    // Without a name it is among the orders of this device.
+    await page.evaluate(() => window.boxoffice.app.customer.set(''));
+    await go(page, '#/cart');
+    await page.waitForSelector('#empty');
+    await go(page, '#/purchases');
+    await reads(page, '#here time', bought);
 
     // The history of a seat.
     const operator = await visitor(people, `http://${node.operators}/#/operator/session/${all[0].id}`, zone);

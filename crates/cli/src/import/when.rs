@@ -242,16 +242,109 @@ mod tests {
             "+3d",
         ];
         // It is still the 21st in New York, and already the 22nd in Copenhagen and Kathmandu.
-        expect![[""]].assert_eq(&everywhere(&inputs, "2026-11-21T23:10:00Z"));
+        expect![[r#"
+            2026-12-24T19:30:00Z
+              UTC                2026-12-24T19:30:00.000Z
+              Europe/Copenhagen  2026-12-24T19:30:00.000Z
+              America/New_York   2026-12-24T19:30:00.000Z
+              Asia/Kathmandu     2026-12-24T19:30:00.000Z
+            2026-12-24T19:30:00+01:00
+              UTC                2026-12-24T18:30:00.000Z
+              Europe/Copenhagen  2026-12-24T18:30:00.000Z
+              America/New_York   2026-12-24T18:30:00.000Z
+              Asia/Kathmandu     2026-12-24T18:30:00.000Z
+            2026-12-24T19:30
+              UTC                2026-12-24T19:30:00.000Z
+              Europe/Copenhagen  2026-12-24T18:30:00.000Z
+              America/New_York   2026-12-25T00:30:00.000Z
+              Asia/Kathmandu     2026-12-24T13:45:00.000Z
+            2026-12-24 19:30
+              UTC                2026-12-24T19:30:00.000Z
+              Europe/Copenhagen  2026-12-24T18:30:00.000Z
+              America/New_York   2026-12-25T00:30:00.000Z
+              Asia/Kathmandu     2026-12-24T13:45:00.000Z
+            +1d 19:30
+              UTC                2026-11-22T19:30:00.000Z
+              Europe/Copenhagen  2026-11-23T18:30:00.000Z
+              America/New_York   2026-11-23T00:30:00.000Z
+              Asia/Kathmandu     2026-11-23T13:45:00.000Z
+            +0d 19:30
+              UTC                2026-11-21T19:30:00.000Z
+              Europe/Copenhagen  2026-11-22T18:30:00.000Z
+              America/New_York   2026-11-22T00:30:00.000Z
+              Asia/Kathmandu     2026-11-22T13:45:00.000Z
+            +1d 19:30+02:00
+              UTC                2026-11-23T17:30:00.000Z
+              Europe/Copenhagen  2026-11-23T17:30:00.000Z
+              America/New_York   2026-11-23T17:30:00.000Z
+              Asia/Kathmandu     2026-11-23T17:30:00.000Z
+            +1d 00:30-05:00
+              UTC                2026-11-22T05:30:00.000Z
+              Europe/Copenhagen  2026-11-22T05:30:00.000Z
+              America/New_York   2026-11-22T05:30:00.000Z
+              Asia/Kathmandu     2026-11-22T05:30:00.000Z
+            +1d 19:30Z
+              UTC                2026-11-22T19:30:00.000Z
+              Europe/Copenhagen  2026-11-22T19:30:00.000Z
+              America/New_York   2026-11-22T19:30:00.000Z
+              Asia/Kathmandu     2026-11-22T19:30:00.000Z
+            +90m
+              UTC                2026-11-22T00:40:00.000Z
+              Europe/Copenhagen  2026-11-22T00:40:00.000Z
+              America/New_York   2026-11-22T00:40:00.000Z
+              Asia/Kathmandu     2026-11-22T00:40:00.000Z
+            +3d
+              UTC                2026-11-24T23:10:00.000Z
+              Europe/Copenhagen  2026-11-24T23:10:00.000Z
+              America/New_York   2026-11-24T23:10:00.000Z
+              Asia/Kathmandu     2026-11-24T23:10:00.000Z
+        "#]].assert_eq(&everywhere(&inputs, "2026-11-21T23:10:00Z"));
     }
 
     #[test]
     fn a_time_that_the_clocks_skip_or_show_twice_is_refused_with_the_two_that_may_be_meant() {
         let inputs =
             ["2027-03-28T02:30", "2026-10-25T02:30", "2027-03-14T02:30", "2026-11-01T01:30", "2026-10-25T02:30+01:00"];
-        expect![[""]].assert_eq(&everywhere(&inputs, "2026-10-24T12:00:00Z"));
+        expect![[r#"
+            2027-03-28T02:30
+              UTC                2027-03-28T02:30:00.000Z
+              Europe/Copenhagen  2027-03-28T02:30 does not exist in Europe/Copenhagen, because the clocks go forward over it; write 2027-03-28T01:30+01:00 or 2027-03-28T03:30+02:00
+              America/New_York   2027-03-28T06:30:00.000Z
+              Asia/Kathmandu     2027-03-27T20:45:00.000Z
+            2026-10-25T02:30
+              UTC                2026-10-25T02:30:00.000Z
+              Europe/Copenhagen  2026-10-25T02:30 exists twice in Europe/Copenhagen, because the clocks go back; write 2026-10-25T02:30+02:00 or 2026-10-25T02:30+01:00
+              America/New_York   2026-10-25T06:30:00.000Z
+              Asia/Kathmandu     2026-10-24T20:45:00.000Z
+            2027-03-14T02:30
+              UTC                2027-03-14T02:30:00.000Z
+              Europe/Copenhagen  2027-03-14T01:30:00.000Z
+              America/New_York   2027-03-14T02:30 does not exist in America/New_York, because the clocks go forward over it; write 2027-03-14T01:30-05:00 or 2027-03-14T03:30-04:00
+              Asia/Kathmandu     2027-03-13T20:45:00.000Z
+            2026-11-01T01:30
+              UTC                2026-11-01T01:30:00.000Z
+              Europe/Copenhagen  2026-11-01T00:30:00.000Z
+              America/New_York   2026-11-01T01:30 exists twice in America/New_York, because the clocks go back; write 2026-11-01T01:30-04:00 or 2026-11-01T01:30-05:00
+              Asia/Kathmandu     2026-10-31T19:45:00.000Z
+            2026-10-25T02:30+01:00
+              UTC                2026-10-25T01:30:00.000Z
+              Europe/Copenhagen  2026-10-25T01:30:00.000Z
+              America/New_York   2026-10-25T01:30:00.000Z
+              Asia/Kathmandu     2026-10-25T01:30:00.000Z
+        "#]].assert_eq(&everywhere(&inputs, "2026-10-24T12:00:00Z"));
         // The day after has 25 hours in Copenhagen, and a time after the change is counted by the calendar.
-        expect![[""]].assert_eq(&everywhere(&["+1d 02:30", "+1d 19:30"], "2026-10-24T12:00:00Z"));
+        expect![[r#"
+            +1d 02:30
+              UTC                2026-10-25T02:30:00.000Z
+              Europe/Copenhagen  2026-10-25T02:30 exists twice in Europe/Copenhagen, because the clocks go back; write 2026-10-25T02:30+02:00 or 2026-10-25T02:30+01:00
+              America/New_York   2026-10-25T06:30:00.000Z
+              Asia/Kathmandu     2026-10-24T20:45:00.000Z
+            +1d 19:30
+              UTC                2026-10-25T19:30:00.000Z
+              Europe/Copenhagen  2026-10-25T18:30:00.000Z
+              America/New_York   2026-10-25T23:30:00.000Z
+              Asia/Kathmandu     2026-10-25T13:45:00.000Z
+        "#]].assert_eq(&everywhere(&["+1d 02:30", "+1d 19:30"], "2026-10-24T12:00:00Z"));
     }
 
     #[test]

@@ -366,7 +366,7 @@ export class Cart {
     if (cart.state === 'done' || cart.state === 'canceled') {
       this.leave(token);
       if (cart.state === 'done') {
-        remember({ id: cart.order, at: cart.ended?.at || new Date(this.link.now()).toISOString(), total: before?.total || cart.total });
+        remember({ id: cart.order, at: cart.ended?.at || new Date(this.link.now()).toISOString(), total: before?.total || cart.total, lines: cart.lines });
         this.emit('done', cart);
       }
       // The view that waits for the checkout shows the decline itself.

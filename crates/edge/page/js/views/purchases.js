@@ -22,7 +22,7 @@ export function render(root, _params, app) {
     const listed = new Set(purchases.map(({ order }) => order));
     const others = ordered().filter(({ id }) => !listed.has(id)).reverse();
     here.hidden = others.length === 0;
-    fill(hereList, others.map(({ id, at, total }) => row({ order: id, at, total })));
+    fill(hereList, others.map(({ id, at, total, zone }) => row({ order: id, at, total, zone })));
   };
   const show = (purchases) => {
     fill(list, purchases.length === 0
