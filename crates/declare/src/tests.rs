@@ -61,7 +61,7 @@ fn a_fact_that_is_missing_is_named() {
         "op `cart.get` does not say `weight(…)`: the processor time of its smallest request over that of `cart.get`";
     refused(quote!("cart.get", read, answers(CartView)), item(), words);
     let all = messages(op::expand(quote!("cart.get", weight(1)), item()));
-    assert_eq!(all.len(), 10, "{all:#?}");
+    assert_eq!(all.len(), 11, "{all:#?}");
     assert_eq!(all[0], "op `cart.get` does not say whether it `changes` or `reads`");
     assert!(all[1].starts_with("op `cart.get` does not say `roles(…)`"), "{all:#?}");
 }
