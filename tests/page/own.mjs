@@ -50,11 +50,11 @@ export class Own {
   }
 
   /** Starts a node. Pass a port or directory of an earlier node to start it again. */
-  async node(id, args = [], { port, origins = [], config } = {}) {
+  async node(id, args = [], { port, origins = [], anonymous = 'sell', config } = {}) {
     const at = port ?? await freePort();
     const file = join(this.home, `node-${id}.toml`);
-    // Anonymous callers buy, and record payments themselves.
-    writeFileSync(file, config ?? `[listen]\nanonymous = "sell"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
+    // Anonymous callers buy, if nothing else is said, and record payments themselves.
+    writeFileSync(file, config ?? `[listen]\nanonymous = "${anonymous}"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
     const all = ['serve', '--config', file, '--listen', `127.0.0.1:${at}`, '--ops-listen', '127.0.0.1:0', '--data-dir', join(this.home, `data-${id}`), '--fsync', 'never', '--log', 'error', ...args];
     const isClosed = args.some((arg) => arg === '--public-url' || arg === '--advertise');
     const env = { ...process.env, ...this.peersSecret, ...(isClosed ? this.credentials : {}) };
@@ -87,7 +87,7 @@ export class Own {
   /** Puts a session in a small hall on sale. */
   sell(operators, session) {
     const layout = { rows: 10, seats: 12, category: 'standard' };
-    const venue = { id: 'own', name: 'A house', city: 'Aarhus', halls: [{ id: 'studio', name: 'The studio', layout }] };
+    const venue = { id: 'own', name: 'A house', city: 'Aarhus', zone: 'Europe/Copenhagen', halls: [{ id: 'studio', name: 'The studio', layout }] };
     venue.sessions = [{ id: session, hall: 'studio', title: 'own', starts_at: '+3d 20:00', ends_at: '+2h', prices: { '*': 2000 } }];
     this.offer(operators, { currency: 'EUR', titles: [{ id: 'own', name: 'Our own' }], venues: [venue] });
   }

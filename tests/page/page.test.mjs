@@ -10,7 +10,7 @@ import './doubt.test.mjs';
 import './seats.test.mjs';
 import './devices.test.mjs';
 import './goods.test.mjs';
-import './widget.test.mjs';
+import './other-site.test.mjs';
 import './access.test.mjs';
 import './faults.test.mjs';
 import { after } from 'node:test';

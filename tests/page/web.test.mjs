@@ -4,8 +4,12 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after } from 'node:test';
 import './buyers.test.mjs';
+import './hours.test.mjs';
+import './names.test.mjs';
 import { closeChrome, connected, eventually, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
 import { ended, freePort, withOwn } from './own.mjs';
+import './weight.test.mjs';
+import './widget.test.mjs';
 
 after(closeChrome);
 
@@ -64,7 +68,7 @@ pageTest('a node that speaks TLS sells to a page and shows its map in a page of 
   await own.proxy([node], { certificate, key }, { port: other, shop, html: shopPage(url, 'own-tls') });
   const visitor = await people.window(OVER_TLS);
   await visitor.goto(`${origin}/`);
-  await visitor.waitForFunction(() => document.querySelector('boxoffice-map').map?.known);
+  await visitor.waitForFunction(() => document.querySelector('boxoffice-map').state === 'ready');
 }));
 
 pageTest('behind a proxy with TLS all connections use its name, also when a node dies', (people) => withOwn(people, async (own) => {
@@ -85,7 +89,7 @@ pageTest('behind a proxy with TLS all connections use its name, also when a node
   const other = await people.window(OVER_TLS);
   const shown = sockets(other);
   await other.goto(`${origin}/`);
-  await other.waitForFunction(() => document.querySelector('boxoffice-map').map?.known);
+  await other.waitForFunction(() => document.querySelector('boxoffice-map').state === 'ready');
   const node = await page.evaluate(() => window.boxoffice.app.link.node);
   await page.evaluate(() => { location.hash = '#/session/own-proxy'; });
   await mapKnown(page);

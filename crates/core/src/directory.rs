@@ -21,7 +21,7 @@ use smol_str::SmolStr;
 use crate::{
     access::AccessKey,
     changes::Changes,
-    command::{Title, VenueDetails},
+    command::Title,
     event::DirectoryEvent,
     id::{Id, Request},
     refusal::Refusal,
@@ -37,6 +37,9 @@ pub use title::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX};
 
 /// The longest name of a venue, a city, a title or a person, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
+
+/// The longest address of a venue, in bytes.
+pub const ADDRESS_BYTES_MAX: usize = 500;
 
 /// The state of the directory, with indexes that follow from its entries. Only the entries are serialized.
 #[derive(Clone, Deserialize)]
@@ -119,10 +122,8 @@ impl Directory {
                 Arc::make_mut(named).puts.remember(*request, self.entries.version, ());
             }
             DirectoryEvent::VenueListed { venue, details, version } => {
-                let VenueDetails { name, city, position, .. } = details;
-                let listing = Listing { name: name.clone(), city: city.clone(), position: *position };
                 self.entries.listed.insert(venue.clone(), *version);
-                self.put_venue(venue, listing);
+                self.put_venue(venue, Listing::of(details));
             }
             DirectoryEvent::KeyCreated { name, key, request } => self.put_key(name, (**key).clone(), *request),
             DirectoryEvent::KeyRevoked { name, request } => self.remove_key(name, *request),

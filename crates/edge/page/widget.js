@@ -1,14 +1,20 @@
-// <boxoffice-map session="…" node="http://…">: a live seat map for other sites. docs/reference/widget.md describes its use.
+// <boxoffice-map session="…" node="http://…">: a live seat map for other sites. docs/reference/widget.md describes its use, and
+// widget.d.ts its types.
 
-import { Connection } from './js/connection.js';
+import { Connection, RequestError } from './js/connection.js';
 import { SEAT_STATES } from './js/feeds.js';
+import { wholeSession } from './js/layout.js';
+import { FREE } from './js/map/brush.js';
 import { Plan } from './js/map/plan.js';
 import { SeatMap } from './js/map/seatmap.js';
+import { wordsOf } from './js/map/words.js';
+import { MapCart } from './js/widget/cart.js';
+import { Areas, legend, make } from './js/widget/panel.js';
 
 /** The colours. A page may override them on the element. They are light or dark as the page's `color-scheme` says. */
 const LOOK = `
   :host {
-    display: block; position: relative; height: 32rem; contain: content;
+    display: flex; flex-direction: column; gap: 0.5rem; position: relative; height: 32rem; contain: content;
     --ink: light-dark(#251a1d, #f5ede3); --ink-2: light-dark(#64575a, #beb0ab);
     --line: light-dark(#e3d8c6, #3d3238); --line-strong: light-dark(#948671, #857780);
     --surface: light-dark(#fffdf9, #1e181c); --surface-2: light-dark(#f3ece0, #292126);
@@ -19,117 +25,550 @@ const LOOK = `
     --cat-6: light-dark(#8a4a78, #d793c3); --cat-7: light-dark(#66722a, #b7c46d); --radius: 10px;
   }
   :host([hidden]) { display: none; }
+  .place { flex: 1; min-height: 0; }
+  .place[hidden] { display: none; }
   .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
   .note { padding: 1rem; color: var(--ink-2); font: 1rem/1.5 system-ui, sans-serif; }
 `;
 
 const HERE = import.meta.url;
+const SHEETS = ['css/map.css', 'css/widget.css'];
 const ANSWER_WITHIN_MS = 5_000;
+const SESSION_WITHIN_MS = 30_000;
+const AGAIN_AFTER_MS = 2_000;
+const MAX = 20;
+
+/**
+ * How long a picked seat that somebody holds may still become this buyer's. The map often shows a hold before the site's server
+ * has its answer and the site says `mine`.
+ */
+const LOST_AFTER_MS = 2_000;
+
+/** Properties that a page may have set before this script defines the element. */
+const PROPERTIES = ['session', 'node', 'max', 'mine', 'cart'];
 
 class BoxofficeMap extends HTMLElement {
-  static observedAttributes = ['session', 'node', 'max', 'lang'];
+  static observedAttributes = ['session', 'node', 'max', 'lang', 'mine'];
+
+  #root;
+  #place = make('div', 'seats place', { part: 'map' });
+  #below = make('div', 'below', {});
+  #said = make('p', 'said', { role: 'status', part: 'note' });
+  #saidNow = false;
+  #styled;
+  /** The begin that is under way or done. Another one makes it void. */
+  #turn = null;
+  #due = false;
+  #link = null;
+  /** What is shown: its session, plan, map and areas belong together. */
+  #session = null;
+  #plan = null;
+  #map = null;
+  #areas = null;
+  #feed = null;
+  #cart = null;
+  #state = 'idle';
+  /** Seats and places that the site says are the buyer's: `[row, seat]` and `{area, quantity}`. */
+  #mine = [];
+  #token = null;
+  /** What is being held at this moment, so that it is no loss. */
+  #holding = { seats: new Set(), places: new Map() };
+  /** Picked seats and areas of picked places that are not free, with the time from which they count as lost. */
+  #doubted = new Map();
+  #doubtTimer = 0;
+  /** What was picked when the map was taken away, to be picked again by the next one of the same session. */
+  #kept = null;
+  /** What the site was told last of what is picked. */
+  #toldPicked = '';
 
   constructor() {
     super();
-    const root = this.attachShadow({ mode: 'open' });
+    this.#root = this.attachShadow({ mode: 'open' });
     const look = new CSSStyleSheet();
     look.replaceSync(LOOK);
-    root.adoptedStyleSheets = [look];
-    const sheet = document.createElement('link');
-    Object.assign(sheet, { rel: 'stylesheet', href: new URL('css/map.css', HERE).href });
-    this.place = document.createElement('div');
-    this.place.className = 'seats';
-    this.place.setAttribute('part', 'map');
-    root.append(sheet, this.place);
+    this.#root.adoptedStyleSheets = [look];
+    const sheets = SHEETS.map((path) => Object.assign(document.createElement('link'), { rel: 'stylesheet', href: new URL(path, HERE).href }));
+    // The canvas takes its colours from the sheets.
+    this.#styled = Promise.all(sheets.map((sheet) => new Promise((resolve) => {
+      sheet.addEventListener('load', resolve, { once: true });
+      sheet.addEventListener('error', resolve, { once: true });
+    })));
+    this.#root.append(...sheets, this.#place, this.#below);
   }
 
+  // Attributes and properties
+
   connectedCallback() {
-    this.begin();
+    for (const name of PROPERTIES) {
+      if (!Object.hasOwn(this, name)) continue;
+      const value = this[name];
+      delete this[name];
+      this[name] = value;
+    }
+    if (this.hasAttribute('cart')) {
+      // A framework writes a property that it does not know yet as an attribute. This one is a secret.
+      this.cart = this.getAttribute('cart');
+      this.removeAttribute('cart');
+    }
+    this.#renew();
   }
 
   disconnectedCallback() {
-    this.end();
+    // An element that is only moved is connected again at once.
+    this.#renew();
   }
 
-  attributeChangedCallback() {
-    if (this.isConnected) this.begin();
+  attributeChangedCallback(name, before, now) {
+    if (before === now) return;
+    if (name === 'max') this.#limit();
+    else if (name === 'mine') this.mine = pairsOf(now);
+    else this.#renew();
+  }
+
+  /** The session that is wanted. The one that is shown is in each event. */
+  get session() {
+    return this.getAttribute('session') ?? '';
+  }
+
+  set session(id) {
+    this.#reflect('session', id);
+  }
+
+  /** The address of a node. */
+  get node() {
+    return this.getAttribute('node') || new URL(HERE).origin;
+  }
+
+  set node(url) {
+    this.#reflect('node', url);
+  }
+
+  /** The most seats and places picked at once. */
+  get max() {
+    const max = Number.parseInt(this.getAttribute('max') ?? '', 10);
+    return max >= 0 ? max : MAX;
+  }
+
+  set max(max) {
+    this.#reflect('max', max);
+  }
+
+  /** The buyer's own seats, `[[row, seat], …]`: those of the element's cart, and those that the site has set. */
+  get mine() {
+    return this.#plan ? [...this.#mineNow()].map((seat) => this.#plan.seat(seat)) : this.#mine.filter(Array.isArray);
+  }
+
+  set mine(seats) {
+    this.#mine = [...(seats ?? [])];
+    this.#showMine();
+  }
+
+  /** The token of the cart, a secret. The site's own one if it has set one, else that of the guest's cart, if there is one. */
+  get cart() {
+    return this.#cart?.token ?? this.#token;
+  }
+
+  set cart(token) {
+    if ((token ?? null) === this.#token) return;
+    this.#token = token ?? null;
+    this.#follow();
+  }
+
+  /** "idle" without a session, "connecting", "ready" or "fault". */
+  get state() {
+    return this.#state;
   }
 
   /** The picked seats, as in the event. */
   get selected() {
-    return this.map ? [...this.map.picked].map((seat) => this.told(seat)) : [];
+    return this.#map ? [...this.#map.picked].map((seat) => this.#told(seat)) : [];
   }
 
-  /** Unpicks all seats, for example after a hold. */
+  /** The picked places, as in the event. */
+  get places() {
+    return this.#areas?.picked ?? [];
+  }
+
+  #reflect(name, value) {
+    if (value === null || value === undefined) this.removeAttribute(name);
+    else this.setAttribute(name, value);
+  }
+
+  // What a site may do
+
+  /** Unpicks all seats and places. */
   clear() {
-    this.map?.unpick();
+    if (!this.#session) return;
+    this.#unpick(this.#map ? [...this.#map.picked] : [], this.places);
   }
 
-  async begin() {
-    this.end();
-    const [session, node] = [this.getAttribute('session'), this.getAttribute('node') || new URL(HERE).origin];
-    if (!session) return;
-    const turn = (this.turn = {});
-    const asked = fetch(new URL('/page.json', node), { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
-    const page = await asked.then((answer) => (answer.ok ? answer.json() : {})).catch(() => ({}));
-    if (turn !== this.turn) return;
-    this.link = new Connection(page.nodes || [], { first: new URL(node).origin, node: page.node, client: 'boxoffice widget' });
-    this.link.on('state', ({ silent, text }) => silent && !this.map && this.note(text));
-    this.link.start();
+  /** Holds what is picked. Resolves with `{session, cart, seats, places, deadline}`, or null if nothing is picked. */
+  async hold() {
+    const [session, map, areas, cart] = [this.#session, this.#map, this.#areas, this.#cart];
+    const seats = map ? [...map.picked].filter((seat) => !this.#holding.seats.has(seat)) : [];
+    const places = areas?.picked.filter(({ area }) => !this.#holding.places.has(area)) ?? [];
+    if (!cart || seats.length + places.length === 0) return null;
+    const picked = seats.map((seat) => this.#told(seat));
+    const lines = [
+      ...(seats.length > 0 ? [{ session: session.id, seats: picked.map(({ row, seat }) => [row, seat]) }] : []),
+      ...places.map(({ area, quantity }) => ({ session: session.id, area, quantity })),
+    ];
+    const holding = this.#holding;
+    seats.forEach((seat) => holding.seats.add(seat));
+    places.forEach(({ area, quantity }) => holding.places.set(area, quantity));
     try {
-      const known = await this.link.request('session.get', { id: session }, { deadline: 30_000 });
-      if (turn === this.turn) this.show(known);
+      const ok = await cart.hold(lines);
+      if (map === this.#map && areas === this.#areas) this.#unpick(seats, places);
+      return { session: session.id, cart: cart.token, seats: picked, places, deadline: ok.deadline };
     } catch (error) {
-      if (turn === this.turn) this.note(error.message);
+      throw faultOf(error);
+    } finally {
+      seats.forEach((seat) => holding.seats.delete(seat));
+      places.forEach(({ area }) => holding.places.delete(area));
+      this.#weigh();
     }
   }
 
-  end() {
-    this.turn = null;
-    this.link?.stop();
-    this.map?.stop();
-    this.link = this.map = null;
+  /**
+   * Releases what the cart holds of this session: everything, some seats `[[row, seat], …]`, or the places of an area by its id.
+   * Seats that the site has set as `mine` are the site's to release.
+   */
+  async release(what) {
+    const wanted = Array.isArray(what) ? new Set(what.map(String)) : null;
+    const part = (line) => {
+      if (what === undefined) return true;
+      if (!wanted) return line.area === what;
+      return (line.seats ?? []).filter((seat) => wanted.has(String(seat)));
+    };
+    try {
+      await this.#cart?.release(this.#session.id, part);
+    } catch (error) {
+      throw faultOf(error);
+    }
   }
 
-  note(text) {
-    const note = document.createElement('p');
-    note.className = 'note';
-    note.textContent = text;
-    this.place.replaceChildren(note);
+  /** Where a seat is in the window, in pixels. Null while the map does not show it. */
+  pointOf(row, seat) {
+    const index = this.#plan?.index([row, seat]) ?? -1;
+    if (index < 0 || !this.#map?.picture.view) return null;
+    const box = this.#map.field.getBoundingClientRect();
+    const [x, y] = this.#map.picture.toScreen(this.#plan.x[index], this.#plan.y[index]);
+    return { x: box.left + x, y: box.top + y };
   }
 
-  show(session) {
+  // What is shown
+
+  /** Begins anew, once for all changes of this moment. */
+  #renew() {
+    if (this.#due) return;
+    this.#due = true;
+    queueMicrotask(() => {
+      this.#due = false;
+      this.#end();
+      if (this.isConnected) this.#begin();
+    });
+  }
+
+  async #begin() {
+    const { session, node } = this;
+    if (this.#kept && (this.#kept.session !== session || session === '')) this.#drop();
+    this.#become(session === '' ? 'idle' : 'connecting');
+    if (session === '') return;
+    const turn = {};
+    this.#turn = turn;
+    const isOver = () => turn !== this.#turn;
+    let origin;
+    try {
+      origin = new URL(node).origin;
+    } catch {
+      this.#fault({ code: 101, name2: 'bad_request', message: `${node} is no address of a node` });
+      return;
+    }
+    const asked = fetch(new URL('/page.json', origin), { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+    const page = await asked.then((answer) => (answer.ok ? answer.json() : {})).catch(() => ({}));
+    if (isOver()) return;
+    const link = new Connection(page.nodes || [], { first: origin, node: page.node, client: 'boxoffice widget' });
+    this.#link = link;
+    link.on('state', ({ silent, text, state }) => {
+      if (isOver()) return;
+      const isGone = silent || state === 'closed';
+      if (isGone && this.#state !== 'fault') this.#fault({ code: 903, name2: 'not_ready', message: text });
+      if (state === 'connected' && this.#state === 'fault' && this.#session) this.#ready();
+    });
+    link.start();
+    while (!isOver()) {
+      try {
+        const [known] = await Promise.all([wholeSession(link, session, { deadline: SESSION_WITHIN_MS }), this.#styled]);
+        if (!isOver()) this.#show(known);
+        return;
+      } catch (error) {
+        if (isOver()) return;
+        if (error.kind !== 'fail' || this.#state !== 'fault') this.#fault(error);
+        // No node could answer, and one may later.
+        if (error.kind !== 'fail') return;
+        await new Promise((resolve) => { setTimeout(resolve, AGAIN_AFTER_MS); });
+      }
+    }
+  }
+
+  #end() {
+    this.#turn = null;
+    if (this.#session) {
+      const [seats, places] = [this.selected, this.places];
+      if (seats.length + places.length > 0) this.#kept = { session: this.#session.id, seats, places };
+    }
+    clearTimeout(this.#doubtTimer);
+    this.#doubted.clear();
+    this.#cart?.stop();
+    this.#feed?.stop();
+    this.#link?.stop();
+    this.#map?.stop();
+    this.#link = this.#map = this.#plan = this.#areas = this.#session = this.#feed = this.#cart = null;
+    this.#below.replaceChildren();
+    this.#place.replaceChildren();
+  }
+
+  /** What was picked of the session of before is picked no more, and the site is told so. */
+  #drop() {
+    const { session } = this.#kept;
+    this.#kept = null;
+    this.#toldPicked = '';
+    this.#emit(['pick', 'select'], { session, seats: [], places: [] });
+  }
+
+  #show(session) {
     const language = this.lang || document.documentElement.lang || 'en';
-    this.session = session.id;
-    this.plan = new Plan(session);
-    this.place.replaceChildren();
-    this.map = new SeatMap(this.place, this.plan, {
-      max: Number(this.getAttribute('max')) || 20,
-      language,
-      money: ({ amount, currency }) => {
-        const format = new Intl.NumberFormat(language, { style: 'currency', currency });
-        return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
+    const words = wordsOf(language);
+    const money = ({ amount, currency }) => {
+      const format = new Intl.NumberFormat(language, { style: 'currency', currency });
+      return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
+    };
+    this.#session = session;
+    this.#plan = new Plan(session, language);
+    this.#place.replaceChildren();
+    this.#place.hidden = this.#plan.size === 0;
+    this.#areas = new Areas(session, words, language, { money, onpick: () => this.#pickedPlaces(), room: () => this.#room() });
+    if (this.#plan.size > 0) {
+      this.#map = new SeatMap(this.#place, this.#plan, {
+        max: this.max,
+        language,
+        money,
+        say: (text) => this.#say(text),
+        onselect: () => this.#pickedSeats(),
+      });
+      // Which of the picked seats that are taken are lost is decided here.
+      this.#map.spared = { has: () => true };
+    }
+    this.#below.replaceChildren(...(this.#plan.size > 0 ? [legend(this.#plan, money)] : []), this.#areas.element, this.#said);
+    this.#follow();
+    let isFirst = true;
+    this.#feed = this.#link.watch(`session/${session.id}`, {
+      snapshot: (now) => {
+        this.#map?.setStates(now.states || new Uint8Array(this.#plan.size));
+        this.#areas.show(now.areas || []);
+        if (isFirst) this.#shown();
+        isFirst = false;
+        this.#weigh();
       },
-      onselect: (seats) => this.tell('select', seats),
-      onlost: (seats) => this.tell('lost', seats),
-    });
-    this.link.watch(`session/${session.id}`, {
-      snapshot: (now) => this.map.setStates(now.states),
-      delta: (delta) => this.map.change(delta.changes.map(([seat, state]) => [seat, SEAT_STATES[state]])),
+      delta: (delta, now) => {
+        if (delta.changes?.length) this.#map?.change(delta.changes.map(([seat, state]) => [seat, SEAT_STATES[state]]));
+        if (delta.areas) this.#areas.show(now.areas);
+        this.#weigh();
+      },
+      ended: ({ name }) => this.#fault({ code: null, name2: name, message: name }),
     });
   }
 
-  /** A seat for the host page: `row` and `seat` are those of `cart.hold_seats`. */
-  told(index) {
-    const [row, seat] = this.plan.seat(index);
-    const { id, price } = this.plan.categories[this.plan.category[index]];
-    return { row, seat, label: this.plan.name(index), price, category: id };
+  /** The states are known for the first time. */
+  #shown() {
+    const kept = this.#kept;
+    this.#kept = null;
+    if (kept) {
+      const seats = kept.seats.map(({ row, seat }) => this.#plan.index([row, seat])).filter((seat) => seat >= 0);
+      for (const seat of seats) {
+        this.#map.picked.add(seat);
+        this.#map.dress(seat);
+      }
+      kept.places.forEach(({ area, quantity }) => this.#areas.pick(area, quantity));
+      this.#limit();
+    }
+    this.#ready();
   }
 
-  tell(name, seats) {
-    const detail = { session: this.session, seats: seats.map((seat) => this.told(seat)) };
-    this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true }));
+  #ready() {
+    if (!this.#map) {
+      this.#place.replaceChildren();
+      this.#place.hidden = true;
+    }
+    this.#become('ready');
+    this.#emit(['ready'], { session: this.#session.id, seats: this.selected, places: this.places });
+  }
+
+  /** Places of areas that may be missing because this buyer has them. */
+  #spared() {
+    const spared = new Map(this.#holding.places);
+    for (const each of this.#mine) if (each.area) spared.set(each.area, (spared.get(each.area) || 0) + each.quantity);
+    return spared;
+  }
+
+  // The buyer's own
+
+  #follow() {
+    this.#cart?.stop();
+    this.#cart = null;
+    if (!this.#session) return;
+    this.#cart = new MapCart(this.#link, {
+      node: new URL(this.node).origin,
+      token: this.#token,
+      onchange: () => this.#showMine(),
+      onover: (reason) => this.#emit(['fault'], { session: this.#session?.id ?? this.session, code: null, reason, message: reason }),
+    });
+    this.#showMine();
+  }
+
+  #lines() {
+    const { lines, bought } = this.#cart ?? { lines: [], bought: [] };
+    return [...lines, ...bought].filter((line) => line.session === this.#session.id);
+  }
+
+  /** The indexes of the buyer's own seats. */
+  #mineNow() {
+    const ofCart = this.#lines().flatMap((line) => line.seats ?? []);
+    const seats = [...this.#mine.filter(Array.isArray), ...ofCart];
+    return new Set(seats.map((seat) => this.#plan.index(seat)).filter((seat) => seat >= 0));
+  }
+
+  #showMine() {
+    if (!this.#session) return;
+    const mine = this.#mineNow();
+    this.#map?.setMine(mine);
+    const places = new Map();
+    const add = (area, quantity) => places.set(area, (places.get(area) || 0) + quantity);
+    this.#lines().filter(({ area }) => area).forEach(({ area, quantity }) => add(area, quantity));
+    this.#mine.filter(({ area }) => area).forEach(({ area, quantity }) => add(area, quantity));
+    this.#areas.setMine(places);
+    // What is the buyer's is picked no more. While it is being held, `hold` unpicks it.
+    const had = this.#map ? [...this.#map.picked].filter((seat) => mine.has(seat) && !this.#holding.seats.has(seat)) : [];
+    if (had.length > 0) this.#map.unpick(had);
+    this.#weigh();
+  }
+
+  // What is picked
+
+  #room() {
+    return this.max - (this.#map?.picked.size ?? 0) - (this.#areas?.count ?? 0);
+  }
+
+  #limit() {
+    if (this.#map) this.#map.max = this.max - (this.#areas?.count ?? 0);
+    this.#areas?.changed();
+  }
+
+  #pickedSeats() {
+    if (!this.#saidNow) this.#say('');
+    this.#limit();
+    this.#weigh();
+    this.#tellPicked();
+  }
+
+  #pickedPlaces() {
+    this.#limit();
+    this.#tellPicked();
+  }
+
+  #unpick(seats, places) {
+    places.forEach(({ area }) => this.#areas.pick(area, 0));
+    this.#limit();
+    if (this.#map && seats.length > 0) this.#map.unpick(seats);
+    else this.#tellPicked();
+  }
+
+  /** Tells what is picked and others have as lost, each after it could still have become this buyer's. */
+  #weigh() {
+    clearTimeout(this.#doubtTimer);
+    if (!this.#session) return;
+    const [now, map] = [Date.now(), this.#map];
+    const taken = map?.known ? [...map.picked].filter((seat) => map.shown[seat] !== FREE) : [];
+    const short = this.#areas.missing(this.#spared());
+    const doubted = new Set([...taken, ...short.keys()]);
+    for (const each of this.#doubted.keys()) if (!doubted.has(each)) this.#doubted.delete(each);
+    for (const each of doubted) if (!this.#doubted.has(each)) this.#doubted.set(each, now + LOST_AFTER_MS);
+    const open = [...this.#doubted].filter(([each]) => !this.#holding.seats.has(each));
+    const lost = open.filter(([, from]) => from <= now).map(([each]) => each);
+    if (lost.length > 0) {
+      this.#lose(lost.filter((each) => !short.has(each)), lost.filter((each) => short.has(each)).map((each) => short.get(each)));
+    } else if (open.length > 0) {
+      const next = Math.min(...open.map(([, from]) => from));
+      this.#doubtTimer = setTimeout(() => this.#weigh(), Math.max(10, next - now));
+    }
+  }
+
+  /** Others have these seats and places. `places` are as in the event. */
+  #lose(seats, places) {
+    const told = seats.map((seat) => this.#told(seat));
+    const names = [...told.map(({ label }) => label), ...places.map(({ name, quantity }) => `${quantity} × ${name}`)];
+    this.#say(this.#plan.words.lost(names.join(', ')));
+    places.forEach(({ area, quantity }) => this.#areas.pick(area, this.#areas.areas.get(area).picked - quantity));
+    this.#emit(['lost'], { session: this.#session.id, seats: told, places });
+    // The site may have changed the session while it was told.
+    if (this.#session) this.#unpick(seats, []);
+  }
+
+  // What is told
+
+  /** A seat for the site: `row` and `seat` are those of `cart.hold_seats`. */
+  #told(index) {
+    const [row, seat] = this.#plan.seat(index);
+    const { id, name, price } = this.#plan.categories[this.#plan.category[index]];
+    return { row, seat, label: this.#plan.name(index), price, category: id, categoryName: name };
+  }
+
+  #tellPicked() {
+    if (!this.#session) return;
+    const picked = JSON.stringify([this.selected.map(({ row, seat }) => [row, seat]), this.places.map(({ area, quantity }) => [area, quantity])]);
+    if (picked === (this.#toldPicked || '[[],[]]')) return;
+    this.#toldPicked = picked;
+    this.#emit(['pick', 'select'], { session: this.#session.id, seats: this.selected, places: this.places });
+  }
+
+  #fault(error) {
+    this.#become('fault');
+    const { code, reason, message } = faultOf(error);
+    if (!this.#map) this.#place.replaceChildren(make('p', 'note', {}, message));
+    this.#place.hidden = false;
+    this.#emit(['fault'], { session: this.#session?.id ?? this.session, code, reason, message });
+  }
+
+  #say(text) {
+    this.#said.textContent = text;
+    // What is said of a seat that cannot be picked stays until the next one.
+    this.#saidNow = true;
+    queueMicrotask(() => { this.#saidNow = false; });
+  }
+
+  #become(state) {
+    this.#state = state;
+  }
+
+  #emit(names, detail) {
+    for (const name of names) this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true }));
   }
 }
 
-customElements.define('boxoffice-map', BoxofficeMap);
+/** An error of the map for the site: `code` and `reason` are the number and the name of a refusal or a failure. */
+function faultOf(error) {
+  const known = error instanceof Error ? error : new RequestError('fail', { ...error, name: error.name2 });
+  known.code ??= null;
+  known.reason ??= known.name2 ?? 'not_ready';
+  return known;
+}
+
+/** The pairs of an attribute: `[[2,3],[2,4]]`, or `2,3,2,4` as an array becomes when it is written as a text. */
+function pairsOf(text) {
+  const numbers = (text ?? '').match(/\d+/g)?.map(Number) ?? [];
+  return Array.from({ length: numbers.length >> 1 }, (_, pair) => numbers.slice(2 * pair, 2 * pair + 2));
+}
+
+if (!customElements.get('boxoffice-map')) customElements.define('boxoffice-map', BoxofficeMap);
+
+export { BoxofficeMap };

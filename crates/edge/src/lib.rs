@@ -23,6 +23,7 @@ mod proxy;
 mod stream;
 mod tls;
 
+mod coding;
 mod etag;
 mod failures;
 mod handshakes;
@@ -58,9 +59,12 @@ mod title;
 
 mod connection;
 
+mod packed_layouts;
+
 mod api;
 
 mod page;
+mod page_files;
 
 pub use backend::Backend;
 pub use config::{

@@ -1,7 +1,4 @@
 //! The page: its files, and the facts about the node that it needs.
-//!
-//! The files are in `crates/edge/page` and a part of the program. A debug build reads them from there each time, so that
-//! they can be edited while it runs.
 
 use std::sync::Arc;
 
@@ -12,14 +9,14 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use boxoffice_core::access::Role;
-use rust_embed::{Embed, EmbeddedFile};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
     access::Access,
+    coding,
     etag::is_known,
-    members, origins,
+    members, origins, page_files,
     shared::{ConnectionPermit, Port, Shared},
 };
 
@@ -28,9 +25,6 @@ const INDEX: &str = "index.html";
 
 /// The path of the other files.
 const FOLDER: &str = "/page/";
-
-/// Bytes of a file's digest in its entity tag.
-const TAG_BYTES: usize = 16;
 
 /// The content security policy. Scripts, styles and fonts are files of the node, except those of the payment provider. The
 /// page connects to the members of this moment, and a page that is open does not connect to those that join later. Without the
@@ -117,10 +111,6 @@ fn origin_of(url: &str) -> Option<&str> {
     Some(url[host..].find('/').map_or(url, |path| &url[..host + path]))
 }
 
-#[derive(Embed)]
-#[folder = "page/"]
-struct Files;
-
 /// Answers with the page.
 pub(crate) async fn index(
     State(shared): State<Arc<Shared>>,
@@ -148,22 +138,22 @@ pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Response {
     response
 }
 
-/// A file, or 304 if the browser has it.
+/// A file in the coding that the browser likes most, or 304 if the browser has it.
 fn answer(path: &str, headers: &HeaderMap) -> Response {
-    let found = kind_of(path).filter(|_| is_plain(path)).zip(Files::get(path));
-    let Some((kind, EmbeddedFile { data, metadata })) = found else { return StatusCode::NOT_FOUND.into_response() };
-    let digest = metadata.sha256_hash();
-    let tag: String = digest[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{tag}\"");
+    let found = kind_of(path).filter(|_| is_plain(path)).zip(page_files::find(path));
+    let Some((kind, file)) = found else { return StatusCode::NOT_FOUND.into_response() };
+    let coding = coding::preferred(headers, &file.codings());
+    let tag = format!("\"{}{}\"", file.digest, coding.mark());
     let mut response = if is_known(headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        ([(header::CONTENT_TYPE, kind)], data).into_response()
+        ([(header::CONTENT_TYPE, kind)], file.bytes(coding)).into_response()
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));
     // Cached, but checked each time, because the node may run another version of the program next time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    coding.tell(headers);
     response
 }
 
@@ -180,6 +170,8 @@ fn kind_of(path: &str) -> Option<&'static str> {
         "html" => "text/html; charset=utf-8",
         "css" => "text/css; charset=utf-8",
         "js" => "text/javascript; charset=utf-8",
+        // Types. No browser runs them.
+        "ts" => "text/plain; charset=utf-8",
         "json" => "application/json",
         "svg" => "image/svg+xml",
         "png" => "image/png",

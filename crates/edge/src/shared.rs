@@ -32,6 +32,7 @@ use crate::{
     key_ring::KeyRingState,
     metrics::Metrics,
     network::ClientNetwork,
+    packed_layouts::PackedLayouts,
     planted,
     rates::Readings,
     read_delay::ReadDelay,
@@ -71,6 +72,7 @@ pub(crate) struct Shared {
     /// The connections of the clients' port.
     pub(crate) roster: Arc<Roster>,
     pub(crate) unsent: Arc<UnsentAnswers>,
+    pub(crate) packed_layouts: PackedLayouts,
     pub(crate) handshakes: HandshakeTime,
     /// How late the runtime for watching reads.
     pub(crate) watching_delay: ReadDelay,

@@ -302,6 +302,12 @@ pub(crate) fn body(write: impl FnOnce(&mut BytesMut)) -> (Body, AnswerBytes) {
     }
 }
 
+/// The body with these bytes, which other connections share.
+pub(crate) fn shared_body(bytes: Bytes) -> (Body, AnswerBytes) {
+    let answer = AnswerBytes { own: 0, shared: vec![bytes.clone()] };
+    (Body::new(Parts(VecDeque::from([bytes]))), answer)
+}
+
 /// A body in parts.
 struct Parts(VecDeque<Bytes>);
 

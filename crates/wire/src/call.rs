@@ -17,6 +17,8 @@ pub enum Shape {
     Plain,
     /// A seat map in three numbers: 2 on sale, 1 locked, 0 sold or blocked.
     ThreeStates,
+    /// A session whose layout has no rows.
+    WithoutRows,
     /// A page. A full page has a cursor.
     Page { limit: u32 },
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, BookingView, MapView, Outcome, SessionEntry, TitleView},
+    answer::{Answer, Answered, At, BookingView, MapView, Outcome, SessionEntry, SessionView, TitleView},
     cursor::by_time,
     layout::Layout,
     refusal::Refusal,
@@ -235,8 +235,13 @@ impl Serialize for AnswerBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Answer::Done => Done.serialize(serializer),
+            Answer::VenuePut(change) => ToWire(change).serialize(serializer),
             Answer::Venue(venue) => ToWire(venue).serialize(serializer),
             Answer::Hall(hall) => ToWire(hall).serialize(serializer),
+            Answer::Session(session) if self.1 == Shape::WithoutRows => {
+                let layout = Arc::new(Layout::new(Vec::new(), None).expect("no rows are no fault"));
+                ToWire(&SessionView { layout, ..SessionView::clone(session) }).serialize(serializer)
+            }
             Answer::Session(session) => ToWire(session).serialize(serializer),
             Answer::Sessions(sessions) => {
                 let cursor = |last: &SessionEntry| by_time(last.starts_at, last.id.as_str());

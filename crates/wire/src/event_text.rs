@@ -5,7 +5,7 @@ use boxoffice_core::{
     cluster::Replica,
     command::Payment,
     event::{
-        CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, ProductEvent, ResourceEvent,
+        CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, NewLine, ProductEvent, ResourceEvent,
         SessionEvent, VenueEvent,
     },
     id::HoldId,
@@ -64,8 +64,13 @@ const KEPT: &str = ", until the cart's deadline";
 
 fn venue(event: &VenueEvent) -> Words {
     match event {
-        VenueEvent::Put { details, request: _ } => {
-            ("put", format!("called {}, in {}", details.name, or_nowhere(&details.city)))
+        VenueEvent::Put { details, shifted, .. } => {
+            let zone = details.zone.as_deref().map_or_else(|| "without a zone".into(), |zone| format!("zone {zone}"));
+            let shifted = match shifted {
+                0 => String::new(),
+                shifted => format!("; {shifted} coming sessions show another hour"),
+            };
+            ("put", format!("called {}, in {}, {zone}{shifted}", details.name, or_nowhere(&details.city)))
         }
         VenueEvent::HallPut { hall, name, layout, .. } => {
             let seats = layout
@@ -85,6 +90,7 @@ fn venue(event: &VenueEvent) -> Words {
             ("session_canceled", format!("session {id} will not take place; its time in the hall is free again"))
         }
         VenueEvent::Listed { version } => ("listed", format!("the directory knows it as of version {version}")),
+        VenueEvent::SessionZoned(id) => ("session_zoned", format!("session {id} knows the zone")),
     }
 }
 
@@ -171,6 +177,10 @@ fn session(event: &SessionEvent) -> Words {
             ("places_sold", sold(hold, *quantity, "places", *at))
         }
         SessionEvent::Hold(event) => on_hold(event),
+        SessionEvent::ZoneSet(zone) => {
+            let zone = zone.name.as_deref().unwrap_or("UTC");
+            ("zone_set", format!("its times are told in {zone}; no instant moved"))
+        }
         SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
         SessionEvent::Canceled { reason, .. } => ("canceled", format!("it will not take place: {reason}")),
         SessionEvent::SeatsBlocked { seats: blocked, .. } => ("blocked", format!("{}; off sale", seats(blocked))),
@@ -263,10 +273,15 @@ fn cart(event: &CartEvent) -> Words {
             let of = customer.as_ref().map_or_else(String::new, |customer| format!("of {customer}, "));
             ("opened", format!("{of}at {}, until {}", instant(*at), instant(*deadline)))
         }
-        CartEvent::LinesAdded { lines, grown, deadline, .. } => {
-            let new = lines.iter().map(|line| format!("{} of {}", content(&line.content), line.entity));
+        CartEvent::LinesAdded { lines, grown, noted, deadline, .. } => {
+            let word = if lines.is_empty() && grown.is_empty() && !noted.is_empty() { "noted" } else { "added" };
+            let new = lines.iter().map(|NewLine { item, .. }| {
+                let note = if item.note.is_empty() { String::new() } else { format!(", noted {:?}", item.note) };
+                format!("{} of {}{note}", content(&item.content), item.entity)
+            });
             let grown = grown.iter().map(|line| format!("line {} is now {}", line.line, content(&line.content)));
-            ("added", format!("{}; until {}", listed(new.chain(grown)), instant(*deadline)))
+            let noted = noted.iter().map(|(line, note)| format!("line {line} is noted {note:?}"));
+            (word, format!("{}; until {}", listed(new.chain(grown).chain(noted)), instant(*deadline)))
         }
         CartEvent::LineReduced { line, left, deadline, taken, .. } => {
             let left = left.as_ref().map_or_else(|| "nothing; it ended".into(), content);
@@ -325,6 +340,10 @@ fn cart(event: &CartEvent) -> Words {
         CartEvent::Delivered { numbers, sold: _ } => {
             ("delivered", format!("messages {} it owed", listed(numbers.iter().map(u64::to_string))))
         }
+        CartEvent::CustomerSet { at: _, customer, remembered: _ } => {
+            ("customer_set", format!("it is {customer}'s now"))
+        }
+        CartEvent::Touched { at: _, deadline, remembered: _ } => ("touched", format!("until {}", instant(*deadline))),
         CartEvent::Granted(_) => ("granted", "a request that changed nothing, or only what is said before".into()),
     }
 }

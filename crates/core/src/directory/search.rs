@@ -192,6 +192,7 @@ impl Directory {
             city: listing.city,
             position: listing.position,
             distance_m: distance_mm.map(|distance| (distance + 500) / 1_000),
+            zone: listing.zone,
         }
     }
 }

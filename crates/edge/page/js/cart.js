@@ -235,6 +235,12 @@ export class Cart {
     return { ...body, payment: { ...body.payment, ...recorded }, ...(lines === undefined ? {} : { expect: { lines } }) };
   }
 
+  /** Ends a payment that is not decided yet. The cart goes on, and nothing is charged. */
+  async stopPaying() {
+    await this.change('cart.checkout_cancel', {});
+    this.unsettled = null;
+  }
+
   /** Whether a payment is under way. */
   isPaying() {
     return this.current?.state === 'checking_out';

@@ -1,7 +1,7 @@
 // The programme's data: venues with their sessions, read page by page as far as somebody looks, and searches over all of them.
 
 import { isIn, keyOf } from './fold.js';
-import { isoDay } from './dom.js';
+import { isoDay } from './local-time.js';
 
 /** Sessions that began longer ago are over. */
 const BEGUN_AGO_MS = 60 * 60 * 1000;

@@ -1,10 +1,13 @@
 // Answers of the catalogue that are kept: sessions with their layouts, venues, titles.
 
 import { titled } from './dom.js';
+import { takeEarly } from './first.js';
+import { wholeSession } from './layout.js';
 
 const UNDER_WAY = 4;
 /** Entries of one request. */
 const PAGE = 500;
+const ANSWER_WITHIN_MS = 20_000;
 
 /** A title that is called by its id has no name of its own, so it is written as all ids are. */
 function named(title) {
@@ -21,7 +24,8 @@ export class Catalogue {
 
   /** A session with its layout and prices. */
   session(id) {
-    return this.once('session.get', id);
+    const ask = () => wholeSession(this.link, id, { deadline: ANSWER_WITHIN_MS }, takeEarly(id));
+    return this.once('session.get', id, undefined, ask);
   }
 
   venue(id) {
@@ -30,7 +34,8 @@ export class Catalogue {
 
   /** A title, or only its id if the catalogue has no such title. */
   title(id) {
-    return this.once('title.get', id, { id, name: null }, named);
+    const ask = () => this.link.request('title.get', { id }, { deadline: ANSWER_WITHIN_MS }).then(named);
+    return this.once('title.get', id, { id, name: null }, ask);
   }
 
   product(id) {
@@ -46,10 +51,10 @@ export class Catalogue {
     this.known.set(`title.get ${title.id}`, Promise.resolve(named(title)));
   }
 
-  once(op, id, otherwise, read = (answer) => answer) {
+  once(op, id, otherwise, ask = () => this.link.request(op, { id }, { deadline: ANSWER_WITHIN_MS })) {
     const key = `${op} ${id}`;
     if (!this.known.has(key)) {
-      const answer = this.queued(() => this.link.request(op, { id }, { deadline: 20_000 })).then(read).catch((error) => {
+      const answer = this.queued(ask).catch((error) => {
         if (otherwise && error.kind === 'no') return otherwise;
         // Asked again the next time.
         this.known.delete(key);
@@ -92,7 +97,7 @@ export class Catalogue {
   async pages(op, body, name) {
     const all = [];
     for (let cursor; ;) {
-      const ok = await this.link.request(op, { ...body, limit: PAGE, cursor }, { deadline: 20_000 });
+      const ok = await this.link.request(op, { ...body, limit: PAGE, cursor }, { deadline: ANSWER_WITHIN_MS });
       all.push(...ok[name]);
       cursor = ok.cursor;
       if (!cursor) return all;

@@ -1,18 +1,19 @@
 //! `GET /v1/sessions/{id}/layout` and `…/map`: a session's layout and map, with entity tags.
 //!
 //! In a rush all clients load both here, through any caches in between, and then watch with `resume`. So no snapshot goes
-//! over a socket.
+//! over a socket. A layout that every stranger may read is compressed.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension,
+    body::Body,
     extract::{Path, Request as HttpRequest, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use boxoffice_core::{
-    answer::{Answer, Answered},
+    answer::{Answer, Answered, SessionView},
     command::{Command, SessionCommand},
     id::Id,
 };
@@ -24,16 +25,18 @@ use boxoffice_wire::{
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
     path::{Opening, Path as RoutePath},
 };
+use bytes::BytesMut;
 use tokio::time::Instant;
 
 use super::{answer::ApiAnswer, input, ops::owe_answer, origin::Origin};
 use crate::{
     access::{Access, Row},
     budgets::Owners,
+    coding::{self, Coding},
     etag::is_known,
     shared::{ConnectionPermit, Port, Shared},
     submission::Submission,
-    unsent,
+    unsent::{self, AnswerBytes},
 };
 
 /// The media types of MessagePack: the usual one and the registered one.
@@ -103,7 +106,12 @@ async fn answer(
         };
         let shown = match verdict {
             Verdict::Ok(Answered { answer, .. }, _) => {
-                Ok(show(&answer, headers, cache_of(&shared, &permit, headers, &resource)))
+                let is_public = is_public(&shared, &permit, headers, &resource);
+                let cache = resource.cache[usize::from(!is_public)];
+                match &answer {
+                    Answer::Session(session) if is_public => Ok(pack(&shared, &owners, session, headers, cache).await),
+                    _ => Ok(show(&answer, headers, cache)),
+                }
             }
             other => Err(ApiAnswer::verdict(other)),
         };
@@ -116,13 +124,12 @@ async fn answer(
     origin.answer(method, shown).await
 }
 
-/// The cache control of an answer. A cache between clients and the node may hand on what every stranger may read. It asks no key, so
-/// an answer to credentials is for the caller alone, and so is one of the operators' port.
-fn cache_of(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMap, resource: &Resource) -> &'static str {
-    let is_for_all = permit.port == Port::Clients
+/// Whether every stranger may have an answer. A cache between clients and the node may hand such a one on. It asks no key, so an answer
+/// to credentials is for the caller alone, and so is one of the operators' port.
+fn is_public(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMap, resource: &Resource) -> bool {
+    permit.port == Port::Clients
         && !headers.contains_key(header::AUTHORIZATION)
-        && Access::of_nothing(shared, Port::Clients).may(shared, Row::Op(resource.op)).is_ok();
-    resource.cache[usize::from(!is_for_all)]
+        && Access::of_nothing(shared, Port::Clients).may(shared, Row::Op(resource.op)).is_ok()
 }
 
 /// The session's verdict, and whom it is charged to.
@@ -143,34 +150,93 @@ async fn read(
     Ok((submission.command(Some(resource.op), command, None, Shape::Plain).await, owners))
 }
 
-/// The answer with its tag, or 304 if the client has it.
+/// The answer without a coding and with its tag, or 304 if the client has it.
 fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     let (encoding, kind) = accepted(headers);
-    // A tag stands for bytes, so the two encodings have different tags.
-    let mark = match encoding {
-        Encoding::Json => "",
-        Encoding::MsgPack => "-m",
-    };
+    let mark = mark(encoding);
     let tag = match answer {
-        Answer::Session(session) => format!("\"{:016x}{mark}\"", session.layout.digest()),
+        Answer::Session(session) => layout_tag(session, encoding, Coding::Identity),
         Answer::Map(map) => format!("\"{}-{}{mark}\"", map.epoch, map.version),
         other => unreachable!("a session was asked for its layout or its map and said {other:?}"),
     };
-    let mut response = if is_known(headers, &tag) {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else {
-        let (body, own) = unsent::body(|out| match answer {
+    let body = || {
+        unsent::body(|out| match answer {
             Answer::Session(session) => http::layout(encoding, out, &session.layout),
             Answer::Map(map) => http::map(encoding, out, map),
             other => unreachable!("a session was asked for its layout or its map and said {other:?}"),
-        });
-        ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], Extension(own), body).into_response()
+        })
+    };
+    let mut response = respond(headers, &tag, kind, cache, body);
+    // Layouts that are not public have one coding, but a cache that sees both kinds must not mix them up.
+    if matches!(answer, Answer::Session(_)) {
+        Coding::Identity.tell(response.headers_mut());
+    }
+    response
+}
+
+/// A layout that every stranger may have, in the coding that the client likes most.
+async fn pack(
+    shared: &Shared,
+    owners: &Owners,
+    session: &Arc<SessionView>,
+    headers: &HeaderMap,
+    cache: &'static str,
+) -> Response {
+    let coding = coding::preferred(headers, &[Coding::Gzip]);
+    if coding == Coding::Identity {
+        return show(&Answer::Session(Arc::clone(session)), headers, cache);
+    }
+    let (encoding, kind) = accepted(headers);
+    let layout = Arc::clone(&session.layout);
+    let plain = move || {
+        let mut out = BytesMut::new();
+        http::layout(encoding, &mut out, &layout);
+        out.freeze()
+    };
+    let packed = shared.packed_layouts.get((session.layout.digest(), encoding), plain).await;
+    // The one for whom it was compressed pays for that as for an answer that is written.
+    shared.budgets.owe(owners, AnswerBytes::own(packed.worked_on).weight(), Instant::now());
+    let Some(bytes) = packed.bytes else {
+        return show(&Answer::Session(Arc::clone(session)), headers, cache);
+    };
+    let tag = layout_tag(session, encoding, coding);
+    let mut response = respond(headers, &tag, kind, cache, || unsent::shared_body(bytes));
+    coding.tell(response.headers_mut());
+    response
+}
+
+/// An answer with its tag, or 304 if the client has it.
+fn respond(
+    headers: &HeaderMap,
+    tag: &str,
+    kind: &'static str,
+    cache: &'static str,
+    body: impl FnOnce() -> (Body, AnswerBytes),
+) -> Response {
+    let mut response = if is_known(headers, tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let (body, bytes) = body();
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], Extension(bytes), body).into_response()
     };
     let headers = response.headers_mut();
-    headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));
+    headers.insert(header::ETAG, HeaderValue::from_str(tag).expect("digits are fit for a header"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
     headers.append(header::VARY, HeaderValue::from_static("accept, authorization"));
     response
+}
+
+/// The tag of a session's layout.
+fn layout_tag(session: &SessionView, encoding: Encoding, coding: Coding) -> String {
+    format!("\"{:016x}{}{}\"", session.layout.digest(), mark(encoding), coding.mark())
+}
+
+/// What a tag has for an encoding. A tag stands for bytes, so the two encodings have different tags.
+fn mark(encoding: Encoding) -> &'static str {
+    match encoding {
+        Encoding::Json => "",
+        Encoding::MsgPack => "-m",
+    }
 }
 
 /// The encoding that a client prefers, and its media type. JSON if the client has no preference.
@@ -180,7 +246,7 @@ fn accepted(headers: &HeaderMap) -> (Encoding, &'static str) {
     for range in ranges.flat_map(|list| list.split(',')) {
         let mut parts = range.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
-        let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1_000, thousandths);
+        let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(1_000, coding::thousandths);
         let named = MSGPACK.into_iter().find(|name| kind.eq_ignore_ascii_case(name));
         let wanted = match named {
             Some(name) => (Encoding::MsgPack, name),
@@ -192,9 +258,4 @@ fn accepted(headers: &HeaderMap) -> (Encoding, &'static str) {
         }
     }
     best.1
-}
-
-/// A weight between 0 and 1, in thousandths.
-fn thousandths(weight: &str) -> u16 {
-    weight.parse::<f32>().map_or(0, |weight| (weight.clamp(0.0, 1.0) * 1_000.0) as u16)
 }

@@ -297,7 +297,7 @@ export class Picture {
   drawSurroundings(context, scale, left, top, density) {
     const { plan, colours } = this;
     const at = (x, y) => [(x - left) * scale, (y - top) * scale];
-    if (plan.size > 0) drawStage(context, stageOf(plan), at, scale, colours, density);
+    if (plan.size > 0) drawStage(context, stageOf(plan), plan.words.stage, at, scale, colours, density);
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     const seat = 100 * scale / density;
@@ -425,7 +425,7 @@ function stageOf(plan) {
   return { left: x - half, right: x + half, top: edge - height, bottom: edge, inside };
 }
 
-function drawStage(context, stage, at, scale, colours, density) {
+function drawStage(context, stage, name, at, scale, colours, density) {
   const [left, top] = at(stage.left, stage.top);
   const [right, bottom] = at(stage.right, stage.bottom);
   const middle = (left + right) / 2;
@@ -449,7 +449,7 @@ function drawStage(context, stage, at, scale, colours, density) {
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   context.font = `italic 500 ${Math.round(Math.min(22, Math.max(10, 100 * scale / density)) * density)}px ${SERIF}`;
-  context.fillText('Stage', middle, (top + bottom) / 2);
+  context.fillText(name, middle, (top + bottom) / 2);
 }
 
 /** A point one seat beyond a seat at the end of its row. */

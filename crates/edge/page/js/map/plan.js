@@ -2,6 +2,9 @@
 //
 // Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
+import { nameFor } from '../names.js';
+import { wordsOf } from './words.js';
+
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
 const SECTION_GAP = 170;
 /** The width of a seat. */
@@ -9,9 +12,12 @@ const SEAT = 100;
 const CELL = 200;
 
 export class Plan {
-  /** `session` is an answer of `session.get`. */
-  constructor(session) {
+  /** `session` is an answer of `session.get`. Names are for the language, or for the browser's languages without one. */
+  constructor(session, language) {
+    this.words = wordsOf(language);
     const rows = session.layout?.rows || [];
+    this.names = { sections: session.layout?.section_names || {}, categories: session.layout?.category_names || {} };
+    this.languages = language ? [language] : undefined;
     this.rows = [];
     this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
     this.x = new Float32Array(this.size);
@@ -20,7 +26,7 @@ export class Plan {
     this.category = new Uint8Array(this.size);
     this.accessible = new Uint8Array(this.size);
     this.labels = new Array(this.size);
-    this.categories = categoriesOf(session, rows);
+    this.categories = categoriesOf(this, session, rows);
     this.ordinals = new Map(this.categories.map((category, ordinal) => [category.id, ordinal]));
     this.focal = session.layout?.focal || null;
     this.place(rows);
@@ -65,11 +71,22 @@ export class Plan {
     return [row, index - this.rows[row].first];
   }
 
+  /** A section by its name for people. */
+  sectionName(id) {
+    return nameFor(this.names.sections[id], sectionName(id), this.languages);
+  }
+
+  /** A category by its name for people. */
+  categoryName(id) {
+    return nameFor(this.names.categories[id], sectionName(id), this.languages);
+  }
+
   /** "Row A seat 5", with the section if there are several. */
   name(index) {
     const row = this.rows[this.row[index]];
-    const section = row.section && this.sections.length > 1 ? `${sectionName(row.section)}, ` : '';
-    return `${section}${rowName(row.label)} seat ${this.labels[index]}`;
+    const section = row.section && this.sections.length > 1 ? `${this.sectionName(row.section)}, ` : '';
+    const name = row.label.length > 3 ? row.label : this.words.row(row.label);
+    return `${section}${name} ${this.words.seat(this.labels[index])}`;
   }
 
   /** {amount, currency} */
@@ -95,10 +112,10 @@ export class Plan {
   }
 }
 
-function categoriesOf(session, rows) {
+function categoriesOf(plan, session, rows) {
   const ids = new Set();
   for (const row of rows) for (const run of row.runs) ids.add(run.category);
-  const categories = [...ids].map((id) => ({ id, price: session.prices?.[id] || null }));
+  const categories = [...ids].map((id) => ({ id, name: plan.categoryName(id), price: session.prices?.[id] || null }));
   categories.sort((one, other) => (other.price?.amount ?? 0) - (one.price?.amount ?? 0));
   return categories;
 }
@@ -120,7 +137,7 @@ function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
     if (!row.section) return;
-    const section = sections.get(row.section) || { id: row.section, name: sectionName(row.section), bottom: -Infinity, seats: [] };
+    const section = sections.get(row.section) || { id: row.section, name: plan.sectionName(row.section), bottom: -Infinity, seats: [] };
     for (let seat = row.first; seat < row.first + row.count; seat += 1) {
       section.bottom = Math.max(section.bottom, plan.y[seat]);
       section.seats.push(seat);

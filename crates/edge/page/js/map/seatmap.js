@@ -2,7 +2,6 @@
 
 import { FREE, MINE, PICKED } from './brush.js';
 import { Picture } from './canvas.js';
-import { sectionName } from './plan.js';
 import { wordsOf } from './words.js';
 
 /** A finger is at most this far from the seat it means, in pixels. */
@@ -161,7 +160,7 @@ export class SeatMap {
     const category = plan.categories[plan.category[seat]];
     const price = category.price && this.money ? this.money(category.price) : null;
     const state = this.mine.has(seat) ? words.mine : this.picked.has(seat) ? words.picked : words.states[this.shown[seat]];
-    const parts = [plan.name(seat), sectionName(category.id), price, plan.accessible[seat] ? words.accessible : null, state];
+    const parts = [plan.name(seat), category.name, price, plan.accessible[seat] ? words.accessible : null, state];
     return parts.filter(Boolean);
   }
 

@@ -6,6 +6,9 @@ const ENGLISH = {
   zoomIn: 'Closer', zoomOut: 'Further away', fit: 'The whole house',
   taken: (seat, state) => `${seat} is ${state}.`, most: (count) => `At most ${count} seats at once.`,
   lost: (seats) => `Just taken by somebody else: ${seats}.`,
+  row: (label) => `Row ${label}`, seat: (label) => `seat ${label}`, stage: 'Stage',
+  legend: 'Categories and prices', places: 'Standing places', free: (count) => `${count} free`, soldOut: 'sold out',
+  held: (count) => `${count} yours`, less: (name) => `${name}: one less`, more: (name) => `${name}: one more`,
 };
 
 const GERMAN = {
@@ -14,6 +17,9 @@ const GERMAN = {
   zoomIn: 'Näher', zoomOut: 'Weiter weg', fit: 'Ganzer Saal',
   taken: (seat, state) => `${seat} ist ${state}.`, most: (count) => `Höchstens ${count} Plätze auf einmal.`,
   lost: (seats) => `Gerade von jemand anderem genommen: ${seats}.`,
+  row: (label) => `Reihe ${label}`, seat: (label) => `Platz ${label}`, stage: 'Bühne',
+  legend: 'Kategorien und Preise', places: 'Stehplätze', free: (count) => `${count} frei`, soldOut: 'ausverkauft',
+  held: (count) => `${count} für Sie`, less: (name) => `${name}: einer weniger`, more: (name) => `${name}: einer mehr`,
 };
 
 const FRENCH = {
@@ -22,6 +28,9 @@ const FRENCH = {
   zoomIn: 'Plus près', zoomOut: 'Plus loin', fit: 'Toute la salle',
   taken: (seat, state) => `${seat} : ${state}.`, most: (count) => `Au plus ${count} places à la fois.`,
   lost: (seats) => `Prises à l’instant par quelqu’un d’autre : ${seats}.`,
+  row: (label) => `Rang ${label}`, seat: (label) => `place ${label}`, stage: 'Scène',
+  legend: 'Catégories et prix', places: 'Places debout', free: (count) => `${count} libres`, soldOut: 'complet',
+  held: (count) => `${count} à vous`, less: (name) => `${name} : une de moins`, more: (name) => `${name} : une de plus`,
 };
 
 /** The words of a language, else English. */

@@ -26,7 +26,7 @@ class CartView {
     this.left = h('span', { class: 'timer__left', id: 'countdown' });
     this.timer = h('p', { class: 'timer', role: 'timer', 'aria-label': 'Time left' }, this.left, h('span', { class: 'muted' }, 'left'));
     this.keep = h('div', {});
-    this.pay = payForm(app, (body) => this.checkout(body));
+    this.pay = payForm(app, (body) => this.checkout(body), () => this.act(() => app.cart.stopPaying()));
     this.full = h('div', { class: 'desk' },
       h('section', { 'aria-label': 'What is held' }, this.lines, this.total, h('div', { class: 'row row--apart' }, this.keep,
         button('Give everything back', () => this.act(() => app.cart.cancel()), { class: 'button--quiet', id: 'give-back' }))),
@@ -150,9 +150,11 @@ class CartView {
     } catch (error) {
       // Another card was tried while the first payment is undecided. The first one may still buy.
       if (error.name2 === 'cart_not_active' && this.app.cart.isPaying()) error.name2 = 'payment_pending';
-      const tone = error.name2 === 'payment_pending' || error.kind === 'fail' ? 'warn' : 'bad';
+      const tone = ['payment_pending', 'checkout_canceled'].includes(error.name2) || error.kind === 'fail' ? 'warn' : 'bad';
       const more = {
         payment_declined: body.payment.gateway?.on_decline === 'keep' ? ' Your seats are still held; you may try another way.' : ' What you held was given back.',
+        checkout_withdrawn: ' See below what is gone. You can pay for the rest.',
+        checkout_canceled: ' You can pay in another way, or give everything back.',
         payment_pending: ' We keep what you hold until it is decided, and show your order here then.',
       }[error.name2];
       this.note.show(tone, h('p', { id: 'pay-note', dataset: { refusal: error.name2 } }, explain(error), more));
@@ -169,9 +171,7 @@ class CartView {
   }
 }
 
-/** The body of a hold of an expired line. */
-function wanted({ session, seats, area, quantity, product, resource, begin, end }) {
-  if (seats) return { session, seats };
-  if (area) return { session, area, quantity };
-  return product ? { product, quantity } : { resource, begin, end };
+/** The body of a hold of an expired line: the line without what the cart has added to it. */
+function wanted({ line, price, prices, late, ...asked }) {
+  return asked;
 }

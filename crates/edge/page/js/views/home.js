@@ -1,8 +1,9 @@
 // The programme: venues, days, sessions, and how much of each is left, live. Lists of any length are shown a page at a time.
 
-import { clock, day, fill, h, isoDay, money, titled } from '../dom.js';
+import { fill, h, money, titled } from '../dom.js';
 import { explain } from '../explain.js';
 import { wordsOf } from '../fold.js';
+import { clock, day, isoDay, place } from '../local-time.js';
 import { button, countsBar, summed } from '../parts.js';
 import { Programme } from '../programme.js';
 
@@ -223,7 +224,7 @@ function cardOf(venue, session, kept, app) {
   const price = h('strong', { class: 'number' });
   const hall = h('span', { class: 'session-card__hall' }, titled(session.hall));
   const element = h('li', { class: `session-card ${session.open ? '' : 'session-card--closed'}`, dataset: { session: session.id } },
-    h('time', { class: 'session-card__time', datetime: session.starts_at }, clock(session.starts_at, venue.zone)),
+    h('time', { class: 'session-card__time', datetime: session.starts_at }, clock(session.starts_at, venue.zone), placeNote(session, venue.zone)),
     h('div', {}, h('h4', { class: 'session-card__title' }, link), h('p', { class: 'session-card__meta' }, hall, session.open ? price : h('span', { class: 'badge' }, 'closed'))),
     counts.element);
   const show = (now) => {
@@ -233,6 +234,12 @@ function cardOf(venue, session, kept, app) {
   const card = { venue, session, element, link, price, hall, show };
   nameIt(card, app);
   return card;
+}
+
+/** The place whose time is shown, if it must be said. */
+function placeNote({ starts_at: at }, zone) {
+  const name = place(at, zone);
+  return name ? h('span', { class: 'session-card__place' }, ` ${name}`) : null;
 }
 
 /** The title's name, and the hall's if the venue has several. Names are known soon, or already. */

@@ -1,8 +1,9 @@
 // An order: what was bought, and the state of its payment.
 
-import { fill, h, moment, money } from '../dom.js';
+import { fill, h, money } from '../dom.js';
 import { explain } from '../explain.js';
 import { lineElement } from '../lines.js';
+import { moment } from '../local-time.js';
 
 const AGAIN_MS = 700;
 const AGAIN_MOST = 30;
@@ -71,7 +72,7 @@ function show(root, order, app) {
   const recorded = order.payment?.recorded;
   const facts = [
     ['Order', h('span', { class: 'number', id: 'order-id' }, order.id)],
-    ['Bought', moment(order.at)],
+    ['Bought', moment(order.at, zoneOf(order))],
     ['Payment', recorded ? `${recorded.method}, ${recorded.transaction_id}` : order.payment?.gateway ? 'by the gateway' : '—'],
     order.customer && ['Customer', order.customer],
   ].filter(Boolean);
@@ -89,8 +90,13 @@ function show(root, order, app) {
       h('p', { class: 'row ticket__ways' }, h('button', { class: 'button', id: 'print', type: 'button', onclick: () => print() }, 'Print'), h('a', { class: 'button', href: '#/purchases' }, 'Your purchases'), h('a', { class: 'button button--quiet', href: '#/' }, 'To the programme')))));
 }
 
+/** The zone in which the order's own times are told, which is that of its first line that has one. */
+function zoneOf(order) {
+  return order.lines.find((line) => line.zone)?.zone;
+}
+
 function refunds(order) {
   if (!order.refunds?.length) return null;
   return h('div', { class: 'notice notice--warn', id: 'refunds' }, order.refunds.map((refund) => h('p', {},
-    `${REFUNDS[refund.status?.state] || 'Refunded'} on ${moment(refund.at)}: ${money(refund.amount.amount, refund.amount.currency)}${refund.reason ? ` (${refund.reason})` : ''}`)));
+    `${REFUNDS[refund.status?.state] || 'Refunded'} on ${moment(refund.at, zoneOf(order))}: ${money(refund.amount.amount, refund.amount.currency)}${refund.reason ? ` (${refund.reason})` : ''}`)));
 }

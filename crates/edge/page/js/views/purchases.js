@@ -1,6 +1,7 @@
 // The purchases of the customer on this device. New purchases appear by themselves.
 
-import { fill, h, moment, money } from '../dom.js';
+import { fill, h, money } from '../dom.js';
+import { moment } from '../local-time.js';
 import { ordered } from '../store.js';
 
 export const title = () => 'Purchases';
@@ -13,8 +14,8 @@ export function render(root, _params, app) {
   const here = h('section', { class: 'stack', hidden: true, 'aria-labelledby': 'here-title' }, h('h2', { class: 'best__title', id: 'here-title' }, 'Bought on this device'));
   const hereList = h('ul', { class: 'orders', id: 'here' });
   here.append(hereList);
-  const row = ({ order, at, total }) => h('li', { class: 'orders__row', dataset: { order } },
-    h('time', { class: 'muted', datetime: at }, moment(at)),
+  const row = ({ order, at, total, zone }) => h('li', { class: 'orders__row', dataset: { order } },
+    h('time', { class: 'muted', datetime: at }, moment(at, zone)),
     h('a', { href: `#/order/${order}` }, `Order ${order.slice(0, 8)}`),
     h('strong', { class: 'number' }, total ? money(total.amount, total.currency) : ''));
   const showHere = (purchases) => {

@@ -1,6 +1,7 @@
 // Areas of a session: places without seats, sold by number.
 
 import { h, money, titled } from '../dom.js';
+import { nameFor } from '../names.js';
 import { button, countsBar, stepper } from '../parts.js';
 
 /** Cards of all areas, with `hold(area, quantity)`. `show(areas)` updates the free places. `close(is)` takes the buttons away. */
@@ -8,7 +9,7 @@ export function areaCards(session, hold) {
   const cards = new Map();
   const element = h('div', { class: 'areas stack' });
   for (const area of session.areas || []) {
-    const name = area.name || titled(area.id);
+    const name = nameFor(area.names, area.name || titled(area.id));
     const counts = countsBar();
     counts.show({}, [area]);
     const quantity = stepper({ value: 1, min: 1, max: 20, label: `Places in ${name}` });

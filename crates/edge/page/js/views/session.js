@@ -1,9 +1,11 @@
 // A session: its live house, the picked seats, and the held ones.
 
-import { h, fill, clock, countdown, day, money, titled, whole } from '../dom.js';
+import { clock as ownClock, countdown, fill, h, money, titled, whole } from '../dom.js';
 import { explain } from '../explain.js';
 import { SEAT_STATES } from '../feeds.js';
-import { Plan, sectionName } from '../map/plan.js';
+import { opening } from '../first.js';
+import { clock, day, suffix } from '../local-time.js';
+import { Plan } from '../map/plan.js';
 import { SeatMap } from '../map/seatmap.js';
 import { button, countsBar, noteBox, summed } from '../parts.js';
 import { areaCards } from './session-areas.js';
@@ -16,7 +18,7 @@ const LOST_READ_MS = 5_000;
 export const title = ({ id }) => titled(id);
 
 export async function render(root, { id }, app) {
-  root.append(h('p', { class: 'loading', role: 'status' }, 'The house opens …'));
+  root.append(opening(id));
   let session;
   try {
     session = await app.catalogue.session(id);
@@ -106,10 +108,17 @@ class SessionView {
       'header',
       { class: 'session-head' },
       h('div', {}, this.where, this.heading,
-        h('p', { class: 'session-head__when' }, h('time', { datetime: session.starts_at }, `${day(session.starts_at)}, ${clock(session.starts_at)}`), ` – ${clock(session.ends_at)}`),
+        this.when(),
         this.about),
       h('div', { class: 'session-head__counts', id: 'counts' }, this.counts.element),
     );
+  }
+
+  /** By the clocks of the venue. */
+  when() {
+    const { starts_at: begin, ends_at: end, zone } = this.session;
+    return h('p', { class: 'session-head__when' },
+      h('time', { datetime: begin }, `${day(begin, zone)}, ${clock(begin, zone)}`), ` – ${clock(end, zone)}${suffix(begin, zone) || suffix(end, zone)}`);
   }
 
   /** Names come after the map, because they are asked for on their own. */
@@ -132,7 +141,7 @@ class SessionView {
     return h(
       'div',
       { class: 'legend' },
-      h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' }, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, sectionName(category.id), category.price && money(category.price.amount, category.price.currency)))),
+      h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' }, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, category.name, category.price && money(category.price.amount, category.price.currency)))),
       h('ul', { class: 'legend__list legend__list--states', 'aria-label': 'Signs' }, entry('legend__dot--picked', 'picked'), entry('legend__dot--mine', 'yours'), entry('legend__dot--held', 'held'), entry('legend__dot--sold', 'sold')),
     );
   }
@@ -331,7 +340,7 @@ class SessionView {
     const names = ok.lines.filter((line) => line.session === this.session.id).flatMap((line) => (line.seats
       ? line.seats.map((seat) => this.plan.name(this.plan.index(seat)))
       : [`${line.quantity} places`]));
-    const until = ok.deadline ? ` until ${clock(ok.deadline)}` : '';
+    const until = ok.deadline ? ` until ${ownClock(ok.deadline)}` : '';
     this.app.say(`Held for you${until}: ${names.join(', ')}.`, 'good');
     this.show();
   }

@@ -1,5 +1,7 @@
 //! Layout and map: loaded over HTTP, cached, and watched from there on.
 
+use std::io::Read;
+
 use boxoffice_core::{access::Role, answer::MapView};
 use boxoffice_edge::EdgeConfig;
 use boxoffice_wire::{
@@ -7,11 +9,15 @@ use boxoffice_wire::{
     feed::Snapshot,
     reply::{Event, FromBody, RawVerdict, Reply, ServerFrame},
 };
+use flate2::read::GzDecoder;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, http::HeaderValue};
 
-use crate::{api::test_node::TestNode, http_client::HttpClient};
+use crate::{
+    api::test_node::TestNode,
+    http_client::{HttpAnswer, HttpClient},
+};
 
 const LAYOUT: &str = "/v1/sessions/hamlet-tonight/layout";
 const MAP: &str = "/v1/sessions/hamlet-tonight/map";
@@ -78,13 +84,112 @@ async fn only_what_every_stranger_may_read_is_kept_by_shared_caches() {
             assert_eq!((kept.status, kept.header("cache-control")), (304, Some(private)), "{anonymous:?} {path}");
             let vary: Vec<&str> =
                 shown.headers.iter().filter(|(name, _)| name == "vary").map(|(_, names)| names.as_str()).collect();
-            assert_eq!(vary.join(", "), "accept, authorization, origin", "{path}");
+            let coding = if path == LAYOUT { "accept-encoding, " } else { "" };
+            assert_eq!(vary.join(", "), format!("accept, authorization, {coding}origin"), "{path}");
             let open = http_client.get(path, &[]).await;
             let expected = if stranger == 200 { public } else { "no-store" };
             assert_eq!((open.status, open.header("cache-control")), (stranger, Some(expected)), "{anonymous:?} {path}");
         }
         test_node.close().await;
     }
+}
+
+/// A layout with so many rows of named seats, which is long.
+fn long_layout(rows: usize) -> Value {
+    let seats: Vec<Value> = (1..=40).map(|seat| json!({"label": format!("place {seat}")})).collect();
+    let row = |number| json!({"label": format!("{number}"), "category": "standard", "seats": seats});
+    json!({"rows": (1..=rows).map(row).collect::<Vec<_>>()})
+}
+
+/// A house with a session whose layout is long.
+async fn sell_long(http_client: &mut HttpClient, key: &[(&str, &str)]) {
+    let bodies = [
+        ("hall.put", json!({"venue": "globe", "id": "long", "name": "Long", "layout": long_layout(60)})),
+        (
+            "session.create",
+            json!({
+                "venue": "globe", "hall": "long", "id": "long-night", "title": "hamlet",
+                "starts_at": "2099-06-12T19:00:00Z", "ends_at": "2099-06-12T22:00:00Z",
+                "prices": {"standard": {"amount": 1000, "currency": "EUR"}},
+            }),
+        ),
+    ];
+    for (op, body) in bodies {
+        let headers = [&[("idempotency-key", op)], key].concat();
+        let answer = http_client.post(&format!("/v1/{op}"), &headers, &body.to_string()).await;
+        assert_eq!(answer.status, 200, "{op} {answer:?}");
+    }
+}
+
+const LONG: &str = "/v1/sessions/long-night/layout";
+
+/// What shared caches may keep is compressed, and nothing else is. Each coding has its tag.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_public_layout_is_compressed_and_a_private_one_is_not() {
+    let key = ("authorization", "Bearer the token of operators, made for a test");
+    let admin_token = Some("the token of operators, made for a test".to_owned());
+    let config = EdgeConfig { anonymous: Some(Role::Watch), admin_token, ..EdgeConfig::default() };
+    let test_node = TestNode::behind(config, None).await;
+    test_node.create_sample_entities_as(&[key]).await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    sell_long(&mut http_client, &[key]).await;
+    let gzip = ("accept-encoding", "gzip, deflate, br");
+    let mut tags = Vec::new();
+    for accept in ["application/json", "application/msgpack"] {
+        let accept = ("accept", accept);
+        let plain = http_client.get(LONG, &[accept]).await;
+        assert_eq!((plain.status, plain.header("content-encoding")), (200, None));
+        for _ in 0..2 {
+            let packed = http_client.get(LONG, &[accept, gzip]).await;
+            assert_eq!((packed.status, packed.header("content-encoding")), (200, Some("gzip")));
+            assert_eq!(packed.header("content-type"), plain.header("content-type"));
+            assert_eq!(packed.header("cache-control"), Some("public, max-age=3600"));
+            assert!(packed.body.len() * 4 < plain.body.len(), "{} of {}", packed.body.len(), plain.body.len());
+            let mut unpacked = Vec::new();
+            GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).expect("gzip");
+            assert_eq!(unpacked, plain.body);
+            let head = http_client.ask("HEAD", LONG, &[accept, gzip], b"").await;
+            assert_eq!(head.header("content-length"), Some(packed.body.len().to_string().as_str()));
+        }
+        let tag = |answer: &HttpAnswer| answer.header("etag").expect("a tag").to_owned();
+        let packed = http_client.get(LONG, &[accept, gzip]).await;
+        let kept = http_client.get(LONG, &[accept, gzip, ("if-none-match", &tag(&packed))]).await;
+        assert_eq!((kept.status, tag(&kept)), (304, tag(&packed)));
+        assert_eq!(http_client.get(LONG, &[accept, ("if-none-match", &tag(&packed))]).await.status, 200);
+        assert_eq!(http_client.get(LONG, &[accept, gzip, ("if-none-match", &tag(&plain))]).await.status, 200);
+        tags.extend([tag(&plain), tag(&packed)]);
+        // To credentials it is private.
+        let private = http_client.get(LONG, &[accept, gzip, key]).await;
+        assert_eq!((private.header("content-encoding"), &private.body), (None, &plain.body));
+        assert_eq!(tag(&private), tag(&plain));
+    }
+    tags.sort_unstable();
+    tags.dedup();
+    assert_eq!(tags.len(), 4, "a tag stands for bytes");
+    // A short one fits into a packet as it is, and a map changes all the time.
+    for path in [LAYOUT, MAP, "/v1/sessions/long-night/map", "/v1/session.get?id=long-night"] {
+        let answer = http_client.get(path, &[gzip]).await;
+        assert_eq!((answer.status, answer.header("content-encoding")), (200, None), "{path}");
+    }
+    test_node.close().await;
+}
+
+/// A page asks for the facts first, and for the rows where caches have them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_without_rows_is_short() {
+    let test_node = TestNode::with_sample_entities().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    sell_long(&mut http_client, &[]).await;
+    let mut whole = http_client.get("/v1/session.get?id=long-night", &[]).await.json();
+    for query in ["layout=true", "layout=false"] {
+        let answer = http_client.get(&format!("/v1/session.get?id=long-night&{query}"), &[]).await;
+        if query == "layout=false" {
+            whole["ok"]["layout"] = json!({"rows": []});
+            assert!(answer.body.len() < 1_000, "{}", answer.body.len());
+        }
+        assert_eq!(answer.json(), whole, "{query}");
+    }
+    test_node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,12 +2,14 @@
 
 use std::{
     fs,
+    io::Read,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
 
 use boxoffice_core::access::Role;
 use boxoffice_edge::{EdgeConfig, Limits, PageConfig, WebConfig, backend::Member};
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use crate::{
@@ -38,6 +40,7 @@ fn kind(file: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
+        Some("ts") => "text/plain; charset=utf-8",
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
         Some("woff2") => "font/woff2",
@@ -203,6 +206,69 @@ async fn cached_files_are_not_sent_again() {
             assert_eq!(answer.header("cache-control"), Some("no-cache"));
         }
         assert_eq!(http_client.get(path, &[("if-none-match", "\"other\"")]).await.status, 200);
+    }
+}
+
+fn unpacked(gzip: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    GzDecoder::new(gzip).read_to_end(&mut plain).expect("gzip");
+    plain
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_has_a_tag_for_each_coding_and_the_same_content_in_all() {
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
+    let (mut plain_bytes, mut gzip_bytes) = (0, 0);
+    let paths = files().into_iter().map(|file| format!("/page/{file}")).chain(["/".to_owned()]);
+    let mut with_brotli = 0;
+    for path in paths {
+        let plain = http_client.get(&path, &[]).await;
+        assert_eq!((plain.header("content-encoding"), plain.header("vary")), (None, Some("accept-encoding")), "{path}");
+        let mut tags = vec![plain.header("etag").expect("a tag").to_owned()];
+        for (accepted, coding) in [("gzip, deflate", "gzip"), ("gzip, deflate, br, zstd", "br")] {
+            let packed = http_client.get(&path, &[("accept-encoding", accepted)]).await;
+            let found = packed.header("content-encoding");
+            assert_eq!((packed.status, packed.header("vary")), (200, Some("accept-encoding")), "{path} {coding}");
+            assert_eq!(packed.header("content-type"), plain.header("content-type"), "{path} {coding}");
+            match found {
+                Some("gzip") => assert_eq!(unpacked(&packed.body), plain.body, "{path}"),
+                // `tests/page/weight.test.mjs` unpacks these.
+                Some("br") => with_brotli += 1,
+                // A few bytes are not worth it.
+                other => assert!(other.is_none() && plain.body.len() < 512, "{path}: {other:?}"),
+            }
+            assert!(packed.body.len() <= plain.body.len(), "{path} {coding}");
+            let tag = packed.header("etag").expect("a tag").to_owned();
+            assert_eq!(tags.contains(&tag), found.is_none() || tags.len() > 1 && found == Some("gzip"), "{path} {tag}");
+            let known = [("accept-encoding", accepted), ("if-none-match", tag.as_str())];
+            let kept = http_client.get(&path, &known).await;
+            assert_eq!((kept.status, kept.body.len(), kept.header("etag")), (304, 0, Some(tag.as_str())), "{path}");
+            assert_eq!(kept.header("vary"), Some("accept-encoding"), "{path}");
+            let other = [("accept-encoding", accepted), ("if-none-match", tags[0].as_str())];
+            assert_eq!(http_client.get(&path, &other).await.status, if found.is_some() { 200 } else { 304 }, "{path}");
+            let head = http_client.ask("HEAD", &path, &[("accept-encoding", accepted)], b"").await;
+            assert_eq!(head.header("content-length"), Some(packed.body.len().to_string().as_str()), "{path}");
+            if coding == "gzip" {
+                plain_bytes += plain.body.len();
+                gzip_bytes += packed.body.len();
+            }
+            tags.push(tag);
+        }
+    }
+    assert!(gzip_bytes * 2 < plain_bytes, "{plain_bytes} bytes are {gzip_bytes}");
+    assert!(with_brotli > 0, "no file has brotli: the page has changed in every file since this program was built");
+}
+
+/// Answers with what a client chose beside what it must not learn are never compressed: their lengths would tell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_but_files_and_layouts_is_compressed() {
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
+    let all = ("accept-encoding", "br, gzip, deflate");
+    for path in ["/page.json", "/v1/openapi.json", "/v1/shards", "/readyz", "/page/nothing.js", "/v1/nothing"] {
+        let answer = http_client.get(path, &[all]).await;
+        assert_eq!(answer.header("content-encoding"), None, "{path} {answer:?}");
     }
 }
 
