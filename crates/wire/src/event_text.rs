@@ -170,10 +170,9 @@ fn session(event: &SessionEvent) -> Words {
         SessionEvent::PlacesHeld { hold, area, quantity, .. } => {
             ("places_held", format!("{quantity} places in {area} altogether by {}{KEPT}", holder(hold)))
         }
-        SessionEvent::PlacesReleased { hold, left, expired, .. } => (
-            if *expired { "places_expired" } else { "places_released" },
-            format!("{} has {left} left", holder(hold)),
-        ),
+        SessionEvent::PlacesReleased { hold, left, expired, .. } => {
+            (if *expired { "places_expired" } else { "places_released" }, format!("{} has {left} left", holder(hold)))
+        }
         SessionEvent::PlacesSold { hold, quantity, at, freed_at: _ } => {
             ("places_sold", sold(hold, *quantity, "places", *at))
         }
@@ -254,10 +253,9 @@ fn customer(event: &CustomerEvent) -> Words {
         CustomerEvent::QuotaHeld { hold, quota, count, .. } => {
             ("quota_held", format!("{count} of {quota} altogether by {}{KEPT}", holder(hold)))
         }
-        CustomerEvent::QuotaReleased { hold, left, expired, .. } => (
-            if *expired { "quota_expired" } else { "quota_released" },
-            format!("{} has {left} left", holder(hold)),
-        ),
+        CustomerEvent::QuotaReleased { hold, left, expired, .. } => {
+            (if *expired { "quota_expired" } else { "quota_released" }, format!("{} has {left} left", holder(hold)))
+        }
         CustomerEvent::QuotaSold { hold, count, at } => ("quota_used", sold(hold, *count, "parts", *at)),
         CustomerEvent::QuotaRefunded { hold } => {
             ("quota_refunded", format!("of order {}; it may be used again", hold.cart.order()))
@@ -509,7 +507,9 @@ mod tests {
             Event::Session(SessionEvent::Hold(HoldEvent::Extended { hold, deadline })),
             Event::Product(ProductEvent::Hold(HoldEvent::Extended { hold, deadline })),
             Event::Session(SessionEvent::Hold(HoldEvent::Remembered { hold, revision })),
-            Event::Cart(CartEvent::Disowned { holds: vec![(Entity::Session(Id::new("hamlet").expect("an id")), hold, revision)] }),
+            Event::Cart(CartEvent::Disowned {
+                holds: vec![(Entity::Session(Id::new("hamlet").expect("an id")), hold, revision)],
+            }),
         ];
         for event in &events {
             let sentence = event_text(event).sentence;

@@ -228,9 +228,9 @@ fn sessions_of(entity: &Entity, details: &str) -> Vec<(Range<usize>, Id)> {
         }
         let id = match entity {
             Entity::Session(id) => Some(id.clone()),
-            _ => details[end..].split_once("of session/").and_then(|(_, after)| {
-                Id::new(after.split([',', ';', ' ']).next().unwrap_or_default())
-            }),
+            _ => details[end..]
+                .split_once("of session/")
+                .and_then(|(_, after)| Id::new(after.split([',', ';', ' ']).next().unwrap_or_default())),
         };
         found.extend(id.map(|id| (begin..end, id)));
     }

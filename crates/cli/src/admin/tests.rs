@@ -218,7 +218,8 @@ fn a_history_has_a_hint_to_read_on() {
 
 #[test]
 fn a_history_calls_seats_by_their_names() {
-    let name = |session: &Id, Seat { row, seat }: Seat| (session.as_str() == "hamlet").then(|| format!("{row}-{seat}!"));
+    let name =
+        |session: &Id, Seat { row, seat }: Seat| (session.as_str() == "hamlet").then(|| format!("{row}-{seat}!"));
     let named = |entity: &str, details: &str| with_names(&read_entity(entity).expect("an entity"), details, name);
     assert_eq!(named("session/hamlet", "seats [1, 4], [0, 12] by cart 0abc"), "seats 1-4!, 0-12! by cart 0abc");
     let cart = format!("cart/{:032x}", 0xabc);

@@ -65,6 +65,11 @@ export function money(amount, currency) {
   return number.format(units);
 }
 
+/** A whole number: "20,025". */
+export function whole(number) {
+  return format('whole number', () => new Intl.NumberFormat(language(), { maximumFractionDigits: 0 })).format(number);
+}
+
 /** A time by this browser's own clock, for what concerns the buyer now: "19:30". Times of shows are in local-time.js. */
 export function clock(time) {
   return format('clock', () => new Intl.DateTimeFormat(language(), { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })).format(new Date(time));

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use boxoffice_core::access::Role;
 use boxoffice_edge::{EdgeConfig, Limits, PageConfig, WebConfig, backend::Member};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
@@ -335,7 +336,7 @@ async fn page_json_describes_the_cluster() {
         "resources": ["room-5"],
         "gateway": true,
         "demo": "http://127.0.0.1:7190",
-        "sells": false,
+        "sells": true,
         "customers": false,
         "hosts": [],
         "payment": "https://pay.example/element.js",
@@ -348,7 +349,7 @@ async fn page_json_describes_the_cluster() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_json_says_whether_strangers_may_buy() {
     for (anonymous, sells) in [(None, false), (Some(Role::Watch), false), (Some(Role::Sell), true)] {
-        let server = TestServer::with(EdgeConfig { anonymous, ..EdgeConfig::default() });
+        let server = TestServer::strict(EdgeConfig { anonymous, ..EdgeConfig::default() });
         let answer = HttpClient::connect(server.clients).await.get("/page.json", &[]).await;
         assert_eq!(answer.json()["sells"], json!(sells), "{anonymous:?}");
     }
