@@ -19,7 +19,7 @@ const ROUNDS = 3;
 const BYTES_MAX = 230_000;
 const CONNECTIONS_MAX = 10;
 /** What it may carry until the title is there. */
-const TITLE_BYTES_MAX = 25_000;
+const TITLE_BYTES_MAX = 60_000;
 
 /** The answer to a GET as it is on the wire. */
 function get(port, path, headers = {}) {

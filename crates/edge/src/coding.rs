@@ -9,6 +9,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 
+use crate::planted;
+
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
@@ -30,6 +32,7 @@ impl Coding {
     /// What an entity tag has for it. A tag stands for bytes, so each coding has a tag of its own.
     pub(crate) fn mark(self) -> &'static str {
         match self {
+            _ if planted::is("codings share a tag") => "",
             Coding::Identity => "",
             Coding::Gzip => "-gz",
             Coding::Brotli => "-br",

@@ -29,7 +29,7 @@ const LEVEL: u32 = 6;
 type Key = (u64, Encoding);
 
 /// The compressed answer, or `None` if compressing it does not pay.
-type Slot = Arc<OnceCell<Option<Bytes>>>;
+type LayoutCell = Arc<OnceCell<Option<Bytes>>>;
 
 /// The compressed layouts of a node.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct PackedLayouts {
 /// In the order of the last use, the latest first.
 #[derive(Debug, Default)]
 struct Kept {
-    entries: VecDeque<(Key, Slot)>,
+    entries: VecDeque<(Key, LayoutCell)>,
 }
 
 /// A compressed answer.
@@ -62,10 +62,10 @@ impl Default for PackedLayouts {
 impl PackedLayouts {
     /// The answer with a layout, compressed. `plain` makes the answer to compress.
     pub(crate) async fn get(&self, key: Key, plain: impl FnOnce() -> Bytes + Send + 'static) -> Packed {
-        let slot = self.kept.lock().slot(key);
+        let cell = self.kept.lock().cell_of(key);
         let worked_on = Arc::new(OnceLock::new());
         let tell = Arc::clone(&worked_on);
-        let made = slot.get_or_init(async || {
+        let made = cell.get_or_init(async || {
             let _turn = self.turn.acquire().await.expect("it is never closed");
             let work = tokio::task::spawn_blocking(move || {
                 let plain = plain();
@@ -86,22 +86,22 @@ impl PackedLayouts {
 }
 
 impl Kept {
-    fn slot(&mut self, key: Key) -> Slot {
+    fn cell_of(&mut self, key: Key) -> LayoutCell {
         let place = self.entries.iter().position(|(known, _)| *known == key);
-        let entry = place.and_then(|place| self.entries.remove(place)).unwrap_or_else(|| (key, Slot::default()));
-        let slot = Arc::clone(&entry.1);
+        let entry = place.and_then(|place| self.entries.remove(place)).unwrap_or_else(|| (key, LayoutCell::default()));
+        let cell = Arc::clone(&entry.1);
         self.entries.push_front(entry);
         self.entries.truncate(LAYOUTS_MAX);
-        slot
+        cell
     }
 
     /// Drops the oldest answers until the others are within the bound.
     fn bound(&mut self) {
-        let length = |slot: &Slot| slot.get().and_then(Option::as_ref).map_or(0, Bytes::len);
-        let mut bytes: usize = self.entries.iter().map(|(_, slot)| length(slot)).sum();
+        let length = |cell: &LayoutCell| cell.get().and_then(Option::as_ref).map_or(0, Bytes::len);
+        let mut bytes: usize = self.entries.iter().map(|(_, cell)| length(cell)).sum();
         while bytes > BYTES_MAX && self.entries.len() > 1 {
-            let (_, slot) = self.entries.pop_back().expect("there are several");
-            bytes -= length(&slot);
+            let (_, cell) = self.entries.pop_back().expect("there are several");
+            bytes -= length(&cell);
         }
     }
 }
@@ -161,8 +161,8 @@ mod tests {
         }
         let kept = |packed: &PackedLayouts| {
             let kept = packed.kept.lock();
-            let length = |slot: &Slot| slot.get().and_then(Option::as_ref).map_or(0, Bytes::len);
-            (kept.entries.len(), kept.entries.iter().map(|(_, slot)| length(slot)).sum::<usize>())
+            let length = |cell: &LayoutCell| cell.get().and_then(Option::as_ref).map_or(0, Bytes::len);
+            (kept.entries.len(), kept.entries.iter().map(|(_, cell)| length(cell)).sum::<usize>())
         };
         let (layouts, bytes) = kept(&packed);
         assert!(bytes <= BYTES_MAX && bytes > BYTES_MAX / 2, "{layouts} layouts of {bytes} bytes");

@@ -19,6 +19,9 @@ const MODULES = [
   'views/session-areas.js', 'views/session-best.js', 'views/session-list.js',
 ];
 
+/** The styles of views that no session needs. */
+const STYLES = ['calendar.css', 'operator.css'];
+
 const SESSION = /^#\/session\/([^/]+)$/;
 
 /** The answer of a node to a read without credentials, or null. */
@@ -64,10 +67,10 @@ function named() {
 
 /** Loads the page itself. */
 function loadPage() {
-  for (const module of MODULES) {
-    document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: `/page/js/${module}` }));
-  }
+  const link = (rel, href) => document.head.append(Object.assign(document.createElement('link'), { rel, href }));
+  MODULES.forEach((module) => link('modulepreload', `/page/js/${module}`));
   document.head.append(Object.assign(document.createElement('script'), { type: 'module', src: '/page/js/main.js' }));
+  STYLES.forEach((style) => link('stylesheet', `/page/css/${style}`));
   about = fetch(ABOUT, { cache: 'no-store', signal: AbortSignal.timeout(ABOUT_WITHIN_MS) }).catch(() => null);
 }
 

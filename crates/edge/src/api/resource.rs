@@ -34,6 +34,7 @@ use crate::{
     budgets::Owners,
     coding::{self, Coding},
     etag::is_known,
+    planted,
     shared::{ConnectionPermit, Port, Shared},
     submission::Submission,
     unsent::{self, AnswerBytes},
@@ -109,7 +110,9 @@ async fn answer(
                 let is_public = is_public(&shared, &permit, headers, &resource);
                 let cache = resource.cache[usize::from(!is_public)];
                 match &answer {
-                    Answer::Session(session) if is_public => Ok(pack(&shared, &owners, session, headers, cache).await),
+                    Answer::Session(session) if is_public || planted::is("private layouts are compressed") => {
+                        Ok(pack(&shared, &owners, session, headers, cache).await)
+                    }
                     _ => Ok(show(&answer, headers, cache)),
                 }
             }
