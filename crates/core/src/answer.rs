@@ -18,7 +18,6 @@ use crate::{
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, VoidRecord},
     portion::{Content, LineItem, Portion},
-    portion::{Content, Portion},
     push_exact::push_exact,
     refusal::{Conflict, Refusal},
     time::Timestamp,

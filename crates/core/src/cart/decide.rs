@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{Body, CART_LINES_MAX, CART_OUTCOMES_MORE, CART_REQUESTS_MAX, Cart, Line, committed_after, keep_taken};
 use crate::{
-    answer::{Answer, CartState, Ended, TakenAway, TakenLine},
+    answer::{Answer, CartState, CartView, Ended, TakenAway, TakenLine},
     command::{Want, WantedLine},
     event::{CartEvent, QuotaClaim, Remembered},
     id::{Entity, HoldId, Id, Request, RequestHash},

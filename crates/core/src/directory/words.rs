@@ -123,6 +123,8 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use alloc::{
         format,
         string::{String, ToString},

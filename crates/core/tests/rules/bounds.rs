@@ -464,9 +464,9 @@ fn a_note_stays_with_its_line_until_it_is_changed() {
     assert_eq!(notes(&outcome_of(&mut fixture, "2", hold_lines(vec![units(1)]))), ["a\tb\r\nc"]);
     let more = outcome_of(&mut fixture, "3", hold_lines(vec![noted(1, "first"), noted(1, "last"), units(1)]));
     assert_eq!((notes(&more), notes(&get(&mut fixture))), (vec!["last"], vec!["last"]));
-    let grown = CartCommand::SetQuantity { line: 1, quantity: 9, holder: None };
+    let grown = CartCommand::SetQuantity { line: 1, quantity: 9, guest: false, holder: None };
     assert_eq!(notes(&outcome_of(&mut fixture, "4", grown)), ["last"]);
-    let reduced = CartCommand::SetQuantity { line: 1, quantity: 2, holder: None };
+    let reduced = CartCommand::SetQuantity { line: 1, quantity: 2, guest: false, holder: None };
     assert_eq!(notes(&outcome_of(&mut fixture, "5", reduced)), ["last"]);
 
     // A repeat gets the answer of its request, and changes nothing.

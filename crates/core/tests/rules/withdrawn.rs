@@ -74,11 +74,11 @@ impl Run {
         let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
         let details = ProductDetails { hold, ..product(euros(300), 5) };
         fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(details))));
-        let seat = |session: &str| WantedLine {
-            entity: Entity::Session(id(session)),
-            want: Want::Seats { seats: SeatSet::new([Seat { row: 0, seat: 1 }]).expect("a seat"), best_effort: false },
+        let seat = |session: &str| {
+            let seats = SeatSet::new([Seat { row: 0, seat: 1 }]).expect("a seat");
+            WantedLine::new(Entity::Session(id(session)), Want::Seats { seats, best_effort: false })
         };
-        let unit = WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity: 1, now: false } };
+        let unit = WantedLine::new(Entity::Product(id("p")), Want::Units { quantity: 1, now: false });
         let mut lines = vec![seat("s")];
         lines.extend(two.then(|| seat("t")));
         lines.extend((two || late).then_some(unit));

@@ -1,9 +1,24 @@
-// The first module of the page. Over a slow link it asks for what the address names while the rest of the page still loads, and shows
-// the title of a session as soon as it is known.
+// The first module of the page, which loads the others. If the address names a session, it first asks for its title and shows it,
+// because over a slow link the other modules take seconds.
 
 import { publicLayout } from './layout.js';
 
+/** The address of page.json, which says whether a page of this origin may connect. */
+export const ABOUT = `/page.json?origin=${encodeURIComponent(location.origin)}`;
+
 const WITHIN_MS = 20_000;
+const ABOUT_WITHIN_MS = 5_000;
+/** The longest time that the other modules wait for the session. */
+const FACTS_FIRST_MS = 1_500;
+/** What main.js and the view of a session import, so that they load together. tests/page/weight.test.mjs says what is missing. */
+const MODULES = [
+  'main.js',
+  'connection.js', 'feeds.js', 'cart.js', 'cart-token.js', 'store.js', 'store-catalogue.js',
+  'customer.js', 'rights.js', 'dom.js', 'why.js', 'local-time.js', 'calendar/zone.js', 'names.js', 'views/session.js', 'explain.js', 'words.js',
+  'map/plan.js', 'map/words.js', 'map/seatmap.js', 'map/brush.js', 'map/canvas.js', 'parts.js',
+  'views/session-areas.js', 'views/session-best.js', 'views/session-list.js',
+];
+
 const SESSION = /^#\/session\/([^/]+)$/;
 
 /** The answer of a node to a read without credentials, or null. */
@@ -16,21 +31,44 @@ async function read(op, body) {
   }
 }
 
-/** What was asked for before the page could: promises of `facts` and `layout` of the session `id`, and of its title's `name`. */
+/** What was asked for before the page could: promises of `facts` and `layout` of the session `id`, and of its `title`. */
 let early = null;
+/** The answer of page.json, as a promise. */
+let about = null;
 
 function begin() {
-  const id = SESSION.exec(location.hash)?.[1];
-  if (id === undefined) return;
-  const session = decodeURIComponent(id);
+  const session = named();
+  if (session === null) {
+    loadPage();
+    return;
+  }
   const facts = read('session.get', { id: session, layout: false });
   const title = facts.then((known) => known && read('title.get', { id: known.title }));
-  // The rows are long, and what comes before them waits for nothing. So they come after the title.
-  const layout = title.then(() => facts).then((known) => known && publicLayout(location.origin, session));
+  // The request for the title goes out before those for the modules, so its answer does not wait behind theirs.
+  const page = Promise.race([facts, new Promise((resolve) => { setTimeout(resolve, FACTS_FIRST_MS); })]).then(loadPage);
+  const layout = page.then(() => facts).then((known) => known && publicLayout(location.origin, session));
   early = { id: session, facts, layout, title };
   // This module does not wait for the rest of the document.
   if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', show, { once: true });
   else show();
+}
+
+/** The session that the address names, or null. */
+function named() {
+  try {
+    return decodeURIComponent(SESSION.exec(location.hash)[1]);
+  } catch {
+    return null;
+  }
+}
+
+/** Loads the page itself. */
+function loadPage() {
+  for (const module of MODULES) {
+    document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: `/page/js/${module}` }));
+  }
+  document.head.append(Object.assign(document.createElement('script'), { type: 'module', src: '/page/js/main.js' }));
+  about = fetch(ABOUT, { cache: 'no-store', signal: AbortSignal.timeout(ABOUT_WITHIN_MS) }).catch(() => null);
 }
 
 function show() {
@@ -65,6 +103,13 @@ export function takeEarly(id) {
   if (early.taken) return {};
   early.taken = true;
   return { facts, layout };
+}
+
+/** The answer of page.json that was asked for while the page loaded, the first time. Null if there is none. */
+export async function takeAbout() {
+  const answer = about;
+  about = null;
+  return answer;
 }
 
 begin();

@@ -4,10 +4,11 @@ import { Connection, called, hex } from './connection.js';
 import { Cart } from './cart.js';
 import { Catalogue } from './store-catalogue.js';
 import { SignedIn } from './customer.js';
+import { ABOUT, takeAbout } from './first.js';
 import { Rights } from './rights.js';
 import { customer, read, write } from './store.js';
 import { countdown, h } from './dom.js';
-import { ORIGIN, aboutUrl, unknownAddress, why } from './why.js';
+import { ORIGIN, unknownAddress, why } from './why.js';
 
 const ROUTES = [
   { path: /^\/?$/, view: 'home' },
@@ -22,6 +23,8 @@ const ROUTES = [
   { path: /^\/operator$/, view: 'operator' },
   { path: /^\/operator\/session\/([^/]+)$/, view: 'history', params: ['id'] },
 ];
+/** Entries of the browser's history that are led back to the same place. */
+const ENTRIES_KEPT = 30;
 const TOAST_MS = 6_000;
 const ANSWER_WITHIN_MS = 5_000;
 /** How often the page asks why it has no connection. */
@@ -32,7 +35,8 @@ const byId = (id) => document.getElementById(id);
 async function pageJson() {
   const nothing = { node: '', nodes: [], products: [], resources: [], gateway: false, demo: null, sells: true, customers: false, hosts: [], payment: null, refused: null };
   try {
-    const response = await fetch(aboutUrl(), { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+    const asked = () => fetch(ABOUT, { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+    const response = (await takeAbout()) ?? (await asked());
     return response.ok ? { ...nothing, ...(await response.json()) } : nothing;
   } catch {
     return nothing;
@@ -62,6 +66,7 @@ class Router {
       history.replaceState({ ...history.state, entry: name }, '');
     }
     if (!this.entries.has(name)) this.entries.set(name, { y: 0 });
+    if (this.entries.size > ENTRIES_KEPT) this.entries.delete(this.entries.keys().next().value);
     return this.entries.get(name);
   }
 

@@ -8,6 +8,8 @@ const BEGUN_AGO_MS = 60 * 60 * 1000;
 /** Venues whose first sessions are read together, and how many are asked at the same time. */
 const VENUES_TOGETHER = 60;
 const VENUES_UNDER_WAY = 6;
+/** How long a programme is good on the way back to it. */
+const OLD_MS = 15 * 60 * 1000;
 /** Sessions of one request. */
 const SESSIONS_PAGE = 200;
 const TITLES_PAGE = 1_000;
@@ -22,6 +24,7 @@ export class Programme {
     /** {venue, sessions, cursor, key}, in the order of their first sessions as far as they are read. */
     this.venues = [];
     this.waiting = [];
+    this.readAt = Date.now();
     this.titles = new Map();
     this.halls = new Map();
     const from = day ? Date.parse(`${day}T00:00:00Z`) - ZONES_APART_MS : app.link.now() - BEGUN_AGO_MS;
@@ -32,6 +35,11 @@ export class Programme {
   async begin() {
     this.waiting = await this.app.catalogue.venues();
     await this.more();
+  }
+
+  /** Whether it was read so long ago that it is read anew. */
+  get isOld() {
+    return Date.now() - this.readAt > OLD_MS;
   }
 
   /** Whether there are venues whose sessions were not read. */
@@ -97,7 +105,7 @@ export class Programme {
         const ok = await this.app.link.request('title.search', { name: word, limit: TITLES_PAGE, cursor }, { deadline: 20_000 });
         for (const title of ok.titles) {
           ids.add(title.id);
-          this.app.catalogue.know('title.get', title);
+          this.app.catalogue.knowTitle(title);
         }
         cursor = ok.cursor;
         if (!cursor) return ids;

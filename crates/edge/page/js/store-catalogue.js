@@ -1,5 +1,6 @@
 // Answers of the catalogue that are kept: sessions with their layouts, venues, titles.
 
+import { titled } from './dom.js';
 import { takeEarly } from './first.js';
 import { wholeSession } from './layout.js';
 
@@ -7,6 +8,11 @@ const UNDER_WAY = 4;
 /** Entries of one request. */
 const PAGE = 500;
 const ANSWER_WITHIN_MS = 20_000;
+
+/** A title that is called by its id has no name of its own, so it is written as all ids are. */
+function named(title) {
+  return title.name === title.id ? { ...title, name: titled(title.id) } : title;
+}
 
 export class Catalogue {
   constructor(link) {
@@ -28,7 +34,8 @@ export class Catalogue {
 
   /** A title, or only its id if the catalogue has no such title. */
   title(id) {
-    return this.once('title.get', id, { id, name: null });
+    const ask = () => this.link.request('title.get', { id }, { deadline: ANSWER_WITHIN_MS }).then(named);
+    return this.once('title.get', id, { id, name: null }, ask);
   }
 
   product(id) {
@@ -39,9 +46,9 @@ export class Catalogue {
     return this.once('resource.get', id, { id, name: null });
   }
 
-  /** Keeps an answer that came with another one. */
-  know(op, answer) {
-    this.known.set(`${op} ${answer.id}`, Promise.resolve(answer));
+  /** Keeps a title that came with a search. */
+  knowTitle(title) {
+    this.known.set(`title.get ${title.id}`, Promise.resolve(named(title)));
   }
 
   once(op, id, otherwise, ask = () => this.link.request(op, { id }, { deadline: ANSWER_WITHIN_MS })) {

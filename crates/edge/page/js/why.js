@@ -1,15 +1,12 @@
 // Why the page has no connection, in words for a visitor and for the operator. A browser does not tell a script why a WebSocket was
 // refused, so the page asks the node that it came from.
 
+import { ABOUT } from './first.js';
+
 const WITHIN_MS = 4_000;
 
 /** The reason that page.json gave for its own page: this origin may not connect. */
 export const ORIGIN = 'origin';
-
-/** The address of page.json, which says whether a page of this origin may connect. */
-export function aboutUrl() {
-  return `/page.json?origin=${encodeURIComponent(location.origin)}`;
-}
 
 /** The words for a page whose address the node does not know. */
 export function unknownAddress() {
@@ -22,7 +19,7 @@ export function unknownAddress() {
 /** Asks the node of the page. Returns {text, hint}, or null if it is there and gives no reason. */
 export async function why() {
   if (navigator.onLine === false) return { text: 'This page cannot connect: this device has no network.', hint: '' };
-  const about = await asked(aboutUrl());
+  const about = await asked(ABOUT);
   if (about === null) {
     return { text: 'This page cannot connect: the box office does not answer. It tries again.', hint: `For the operator: ${location.host} cannot be reached.` };
   }

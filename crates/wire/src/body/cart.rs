@@ -91,7 +91,7 @@ pub struct HoldSeats {
     #[optional]
     pub best_effort: bool,
     /// What the buyer notes at the line. Tabs and line ends are allowed.
-    #[since(1, 4)]
+    #[since(1, 5)]
     #[optional]
     pub note: Note,
 }
@@ -127,7 +127,7 @@ pub struct HoldBest {
     #[optional]
     pub split: bool,
     /// What the buyer notes at the line. Tabs and line ends are allowed.
-    #[since(1, 4)]
+    #[since(1, 5)]
     #[optional]
     pub note: Note,
 }
@@ -164,7 +164,7 @@ pub struct HoldPlaces {
     pub quantity: Quantity,
     /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
     /// allowed.
-    #[since(1, 4)]
+    #[since(1, 5)]
     #[optional]
     pub note: Note,
 }
@@ -194,7 +194,7 @@ pub struct HoldStock {
     pub quantity: Quantity,
     /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
     /// allowed.
-    #[since(1, 4)]
+    #[since(1, 5)]
     #[optional]
     pub note: Note,
 }
@@ -226,7 +226,7 @@ pub struct HoldSlot {
     #[optional]
     pub details: Details,
     /// What the buyer notes at the line. Tabs and line ends are allowed.
-    #[since(1, 4)]
+    #[since(1, 5)]
     #[optional]
     pub note: Note,
 }
@@ -301,7 +301,7 @@ pub struct Line {
     pub details: Details,
     /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
     /// allowed.
-    #[since(1, 4)]
+    #[since(1, 5)]
     #[optional]
     pub note: Note,
 }
@@ -330,7 +330,7 @@ impl SetQuantity {
 }
 
 /// Change the note of a line.
-#[op("cart.set_note", cart, since(1, 4), venues(OfCartLines), weight(6), answers(CartView))]
+#[op("cart.set_note", cart, since(1, 5), venues(OfCartLines), weight(6), answers(CartView))]
 #[example(r#"{"line": 4, "note": "as a gift, please", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct SetNote {

@@ -116,7 +116,7 @@ pub struct AreaBody {
 pub struct SessionGet {
     pub id: Id,
     /// Whether the layout has its rows, which it has if this is absent. `/v1/sessions/{id}/layout` has them for caches.
-    #[since(1, 4)]
+    #[since(1, 5)]
     pub layout: Option<bool>,
 }
 

@@ -340,19 +340,24 @@ impl<R> CartHost<R> {
         let Some((place, adding)) = found else { return };
         let part = &adding.parts.list[place];
         let awaits = part.grows && part.revision == revision && matches!(part.main, AskState::Asked);
-        let (Want::Units { quantity, .. }, Some(number), true) = (&part.want, part.line, awaits) else { return };
-        let (quantity, request, place) = (*quantity, adding.request, place as u16);
+        let (Want::Units { quantity, .. }, Some(number), true) = (&part.wanted.want, part.line, awaits)
+        else {
+            return;
+        };
+        let (quantity, note, request, place) = (*quantity, part.wanted.note.clone(), adding.request, place as u16);
         let other = || {
             let cart = stage.entity.cart_or_blank();
             let (entity, content) = cart.line(number)?;
             let more = quantity.saturating_sub(content.quantity());
+            let wanted = |want| WantedLine { note, ..WantedLine::new(entity.clone(), want) };
             match cart.line_at_price(entity, price, false) {
                 Some((line, content)) => {
-                    growing(&cart, request, place, line, entity, content, content.quantity() + more)
+                    let want = grown_want(&cart, line, content, content.quantity() + more)?;
+                    growing(&cart, request, place, line, wanted(want))
                 }
                 None => {
                     let hold = cart.next_hold(request.id, place)?;
-                    Ok(Part::new(entity.clone(), Want::Units { quantity: more, now: false }, hold))
+                    Ok(Part::new(wanted(Want::Units { quantity: more, now: false }), hold))
                 }
             }
         };
@@ -360,7 +365,7 @@ impl<R> CartHost<R> {
         match other() {
             Ok(other) => {
                 *part = other;
-                let to = (adding.parts.customer.as_ref(), adding.parts.holder);
+                let to = (adding.parts.customer.as_ref(), adding.parts.holder, adding.parts.desk);
                 adding.parts.list[usize::from(place)].ask_in(to, life_ms, stage.turn);
             }
             Err(refusal) => {

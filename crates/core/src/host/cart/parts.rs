@@ -304,7 +304,7 @@ impl Part {
             return granted;
         }
         let had = self.line.and_then(|number| cart.line(number).ok()).map_or(0, |(_, content)| content.quantity());
-        let line = cart.line_at_price(&self.entity, *price, true);
+        let line = cart.line_at_price(&self.wanted.entity, *price, true);
         *quantity = quantity.saturating_sub(had) + line.map_or(0, |(_, content)| content.quantity());
         self.line = line.map(|(number, _)| number);
         granted

@@ -27,7 +27,8 @@ export class Picture {
   constructor(host, plan, shown, over) {
     Object.assign(this, { host, plan, shown, over });
     this.base = layer(host, 'base');
-    this.names = layer(host, 'names');
+    // A plan without sections has no layer for their names, because each layer costs time in every frame.
+    this.names = plan.sections.length > 1 ? layer(host, 'names') : null;
     this.top = layer(host, 'over');
     this.whole = document.createElement('canvas');
     this.changed = new Set();
@@ -68,7 +69,7 @@ export class Picture {
     this.width = clientWidth;
     this.height = clientHeight;
     this.density = Math.min(DENSITY_MAX, devicePixelRatio || 1);
-    for (const { canvas } of [this.base, this.names, this.top]) {
+    for (const { canvas } of [this.base, this.names, this.top].filter(Boolean)) {
       canvas.width = Math.round(clientWidth * this.density);
       canvas.height = Math.round(clientHeight * this.density);
     }
@@ -316,10 +317,10 @@ export class Picture {
    * next one. One that would cover another is left out until there is room.
    */
   drawNames() {
+    if (!this.names) return;
     const { names: { context, canvas }, plan, colours, density } = this;
     context.clearRect(0, 0, canvas.width, canvas.height);
     this.named = [];
-    if (plan.sections.length < 2) return;
     const seat = 100 * this.view.scale;
     const size = Math.min(17, Math.max(11, seat * 0.8));
     context.font = `600 ${Math.round(size * density)}px ${SERIF}`;

@@ -102,7 +102,7 @@ class Home {
     const words = wordsOf(kept.typed);
     this.every.hidden = kept.day === '';
     try {
-      if (!kept.programme) {
+      if (!kept.programme || kept.programme.isOld) {
         const programme = new Programme(app, kept.day);
         await programme.begin();
         if (turn !== this.turn) return;
