@@ -208,8 +208,7 @@ impl From<Entries> for Directory {
             })
             .collect();
         by_city.sort_unstable();
-        let mut by_name: Vec<_> =
-            venues.iter().map(|(id, listing)| (words::key(&listing.name), id.clone())).collect();
+        let mut by_name: Vec<_> = venues.iter().map(|(id, listing)| (words::key(&listing.name), id.clone())).collect();
         by_name.sort_unstable();
         let mut titles_by_name: Vec<_> =
             titles.iter().map(|(id, named)| (words::key(&named.title.name), id.clone())).collect();

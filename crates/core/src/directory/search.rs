@@ -218,7 +218,9 @@ impl VenueCursor {
             let (order, rest) = text.split_once(' ')?;
             let (first, second) = rest.split_once(' ')?;
             match order {
-                "name" if !second.is_empty() => Some(VenueCursor::Name { id: Id::new(first)?, name: second.to_smolstr() }),
+                "name" if !second.is_empty() => {
+                    Some(VenueCursor::Name { id: Id::new(first)?, name: second.to_smolstr() })
+                }
                 "near" => Some(VenueCursor::Near { distance_mm: number(first)?, id: Id::new(second)? }),
                 _ => None,
             }

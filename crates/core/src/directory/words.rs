@@ -184,8 +184,21 @@ mod tests {
     /// The page compares the names of halls and cities itself. `tests/page/fold.test.mjs` reads these rows.
     #[test]
     fn the_page_has_the_spellings_of_these_rows() {
-        let letters = (0xa0..0x530).chain(0x1e00..0x2000).filter_map(char::from_u32).map(|letter| format!("x{letter}x"));
-        let names = ["Théâtre", "İstanbul", "ıstanbul", "ΟΔΟΣ", "STRAẞEN", "Encyclopædia", "が", "שָׁלוֹם", "각", "ｆｉｌｍ", "Ａ̈"];
+        let letters =
+            (0xa0..0x530).chain(0x1e00..0x2000).filter_map(char::from_u32).map(|letter| format!("x{letter}x"));
+        let names = [
+            "Théâtre",
+            "İstanbul",
+            "ıstanbul",
+            "ΟΔΟΣ",
+            "STRAẞEN",
+            "Encyclopædia",
+            "が",
+            "שָׁלוֹם",
+            "각",
+            "ｆｉｌｍ",
+            "Ａ̈",
+        ];
         let rows = letters.chain(names.map(String::from)).map(|name| (fold(&name), spell_out(&name), name));
         let rows = rows.filter(|(folded, _, name)| *folded != *name);
         let text: String = rows.map(|(folded, spelt_out, name)| format!("{name}\t{folded}\t{spelt_out}\n")).collect();
@@ -201,7 +214,8 @@ mod tests {
         for letter in (0..0x2_0000).filter(|letter| !plain(letter)).filter_map(char::from_u32) {
             let text = format!("x{letter}x");
             let folded = fold(&text);
-            let cases = [text.to_uppercase(), text.to_lowercase(), NFC.normalize(&text).into_owned(), folded.to_string()];
+            let cases =
+                [text.to_uppercase(), text.to_lowercase(), NFC.normalize(&text).into_owned(), folded.to_string()];
             let spelt_out = spell_out(&text);
             for other in cases {
                 if fold(&other) != folded {

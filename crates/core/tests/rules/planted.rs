@@ -14,8 +14,7 @@ use crate::{
     random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
     reference, revoked_bookings,
     tombstones::{self, guests},
-    venue_zones,
-    withdrawn,
+    venue_zones, withdrawn,
 };
 
 /// The most runs in which a bug must be found.
