@@ -423,7 +423,8 @@ impl Counted for Customer {
     fn made() -> Customer {
         // A purchase under another quota and an order change nothing.
         let mut customer = Customer::unknown(id("anna"));
-        let purchase = Purchase { cursor: 0, order: OrderId(9), at: Timestamp(1), total: euros(1), zone: None, items: Vec::new() };
+        let purchase =
+            Purchase { cursor: 0, order: OrderId(9), at: Timestamp(1), total: euros(1), zone: None, items: Vec::new() };
         customer.apply(&customer.decide_post(&purchase).expect("it is new"));
         customer
     }

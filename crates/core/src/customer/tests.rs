@@ -51,7 +51,14 @@ fn hold(customer: &mut Customer, number: u64, revision: u64, count: u32, max: u3
 }
 
 fn post(customer: &mut Customer, order: u128) -> bool {
-    let purchase = Purchase { cursor: 0, order: OrderId(order), at: Timestamp(3), total: euros(500), zone: None, items: Vec::new() };
+    let purchase = Purchase {
+        cursor: 0,
+        order: OrderId(order),
+        at: Timestamp(3),
+        total: euros(500),
+        zone: None,
+        items: Vec::new(),
+    };
     let event = customer.decide_post(&purchase);
     event.iter().for_each(|event| customer.apply(event));
     event.is_some()

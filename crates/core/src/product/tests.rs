@@ -148,12 +148,17 @@ fn example_15_a_late_product_is_checked_at_the_checkout() {
 }
 
 #[test]
-fn the_price_is_the_one_at_the_first_hold() {
+fn a_hold_has_one_price_and_does_not_grow_at_another() {
     let mut product = product(10);
     hold(&mut product, 1, 1, 1).expect("there is stock");
     put(&mut product, |details| details.price = euros(999)).expect("a price");
     let price = |granted: Granted| granted.content.map(|content| content.amount());
-    assert_eq!(hold(&mut product, 1, 2, 2).map(price), Ok(Some(500)));
+    let want = Want::Units { quantity: 2, now: true };
+    let (hold_id, deadline, at) = (hold_id(1), Timestamp(9_000), Timestamp(0));
+    let more = HoldAsk { hold: hold_id, revision: 2, want: &want, deadline, at, holder: None };
+    let repriced = Reply::Repriced { hold: hold_id, revision: 2, price: 999 };
+    assert_eq!(product.decide_hold(Timestamp(1), &more), Err(repriced));
+    assert_eq!(product.granted(hold_id).content.map(|content| content.amount()), Some(250));
     assert_eq!(hold(&mut product, 2, 1, 2).map(price), Ok(Some(1_998)));
 }
 

@@ -211,7 +211,7 @@ fn example_8_more_places_than_there_are() {
             a checkout -> order of line 1 s stand 5, total 25.00
                 ..
                 stand 490 free, 0 held, 5 sold
-            b hold s stand 500 -> no: not_enough_places, 490 places are free in stand
+            b hold s stand 500 -> no: not_enough_places, 490 places are free in stand, and 0 are in carts
             b hold s stand 490 -> line 1 s stand 490, until 1800.000
                 ..
                 stand 0 free, 490 held, 5 sold

@@ -195,7 +195,7 @@ fn nothing_is_released_while_a_payment_is_unknown() {
             wait 50000
             b hold s 0.0 -> no: seats_taken, 1 of the seats are taken: 0.0 held
             b hold r 150 160 -> no: slot_taken, 1 bookings are in the way: 150-160
-            b hold s stand 4 -> no: not_enough_places, 3 places are free in stand
+            b hold s stand 4 -> no: not_enough_places, 3 places are free in stand, and 2 are in carts
             b hold p 8 for bob -> no: out_of_stock, 1 of the products are out of stock: p wanted 8 free 7
             b hold p 4 for ann -> no: limit_per_customer, a customer may have 5 of few and has 2
             gateway authorize no

@@ -156,6 +156,21 @@ fn an_open_cart_is_opened_again_as_it_is() {
          a checkout
          a open for ann as x
          ann",
-        expect![[r#""#]],
+        expect![[r#"
+            product p 9 1.00 -> 9 free, 0 held, 0 sold
+            a open 20 -> active, until 20.000
+            a open 20 -> active, until 20.000
+            a open for ann as x -> active, until 20.000
+            a open 20 for ann -> active, until 20.000
+            a open 20 for bob -> no: cart_open_differently, the cart is open, and is customer ann's, not customer bob's
+            a open 30 -> no: cart_open_differently, the cart is open, and lives 20000 ms untouched, not 30000 ms
+            a hold p 1 for bob -> no: bad_request, bad request: the cart is customer ann's, not customer bob's
+            a hold p 1 for ann -> line 1 p 1, until 20.000
+                8 free, 1 held, 0 sold
+            a checkout -> order of line 1 p 1, total 1.00
+                p  8 free, 0 held, 1 sold
+            a open for ann as x -> active, until 20.000
+            ann -> [1 a 1.00]
+        "#]],
     );
 }

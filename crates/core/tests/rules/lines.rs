@@ -64,7 +64,7 @@ fn places_of_one_area_are_one_line_and_areas_are_not() {
                 aa
                 stand 1 free, 9 held, 0 sold
                 hill 2 free, 3 held, 0 sold
-            a set 1 11 -> no: not_enough_places, 1 places are free in stand
+            a set 1 11 -> no: not_enough_places, 1 places are free in stand, and 0 are in carts
             a set 3 2 -> no: bad_request, bad request: only lines of units or places have a quantity to set
             a release 2 -> active, line 1 s stand 9, line 3 s 0.0, line 4 s 0.1, total 65.00, until 1800.000
                 aa
@@ -178,7 +178,7 @@ fn repeated_requests_change_nothing() {
                 100 free, 0 held, 0 sold
             a refund 2 as back -> refund 1 of lines [2] 10.00 Pending
             a refund as back -> no: request_id_reused, this request id was used before with another body
-            a refund 2 -> no: bad_request, bad request: line 2 was refunded before
+            a refund 2 -> no: already_refunded, already refunded: line 2 of the order
             gateway -> a-1: authorized 1000 captured 1000 refunded 1000
         "#]],
     );
@@ -210,7 +210,7 @@ fn all_or_nothing_over_everything() {
                 s  stand 3 free, 2 held, 0 sold
             b hold s 0.0 0.1 + s stand 4 + p 3 + r 150 160 -> no: seats_taken, 4 of the lines are refused; the first: 1 of the seats are taken:
                     0 no: seats_taken, 1 of the seats are taken: 0.0 held
-                    1 no: not_enough_places, 3 places are free in stand
+                    1 no: not_enough_places, 3 places are free in stand, and 2 are in carts
                     2 no: out_of_stock, 1 of the products are out of stock: p wanted 3 free 2
                     3 no: slot_taken, 1 bookings are in the way: 150-160
             b get -> no: not_found, cart 00000000000000000000000000000062 is not known

@@ -90,24 +90,19 @@ fn a_canceled_session_releases_and_refunds_everything_held_or_sold() {
             gateway shut
             c pay -> (waits as #8)
             box cancel s -> done
-                s  ..c.
+                s  ....
                 s  stand 10 free, 0 held, 0 sold
             a get -> active, line 2 p 1, total 1.00, taken by its session (rain): line 1 s 0.0, until 1800.000
             b order -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Captured, refund 1 of lines [1] 10.00 Pending, refund 2 of lines [2] 15.00 Pending
             bob -> [1 b 25.00]
             gateway open
-                p  6 free, 1 held, 2 sold
-                s  ..C.
-                s  stand 10 free, 0 held, 0 sold
             wait 2
-                s  ....
-                s  stand 10 free, 0 held, 0 sold
-            c order -> order of line 1 s 0.2, line 2 p 2, total 12.00, Captured, refund 1 of lines [1] 10.00 Refunded
+            c order -> no: not_found, order 00000000000000000000000000000063 is not known
             a hold s 0.3 -> no: session_closed, the session is not on sale: it is canceled: rain
             a checkout -> order of line 2 p 1, total 1.00
-                p  6 free, 0 held, 3 sold
+                p  6 free, 2 held, 1 sold
             box cancel s -> no: session_closed, the session is not on sale: it is canceled already: rain
-            gateway -> b-1: authorized 2500 captured 2500 refunded 1000 refunded 1500; c-1: authorized 1200 captured 1200 refunded 1000
+            gateway -> b-1: authorized 2500 captured 2500 refunded 1000 refunded 1500; c-1: authorized 1200 voided
         "#]],
     );
 }
@@ -202,7 +197,7 @@ fn a_refund_waits_for_the_sale() {
             last refund s
             a refund -> refund 2 of lines [2] 3.00 Pending
                 p  9 free, 0 held, 0 sold
-            a refund -> no: bad_request, bad request: nothing of the order is left to refund
+            a refund -> no: already_refunded, already refunded: everything of the order
             gateway -> a-1: authorized 2300 captured 2300 refunded 2000 refunded 300
             ann -> [1 a 23.00]
         "#]],

@@ -395,7 +395,7 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
             a open 60 as 1 -> active, until 60.000
             a open 60 as 1 -> active, until 60.000
             a open 30 as 1 -> no: request_id_reused, this request id was used before with another body
-            a open 30 as 2 -> active, until 60.000
+            a open 30 as 2 -> no: cart_open_differently, the cart is open, and lives 60000 ms untouched, not 30000 ms
             a hold s 0.0 0.1 as 3 -> line 1 s 0.0 0.1, until 60.000
                 aa..
             a release 1 0.0 as 4 -> active, line 1 s 0.1, total 10.00, until 60.000

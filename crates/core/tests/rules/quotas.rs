@@ -90,7 +90,7 @@ fn a_quota_spans_carts_and_orders() {
             d hold p 1 for ann -> line 1 p 1, until 1800.000
                 ann  few 1 held 2 sold, 1 orders
                 p  96 free, 2 held, 2 sold
-            d hold p 1 for bob -> no: bad_request, bad request: the cart is another customer's
+            d hold p 1 for bob -> no: bad_request, bad request: the cart is customer ann's, not customer bob's
             a refund -> refund 1 of lines [1] 2.00 Recorded
                 ann  few 1 held 0 sold, 1 orders
                 p  98 free, 2 held, 0 sold
@@ -227,8 +227,8 @@ fn new_carts_of_one_customer() {
             a checkout for bob -> no: cart_not_active, the cart is done
             d hold p 1 for ann -> line 1 p 1, until 1800.000
                 p  6 free, 1 held, 2 sold
-            d hold p 1 for bob -> no: bad_request, bad request: the cart is another customer's
-            d checkout for bob -> no: bad_request, bad request: the cart is another customer's
+            d hold p 1 for bob -> no: bad_request, bad request: the cart is customer ann's, not customer bob's
+            d checkout for bob -> no: bad_request, bad request: the cart is customer ann's, not customer bob's
         "#]],
     );
 }

@@ -340,8 +340,7 @@ impl<R> CartHost<R> {
         let Some((place, adding)) = found else { return };
         let part = &adding.parts.list[place];
         let awaits = part.grows && part.revision == revision && matches!(part.main, AskState::Asked);
-        let (Want::Units { quantity, .. }, Some(number), true) = (&part.wanted.want, part.line, awaits)
-        else {
+        let (Want::Units { quantity, .. }, Some(number), true) = (&part.wanted.want, part.line, awaits) else {
             return;
         };
         let (quantity, note, request, place) = (*quantity, part.wanted.note.clone(), adding.request, place as u16);

@@ -155,20 +155,30 @@ pub(crate) fn on_steps_of_the_clock() {
 #[test]
 pub(crate) fn slots_of_a_raster_may_overlap_and_begin_beside_the_full_hour() {
     let halves = FreeSearch { step_ms: Some(30 * MINUTE), ..search("10:10", "12:30", 60, 10) };
-    check(&booked(), &halves, &Terms::default(), expect![[r#"
+    check(
+        &booked(),
+        &halves,
+        &Terms::default(),
+        expect![[r#"
         2026-01-01T11:00 to 2026-01-01T12:00, 60 min
         2026-01-01T11:30 to 2026-01-01T12:30, 60 min
-    "#]]);
+    "#]],
+    );
     let quarter_past =
         FreeSearch { step_ms: Some(HOUR), align_ms: 15 * MINUTE, ..search("20:00", "2026-01-02T02:00", 30, 10) };
-    check(&booked(), &quarter_past, &Terms::default(), expect![[r#"
+    check(
+        &booked(),
+        &quarter_past,
+        &Terms::default(),
+        expect![[r#"
         2026-01-01T20:15 to 2026-01-01T20:45, 30 min
         2026-01-01T21:15 to 2026-01-01T21:45, 30 min
         2026-01-01T22:15 to 2026-01-01T22:45, 30 min
         2026-01-01T23:15 to 2026-01-01T23:45, 30 min
         2026-01-02T00:15 to 2026-01-02T00:45, 30 min
         2026-01-02T01:15 to 2026-01-02T01:45, 30 min
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
