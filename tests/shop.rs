@@ -430,7 +430,9 @@ async fn one_cart_holds_every_kind_of_goods() {
     );
     stock_is(&port, "programme", [10, 0, 0]).await;
     common::fixture::places_are(&port, "finals", [10, 0, 0]).await;
-    port.ask("order.refund", "r5", json!({"order": buyer.cart(), "reason": "closed"})).await.no(606, "already_refunded");
+    port.ask("order.refund", "r5", json!({"order": buyer.cart(), "reason": "closed"}))
+        .await
+        .no(606, "already_refunded");
     // The order itself never changes.
     let kept = buyer.order().await;
     assert_eq!((&kept["lines"], &kept["total"]), (&order["lines"], &order["total"]));

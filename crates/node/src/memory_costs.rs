@@ -297,7 +297,8 @@ fn purchases() -> (u64, u64) {
     each(&mut node, COUNT, |node| {
         for (_, cart) in carts(&session) {
             let Entity::Cart(of) = cart else { panic!("a cart") };
-            let purchase = Purchase { cursor: 0, order: of.order(), at: NOW, total: euros(500), zone: None, items: Vec::new() };
+            let purchase =
+                Purchase { cursor: 0, order: of.order(), at: NOW, total: euros(500), zone: None, items: Vec::new() };
             node.input(&customer, Input::Ask { from: cart, ask: Ask::Post { purchase } });
         }
     })

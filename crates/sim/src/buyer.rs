@@ -478,12 +478,10 @@ impl Buyer {
         cart_trace.declined = matches!(
             &ended,
             Ended::Known {
-                outcome: Err(
-                    Refusal::PaymentDeclined(_)
-                        | Refusal::AmountMismatch { .. }
-                        | Refusal::CheckoutWithdrawn(_)
-                        | Refusal::CheckoutCanceled
-                ),
+                outcome: Err(Refusal::PaymentDeclined(_)
+                    | Refusal::AmountMismatch { .. }
+                    | Refusal::CheckoutWithdrawn(_)
+                    | Refusal::CheckoutCanceled),
                 maybe: false,
                 ..
             }

@@ -257,7 +257,6 @@ fn history(page: &HistoryPage) -> Vec<String> {
         .map(|entry| {
             let HistoryEntry { version, at, event, details, by, .. } = entry;
             let at = repr::rfc3339(*at).map_or_else(|| at.0.to_string(), |text| text.to_string());
-            let details = names.map_or_else(|| details.to_string(), |names| with_names(details, names));
             let by = if by.is_empty() { String::new() } else { format!("  (by {by})") };
             format!("{version:>7}  {at}  {event:<14}  {details}{by}").trim_end().to_owned()
         })
@@ -268,24 +267,6 @@ fn history(page: &HistoryPage) -> Vec<String> {
         (false, None) => "What is older is no longer kept.".into(),
     });
     lines
-}
-
-/// A text in which the places of seats, `[1, 11]`, are their names.
-fn with_names(text: &str, names: &Names) -> String {
-    let mut named = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(begin) = rest.find('[') {
-        named.push_str(&rest[..begin]);
-        rest = &rest[begin..];
-        let end = rest.find(']').map_or(rest.len(), |end| end + 1);
-        let place = rest[..end].strip_prefix('[').and_then(|place| seat_by_place(place.strip_suffix(']')?));
-        match place.and_then(|seat| names.index(seat)) {
-            Some(index) => named.push_str(names.name(index)),
-            None => named.push_str(&rest[..end]),
-        }
-        rest = &rest[end..];
-    }
-    named + rest
 }
 
 /// A seat by its place or by its name.

@@ -147,14 +147,36 @@ mod tests {
     #[test]
     fn a_gateway_without_encryption_is_near() {
         for near in [
-            "localhost", "127.0.0.1", "127.8.9.1", "10.1.2.3", "172.31.0.1", "192.168.1.5", "169.254.1.1", "[::1]", "[fd00::1]",
-            "[fe80::1]", "[::ffff:10.0.0.1]", "gateway", "pay.internal", "pay.shop.svc", "PAY.Local.", "a.localhost",
+            "localhost",
+            "127.0.0.1",
+            "127.8.9.1",
+            "10.1.2.3",
+            "172.31.0.1",
+            "192.168.1.5",
+            "169.254.1.1",
+            "[::1]",
+            "[fd00::1]",
+            "[fe80::1]",
+            "[::ffff:10.0.0.1]",
+            "gateway",
+            "pay.internal",
+            "pay.shop.svc",
+            "PAY.Local.",
+            "a.localhost",
         ] {
             assert!(super::is_near(near), "{near}");
         }
         for abroad in [
-            "pay.example", "localhost.example", "8.8.8.8", "172.32.0.1", "11.0.0.1", "[2001:db8::1]", "[::ffff:8.8.8.8]",
-            "internal.example", "xn--pay.com", "100.example.",
+            "pay.example",
+            "localhost.example",
+            "8.8.8.8",
+            "172.32.0.1",
+            "11.0.0.1",
+            "[2001:db8::1]",
+            "[::ffff:8.8.8.8]",
+            "internal.example",
+            "xn--pay.com",
+            "100.example.",
         ] {
             assert!(!super::is_near(abroad), "{abroad}");
         }

@@ -4,7 +4,8 @@ use boxoffice_core::money::{Currency, Money};
 
 /// Currencies without minor units (ISO 4217).
 const WHOLE: [&str; 17] = [
-    "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF",
+    "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF",
+    "XPF",
 ];
 
 /// Currencies with thousandths (ISO 4217).

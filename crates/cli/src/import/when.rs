@@ -298,7 +298,8 @@ mod tests {
               Europe/Copenhagen  2026-11-24T23:10:00.000Z
               America/New_York   2026-11-24T23:10:00.000Z
               Asia/Kathmandu     2026-11-24T23:10:00.000Z
-        "#]].assert_eq(&everywhere(&inputs, "2026-11-21T23:10:00Z"));
+        "#]]
+        .assert_eq(&everywhere(&inputs, "2026-11-21T23:10:00Z"));
     }
 
     #[test]

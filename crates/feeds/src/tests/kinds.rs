@@ -102,7 +102,14 @@ fn view(number: u128) -> CartView {
 
 fn purchase(cursor: u64) -> Purchase {
     let total = Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") };
-    Purchase { cursor, order: OrderId(u128::from(cursor) << 64), at: Timestamp(cursor), total, zone: None, items: Vec::new() }
+    Purchase {
+        cursor,
+        order: OrderId(u128::from(cursor) << 64),
+        at: Timestamp(cursor),
+        total,
+        zone: None,
+        items: Vec::new(),
+    }
 }
 
 impl Replica {

@@ -29,9 +29,22 @@ fn may(op: Op) -> &'static str {
         | "unwatch" => "watch sell desk report admin",
         of_carts if of_carts.starts_with("cart.") => "sell desk admin",
         "order.get" | "customer.purchases" => "sell desk report admin",
-        "venue.put" | "hall.put" | "title.put" | "session.create" | "session.block" | "session.unblock"
-        | "session.cancel" | "product.put" | "resource.put" | "resource.reserve" | "resource.cancel"
-        | "resource.move" | "order.refund" | "batch" | "admin.release" | "admin.checkout_cancel"
+        "venue.put"
+        | "hall.put"
+        | "title.put"
+        | "session.create"
+        | "session.block"
+        | "session.unblock"
+        | "session.cancel"
+        | "product.put"
+        | "resource.put"
+        | "resource.reserve"
+        | "resource.cancel"
+        | "resource.move"
+        | "order.refund"
+        | "batch"
+        | "admin.release"
+        | "admin.checkout_cancel"
         | "admin.settle" => "desk admin",
         "admin.audit" | "admin.history" => "desk report admin",
         "admin.status" | "admin.nodes" => "report admin",
