@@ -123,7 +123,7 @@ async fn a_note_stays_with_its_line_until_the_order() {
     let slot =
         json!({"resource": "room-5", "begin": "2099-04-15T09:00:00Z", "end": "2099-04-15T10:30:00Z", "note": "slot"});
     let holds = [
-        ("cart.hold_seats", json!({"session": SESSION, "seats": [[1, 5]], "note": FIRST}), FIRST),
+        ("cart.hold_seats", json!({"session": SESSION, "seats": [[1, 5]], "customer": "ada", "note": FIRST}), FIRST),
         ("cart.hold_best", json!({"session": SESSION, "count": 1, "note": "best"}), "best"),
         (
             "cart.hold_places",
