@@ -414,7 +414,7 @@ async fn one_cart_holds_every_kind_of_goods() {
     assert_eq!(first["status"]["state"], "recorded");
     let mut again = port.ask("order.refund", "r1", refund(json!([4, 1]))).await.ok();
     assert_eq!(again, first, "a repeat gets the first answer");
-    port.ask("order.refund", "r2", refund(json!([1]))).await.no(101, "bad_request");
+    port.ask("order.refund", "r2", refund(json!([1]))).await.no(606, "already_refunded");
     port.ask("order.refund", "r3", refund(json!([9]))).await.no(303, "no_such_line");
     eventually("seats and time are on sale again", async || {
         let map = theatre.map(&port, theatre.session()).await;
@@ -430,7 +430,7 @@ async fn one_cart_holds_every_kind_of_goods() {
     );
     stock_is(&port, "programme", [10, 0, 0]).await;
     common::fixture::places_are(&port, "finals", [10, 0, 0]).await;
-    port.ask("order.refund", "r5", json!({"order": buyer.cart(), "reason": "closed"})).await.no(101, "bad_request");
+    port.ask("order.refund", "r5", json!({"order": buyer.cart(), "reason": "closed"})).await.no(606, "already_refunded");
     // The order itself never changes.
     let kept = buyer.order().await;
     assert_eq!((&kept["lines"], &kept["total"]), (&order["lines"], &order["total"]));

@@ -23,7 +23,7 @@ use tokio_tungstenite::{
     tungstenite::{ClientRequestBuilder, Message},
 };
 
-const VOLATILE: [&str; 7] = ["deadline", "opened_at", "at", "epoch", "version", "lines_version", "position"];
+const VOLATILE: [&str; 8] = ["deadline", "opened_at", "modified_at", "at", "epoch", "version", "lines_version", "position"];
 
 /// A line that waits: `(300 ms later)`.
 const LATER: (&str, &str) = ("(", " ms later)");

@@ -6,6 +6,7 @@ mod common;
 mod calendar;
 mod cinema;
 mod currencies;
+mod hours;
 mod sale;
 mod shop;
 mod tickets;

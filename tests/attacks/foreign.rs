@@ -35,6 +35,7 @@ fn attempts(cart: &str, token: &str, session: &str) -> Vec<(&'static str, Value)
         ("cart.set_quantity", body(json!({"line": 1, "quantity": 2}))),
         ("cart.release", body(json!({"line": 1}))),
         ("cart.cancel", body(json!({}))),
+        ("cart.checkout_cancel", body(json!({}))),
         ("cart.checkout", body(json!({"payment": checkout("")["payment"]}))),
         ("watch", json!({"entity": format!("cart/{cart}"), "token": token})),
     ]

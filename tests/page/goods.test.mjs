@@ -77,6 +77,9 @@ pageTest('the history of a seat shows its events and their carts', async (people
   const events = await page.$$eval('.op-event', (all) => all.map((each) => each.textContent));
   assert.match(events[0], /held.*cart [0-9a-f]{8}…/s);
   assert.match(events[1], /released/);
+  // The seat by its name, the cart's deadline, and nothing of the protocol between shards.
+  assert.match(events[0], /Row D seat 4 .*until the cart's deadline/s);
+  assert.doesNotMatch(events.join(), /revision|\[\d+, \d+\]/);
   await taken('page-history', [[3, 4]]);
   await page.waitForSelector('.op-recent [data-seat="3,4"]');
 });

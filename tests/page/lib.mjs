@@ -1,7 +1,7 @@
 // Shared by the tests of the page: browsers, visitors, requests without a browser, and the demonstration that they visit.
 
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { test } from 'node:test';
 import { chromium, firefox } from 'playwright-core';
 
@@ -11,6 +11,22 @@ export const WINDOW = { width: 1280, height: 1000 };
 export const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true };
 const WITHIN_MS = 15_000;
 const TEST_WITHIN_MS = 60_000;
+
+/** The seed of what the tests draw. `BOXOFFICE_SEED` repeats a run. */
+const SEED = Number(process.env.BOXOFFICE_SEED ?? randomInt(2 ** 31));
+
+/** Draws numbers from the run's seed, for a purpose: {seed, draw(below)}. */
+export function seeded(purpose) {
+  let drawn = 0;
+  const draw = (below) => {
+    drawn += 1;
+    return createHash('sha256').update(`${SEED} ${purpose} ${drawn}`).digest().readUInt32BE() % below;
+  };
+  return { seed: SEED, draw };
+}
+
+/** Zones of visitors. Times of shows are the same for all of them, and tests that depend on another time say its zone. */
+const ZONES = ['UTC', 'Europe/Copenhagen', 'America/New_York', 'America/St_Johns', 'Asia/Kathmandu', 'Asia/Tokyo', 'Pacific/Auckland'];
 
 /** Chromium's own console message when a node is gone. Only tests that expect it allow it. */
 const NODE_GONE = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: (net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NAME_NOT_RESOLVED|SOCKET_NOT_CONNECTED|INCOMPLETE_CHUNKED_ENCODING)$|the server responded with a status of 50[23]))/;
@@ -48,7 +64,9 @@ export async function closeChrome() {
 /** A test with visitors in browsers. Any error on a console fails it. */
 export function pageTest(name, does, { nodesGo = false, refused = false, within = TEST_WITHIN_MS, browser = 'chromium' } = {}) {
   test(name, { timeout: within }, async (t) => {
-    const people = new People(nodesGo, refused, browser);
+    const { seed, draw } = seeded(name);
+    const people = new People(nodesGo, refused, browser, draw);
+    t.diagnostic(`BOXOFFICE_SEED=${seed}`);
     try {
       await does(people, (figure) => t.diagnostic(figure));
       assert.deepEqual(people.errors, [], 'errors on the console');
@@ -60,17 +78,19 @@ export function pageTest(name, does, { nodesGo = false, refused = false, within 
 
 /** Browser windows with separate storage, like those of different people. */
 class People {
-  constructor(nodesGo, refused, browser) {
+  constructor(nodesGo, refused, browser, draw) {
     this.browser = browser;
+    this.draw = draw;
     this.nodesGo = nodesGo;
     this.refused = refused;
     this.errors = [];
     this.contexts = [];
   }
 
-  /** Opens a new visitor's window on any address. */
+  /** Opens a new visitor's window on any address, in a zone that is drawn unless the options say one. */
   async window(options = {}) {
-    const context = await (await started(this.browser)).newContext({ viewport: WINDOW, colorScheme: 'light', ...options });
+    const timezoneId = ZONES[this.draw(ZONES.length)];
+    const context = await (await started(this.browser)).newContext({ viewport: WINDOW, colorScheme: 'light', timezoneId, ...options });
     context.setDefaultTimeout(WITHIN_MS);
     this.contexts.push(context);
     const page = await context.newPage();

@@ -50,12 +50,12 @@ export class Own {
   }
 
   /** Starts a node. Pass a port or directory of an earlier node to start it again. */
-  async node(id, args = [], { port, origins = [], anonymous = 'sell' } = {}) {
+  async node(id, args = [], { port, origins = [], anonymous = 'sell', config } = {}) {
     const at = port ?? await freePort();
-    const config = join(this.home, `node-${id}.toml`);
+    const file = join(this.home, `node-${id}.toml`);
     // Anonymous callers buy, if nothing else is said, and record payments themselves.
-    writeFileSync(config, `[listen]\nanonymous = "${anonymous}"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
-    const all = ['serve', '--config', config, '--listen', `127.0.0.1:${at}`, '--ops-listen', '127.0.0.1:0', '--data-dir', join(this.home, `data-${id}`), '--fsync', 'never', '--log', 'error', ...args];
+    writeFileSync(file, config ?? `[listen]\nanonymous = "${anonymous}"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
+    const all = ['serve', '--config', file, '--listen', `127.0.0.1:${at}`, '--ops-listen', '127.0.0.1:0', '--data-dir', join(this.home, `data-${id}`), '--fsync', 'never', '--log', 'error', ...args];
     const isClosed = args.some((arg) => arg === '--public-url' || arg === '--advertise');
     const env = { ...process.env, ...this.peersSecret, ...(isClosed ? this.credentials : {}) };
     const child = spawn(PROGRAM, all, { stdio: ['ignore', 'pipe', 'inherit'], env });
@@ -87,17 +87,26 @@ export class Own {
   /** Puts a session in a small hall on sale. */
   sell(operators, session) {
     const layout = { rows: 10, seats: 12, category: 'standard' };
-    const venue = { id: 'own', name: 'A house', city: 'Aarhus', halls: [{ id: 'studio', name: 'The studio', layout }] };
+    const venue = { id: 'own', name: 'A house', city: 'Aarhus', zone: 'Europe/Copenhagen', halls: [{ id: 'studio', name: 'The studio', layout }] };
     venue.sessions = [{ id: session, hall: 'studio', title: 'own', starts_at: '+3d 20:00', ends_at: '+2h', prices: { '*': 2000 } }];
-    this.import(operators, { currency: 'EUR', titles: [{ id: 'own', name: 'Our own' }], venues: [venue] });
+    this.offer(operators, { currency: 'EUR', titles: [{ id: 'own', name: 'Our own' }], venues: [venue] });
   }
 
-  /** Imports what `boxoffice import` reads. */
-  import(operators, what) {
+  /** Imports venues, titles and sessions. */
+  offer(operators, all) {
     const file = join(this.home, 'sessions.json');
-    writeFileSync(file, JSON.stringify(what));
+    writeFileSync(file, JSON.stringify(all));
+    this.run(operators, ['import', '--address', operators, file]);
+  }
+
+  /** Runs an admin command at a node. Returns what it prints. */
+  admin(operators, ...words) {
+    return this.run(operators, ['admin', '--address', operators, ...words]);
+  }
+
+  run(operators, words) {
     const env = { ...process.env, ...(this.closed.has(operators) ? this.credentials : {}) };
-    execFileSync(PROGRAM, ['import', '--address', operators, file], { stdio: 'pipe', env });
+    return execFileSync(PROGRAM, words, { stdio: 'pipe', env }).toString();
   }
 
   /** nginx with TLS at `port` in front of these nodes. At `shop` it serves the HTML of another shop's page, which must have no apostrophes. */

@@ -3,6 +3,8 @@
 
 import './words.test.mjs';
 import './token.test.mjs';
+import './tabs.test.mjs';
+import './fold.test.mjs';
 import './zone.test.mjs';
 import './doubt.test.mjs';
 import './seats.test.mjs';

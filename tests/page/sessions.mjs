@@ -17,5 +17,5 @@ const halls = [
 console.log(JSON.stringify({
   currency: 'EUR',
   titles: [{ id: 'trial', name: 'The trial' }],
-  venues: [{ id: 'trials', name: 'House of trials', city: 'Copenhagen', halls, sessions }],
+  venues: [{ id: 'trials', name: 'House of trials', city: 'Copenhagen', zone: 'Europe/Copenhagen', halls, sessions }],
 }));

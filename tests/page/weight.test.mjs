@@ -48,7 +48,7 @@ function arena() {
 /** Puts it on sale. */
 function sellArena(own, operators) {
   const session = { id: 'big-night', hall: 'arena', title: 'big', starts_at: '+3d 20:00', ends_at: '+2h', prices: { '*': 4000 } };
-  own.import(operators, {
+  own.offer(operators, {
     currency: 'EUR',
     titles: [{ id: 'big', name: 'The big night of the arena' }],
     venues: [{ id: 'big', name: 'A large house', city: 'Aarhus', halls: [{ id: 'arena', name: 'The arena', layout: arena() }], sessions: [session] }],

@@ -43,7 +43,7 @@ function servers() {
       });
       const halls = [{ id: 'studio', name: 'The studio', layout: LAYOUT }];
       const sessions = Array.from({ length: SESSIONS }, (_, number) => session(number));
-      own.import(node.operators, { currency: 'EUR', titles: [{ id: 'own', name: 'Our own' }], venues: [{ id: 'own', name: 'A house', city: 'Aarhus', halls, sessions }] });
+      own.offer(node.operators, { currency: 'EUR', titles: [{ id: 'own', name: 'Our own' }], venues: [{ id: 'own', name: 'A house', city: 'Aarhus', halls, sessions }] });
       started.push(`http://127.0.0.1:${node.port}`, `http://${node.operators}`);
     }
     const [sells, desk, shows] = started;

@@ -63,7 +63,7 @@ async fn a_cart_that_is_being_paid() {
     stage.money_agrees().await;
 }
 
-/// The session is canceled during the payment: the sale stands, and is refunded.
+/// The session is canceled during the payments: one that is not decided is given up, and one that is decided is refunded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn canceled_while_it_is_being_paid() {
     let mut stage = Stage::new("canceled_while_it_is_being_paid", FAST_RETRIES).await;
@@ -78,20 +78,51 @@ async fn canceled_while_it_is_being_paid() {
         eventually("the cart is being paid", async || (paying.state().await == "checking_out").then_some(())).await;
         stage.port.ask("session.cancel", "c", json!({"id": session, "reason": "fire"})).await.ok();
     };
-    let (order, ()) = tokio::join!(paying.pay("delay-300"), cancel);
-    order.ok();
-    for buyer in [&paying, &paid_for] {
-        charged(&stage.gateway, buyer, &[("captured", PRICE, PRICE, PRICE)]).await;
-        eventually("the refund is written", async || {
-            (buyer.order().await["refunds"][0]["status"]["state"] == "refunded").then_some(())
-        })
-        .await;
-    }
+    let (order, ()) = tokio::join!(paying.pay("delay-3000"), cancel);
+    let no = order.no(604, "checkout_withdrawn");
+    assert!(no["message"].as_str().is_some_and(|message| message.ends_with("fire")), "{no}");
+    let cart = paying.get().await;
+    assert_eq!((&cart["state"], &cart["lines"]), (&json!("active"), &json!([])));
+    assert_eq!((&cart["taken"][0]["by"], &cart["taken"][0]["reason"]), (&json!("session"), &json!("fire")));
+    charged(&stage.gateway, &paying, &[("voided", PRICE, 0, 0)]).await;
+    charged(&stage.gateway, &paid_for, &[("captured", PRICE, PRICE, PRICE)]).await;
+    eventually("the refund is written", async || {
+        (paid_for.order().await["refunds"][0]["status"]["state"] == "refunded").then_some(())
+    })
+    .await;
     eventually("nothing of it is held or sold", async || {
         let map = theatre.map(&stage.port, session).await;
         (map.held + map.sold == 0).then_some(())
     })
     .await;
     assert_eq!(holding.get().await["lines"], json!([]));
+    stage.money_agrees().await;
+}
+
+/// A buyer comes back unpaid from the bank's page: the attempt is ended, and paid in another way. The desk may end it too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ended_by_its_buyer_and_paid_in_another_way() {
+    let mut stage = Stage::new("ended_by_its_buyer_and_paid_in_another_way", FAST_RETRIES).await;
+    let by_desk = stage.holding(2).await;
+    let by_buyer = stage.holding(3).await;
+    for (buyer, quantity) in [(&by_desk, 2_i64), (&by_buyer, 3)] {
+        let stop = async {
+            eventually("the cart is being paid", async || (buyer.state().await == "checking_out").then_some(())).await;
+            buyer.ask("cart.cancel", json!({})).await.no(301, "cart_not_active");
+            if quantity == 2 {
+                let cart = json!({"cart": buyer.cart()});
+                stage.port.ask("admin.checkout_cancel", &format!("stop-{}", buyer.cart()), cart).await.ok()
+            } else {
+                buyer.ask("cart.checkout_cancel", json!({})).await.ok()
+            }
+        };
+        let (order, cart) = tokio::join!(buyer.pay("delay-3000"), stop);
+        order.no(605, "checkout_canceled");
+        assert_eq!((&cart["state"], &cart["lines"][0]["quantity"]), (&json!("active"), &json!(quantity)));
+        buyer.pay("ok").await.ok();
+        buyer.ask("cart.checkout_cancel", json!({})).await.no(301, "cart_not_active");
+        let (first, second) = (("voided", quantity * PRICE, 0, 0), ("captured", quantity * PRICE, quantity * PRICE, 0));
+        charged(&stage.gateway, buyer, &[first, second]).await;
+    }
     stage.money_agrees().await;
 }

@@ -72,10 +72,10 @@ async fn frame_by_frame(encoding: Encoding) {
     expect(
         json!({"id": 5, "op": "cart.open", "rid": "c1-1", "body": {"token": TOKEN, "customer": "ann"}}),
         json!({"id": 5, "ok": {"id": CART, "state": "active", "customer": "ann", "opened_at": "a time",
-            "deadline": "a time", "lines": [], "lines_version": 0}, "at": at(&[&cart])}),
+            "modified_at": "a time", "deadline": "a time", "lines": [], "lines_version": 0}, "at": at(&[&cart])}),
     )
     .await;
-    let line = json!({"line": 1, "session": "hamlet-tonight", "seats": [[1, 5], [1, 6], [1, 7]], "prices": [1_000, 1_000, 1_000]});
+    let line = json!({"line": 1, "session": "hamlet-tonight", "seats": [[1, 5], [1, 6], [1, 7]], "prices": [1_000, 1_000, 1_000], "total": 3_000});
     expect(
         json!({"id": 6, "op": "cart.hold_seats", "rid": "c1-2", "body": hold(TOKEN, "hamlet-tonight", json!([[1, 7], [1, 5], [1, 6]]))}),
         json!({"id": 6, "ok": {"cart": CART, "lines": [line], "currency": "EUR", "deadline": "a time", "lines_version": 2},
@@ -85,7 +85,7 @@ async fn frame_by_frame(encoding: Encoding) {
     expect(
         json!({"id": 7, "op": "cart.get", "body": {"token": TOKEN, "cart": CART}}),
         json!({"id": 7, "ok": {"id": CART, "state": "active", "customer": "ann", "opened_at": "a time",
-            "deadline": "a time", "lines": [line], "lines_version": 2, "total": {"amount": 3_000, "currency": "EUR"}},
+            "modified_at": "a time", "deadline": "a time", "lines": [line], "lines_version": 2, "total": {"amount": 3_000, "currency": "EUR"}},
             "at": at(&[&cart])}),
     )
     .await;
@@ -136,7 +136,7 @@ fn steady(port: &Port, mut frame: Value) -> Value {
             Value::Object(fields) => {
                 for (name, value) in fields.iter_mut() {
                     match name.as_str() {
-                        "deadline" | "opened_at" | "at" if !value.is_array() => {
+                        "deadline" | "opened_at" | "modified_at" | "at" if !value.is_array() => {
                             assert_eq!(value.is_u64(), encoding == Encoding::MsgPack, "{name} is {value}");
                             let rfc3339 =
                                 |text: &str| text.len() == "2026-01-01T00:00:00.000Z".len() && text.ends_with('Z');

@@ -174,14 +174,14 @@ async fn the_client_library_survives_a_restart() {
     let held =
         cart.hold_seats(&session, [Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).await.expect("held").value;
     let lines = [
-        WantedLine {
-            entity: Entity::Session(session.clone()),
-            want: Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }),
-        },
-        WantedLine {
-            entity: Entity::Session(other.clone()),
-            want: Want::Best(BestWish { count: 4, category: None, section: None, accessible: 0, split: false }),
-        },
+        WantedLine::new(
+            Entity::Session(session.clone()),
+            Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }),
+        ),
+        WantedLine::new(
+            Entity::Session(other.clone()),
+            Want::Best(BestWish { count: 4, category: None, section: None, accessible: 0, split: false }),
+        ),
     ];
     let more = cart.hold_all(lines).await.expect("held").value;
     assert_eq!((held.lines.len(), more.lines.len()), (1, 2));

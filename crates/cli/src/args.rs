@@ -219,13 +219,16 @@ pub struct Import {
     /// For CSV: the venue of the hall. Created if it does not exist
     #[arg(long)]
     pub venue: Option<String>,
+    /// For CSV: the time zone of a venue that is created, like `Europe/Copenhagen`
+    #[arg(long)]
+    pub zone: Option<String>,
     /// For CSV: the hall to create.
     #[arg(long)]
     pub hall: Option<String>,
     /// For CSV: also create this session in the hall …
     #[arg(long)]
     pub session: Option<String>,
-    /// … starting then (RFC 3339, or from now like `+1d 19:30` [built in]) …
+    /// … starting then (RFC 3339, the venue's time like `2026-12-24T19:30`, or from now like `+1d 19:30` [built in]) …
     #[arg(long)]
     pub starts_at: Option<String>,
     /// … at these prices: `category=amount` in minor units, repeated. `*=amount` is for all other categories.

@@ -17,6 +17,7 @@ mod invitation;
 mod join;
 mod length_of_time;
 mod load;
+mod local_time;
 mod node_client;
 mod peer_secret;
 mod secret;

@@ -49,6 +49,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         to: from.after(24 * HOUR_MS),
         length_ms: HOUR_MS,
         count: Some(1),
+        step_ms: Some(HOUR_MS / 2),
+        align_ms: 0,
     };
     let free = client.resource_free_slots(&search).await?.value.slots;
     let Some(&Slot(begin, end)) = free.first() else {

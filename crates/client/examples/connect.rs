@@ -20,7 +20,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let id = |text: &str| Id::new(text).expect("the ids in this example are valid");
     let (venue, hall, session) = (id("globe"), id("main"), id("hamlet-tonight"));
-    let details = VenueDetails { name: "The Globe".into(), city: "London".into(), position: None, comments: "".into() };
+    let details = VenueDetails {
+        name: "The Globe".into(),
+        city: "London".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    };
     client.venue_put(&venue, details).await?;
     client.hall_put(&venue, &hall, "Main", Arc::new(five_rows()?)).await?;
     let hamlet =
@@ -37,6 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
     client.session_create(&venue, new).await?;
 

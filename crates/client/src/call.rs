@@ -144,7 +144,7 @@ impl Client {
         let client = Client { routes: None, request_id: None, deadline: MAP_DEADLINE, ..self.clone() };
         let weak = Arc::downgrade(routes);
         routes.runtime.spawn(async move {
-            let answer = client.read::<ShardMap, _>(Op::Shards, &Empty {}).await;
+            let answer = client.send::<ShardMap, _>(Op::Shards, &Empty {}).await;
             let Some(routes) = weak.upgrade() else { return };
             match answer {
                 Ok(map) => routes.set_map(map.value, &client.connection),

@@ -2,16 +2,17 @@
 
 use boxoffice_core::{
     answer::{CartView, Held},
-    command::{BestWish, Payment, Shipping, WantedLine},
+    command::{BestWish, Payment, WantedLine},
     id::{CartId, CartToken, Entity, Id},
     payment::OnDecline,
+    portion::Note,
     seat::Seat,
     time::Timestamp,
 };
 use boxoffice_wire::{Op, body, reply::OrderView, repr};
-use smol_str::SmolStr;
 
 use crate::{
+    cart_request::CartRequest,
     client::Client,
     error::{Error, Reply},
     live::LiveCart,
@@ -89,177 +90,115 @@ impl Cart {
 
     /// `cart.open`: opens the cart. Only needed to name the customer or a time to live before the first hold.
     pub async fn open(&self, customer: Option<Id>, ttl_ms: Option<u64>) -> Result<Reply<CartView>, Error> {
-        let body = body::CartOpen { token: self.token, cart: None, customer, ttl_ms };
-        self.client.change_of(&self.entity(), Op::CartOpen, &body).await
+        self.request(Op::CartOpen, body::CartOpen { customer, ttl_ms, ..body::CartOpen::of(self.token) }).await
     }
 
     /// `cart.get`: the cart's lines and deadline.
     pub async fn get(&self) -> Result<Reply<CartView>, Error> {
-        self.client.read_of(&self.entity(), Op::CartGet, &self.token_body()).await
+        self.client.send_of(&self.entity(), Op::CartGet, &body::CartOnly::of(self.token)).await
     }
 
     /// `cart.hold_seats`: holds these seats, all or none.
     ///
     /// # Errors
     /// `seats_taken` names every seat that is taken.
-    pub async fn hold_seats(&self, session: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<Held>, Error> {
-        self.hold(session, seats, false).await
-    }
-
-    /// `cart.hold_seats` with `best_effort`: holds those of the seats that are free, at least one.
-    pub async fn hold_seats_best_effort(
+    pub fn hold_seats(
         &self,
         session: &Id,
         seats: impl IntoIterator<Item = Seat>,
-    ) -> Result<Reply<Held>, Error> {
-        self.hold(session, seats, true).await
-    }
-
-    async fn hold(
-        &self,
-        session: &Id,
-        seats: impl IntoIterator<Item = Seat>,
-        best_effort: bool,
-    ) -> Result<Reply<Held>, Error> {
-        let (token, customer, session) = (self.token, self.customer.clone(), session.clone());
-        let seats = seats.into_iter().collect();
-        let body = body::HoldSeats { token, cart: None, customer, session, seats, best_effort };
-        self.client.change_of(&self.entity(), Op::CartHoldSeats, &body).await
+    ) -> CartRequest<body::HoldSeats, Held> {
+        let body = body::HoldSeats::of(self.token, session.clone(), seats.into_iter().collect());
+        self.request(Op::CartHoldSeats, body::HoldSeats { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.hold_best`: holds the best adjacent seats.
     ///
     /// # Errors
     /// `no_adjacent_seats` if there are not enough adjacent seats.
-    pub async fn hold_best(&self, session: &Id, wish: BestWish) -> Result<Reply<Held>, Error> {
+    pub fn hold_best(&self, session: &Id, wish: BestWish) -> CartRequest<body::HoldBest, Held> {
         let BestWish { count, category, section, accessible, split } = wish;
-        let (token, customer, session) = (self.token, self.customer.clone(), session.clone());
-        let body = body::HoldBest { token, cart: None, customer, session, count, category, section, accessible, split };
-        self.client.change_of(&self.entity(), Op::CartHoldBest, &body).await
+        let (customer, body) = (self.customer.clone(), body::HoldBest::of(self.token, session.clone(), count));
+        self.request(Op::CartHoldBest, body::HoldBest { customer, category, section, accessible, split, ..body })
     }
 
     /// `cart.hold_places`: holds places in an area of a session.
     ///
     /// # Errors
     /// `not_enough_places` says how many are free.
-    pub async fn hold_places(&self, session: &Id, area: &Id, quantity: u32) -> Result<Reply<Held>, Error> {
-        let body = body::HoldPlaces {
-            token: self.token,
-            cart: None,
-            customer: self.customer.clone(),
-            session: session.clone(),
-            area: area.clone(),
-            quantity: quantity.into(),
-        };
-        self.client.change_of(&self.entity(), Op::CartHoldPlaces, &body).await
+    pub fn hold_places(&self, session: &Id, area: &Id, quantity: u32) -> CartRequest<body::HoldPlaces, Held> {
+        let body = body::HoldPlaces::of(self.token, session.clone(), area.clone(), quantity.into());
+        self.request(Op::CartHoldPlaces, body::HoldPlaces { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.hold_stock`: holds units of a product. They are added to the line of that product, if the cart has one.
     ///
     /// # Errors
     /// `out_of_stock` says how many are free.
-    pub async fn hold_stock(&self, product: &Id, quantity: u32) -> Result<Reply<Held>, Error> {
-        let body = body::HoldStock {
-            token: self.token,
-            cart: None,
-            customer: self.customer.clone(),
-            product: product.clone(),
-            quantity: quantity.into(),
-        };
-        self.client.change_of(&self.entity(), Op::CartHoldStock, &body).await
+    pub fn hold_stock(&self, product: &Id, quantity: u32) -> CartRequest<body::HoldStock, Held> {
+        let body = body::HoldStock::of(self.token, product.clone(), quantity.into());
+        self.request(Op::CartHoldStock, body::HoldStock { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.hold_slot`: holds the time `[begin, end)` of a resource.
     ///
     /// # Errors
     /// `slot_taken` names the conflicts.
-    pub async fn hold_slot(&self, resource: &Id, begin: Timestamp, end: Timestamp) -> Result<Reply<Held>, Error> {
-        self.hold_slot_with_details(resource, begin, end, "").await
-    }
-
-    /// `cart.hold_slot` with details of the booking. Needs a node that speaks protocol 1.1.
-    ///
-    /// # Errors
-    /// `slot_taken` names the conflicts.
-    pub async fn hold_slot_with_details(
-        &self,
-        resource: &Id,
-        begin: Timestamp,
-        end: Timestamp,
-        details: impl AsRef<str>,
-    ) -> Result<Reply<Held>, Error> {
-        let (customer, resource, details) = (self.customer.clone(), resource.clone(), SmolStr::new(details));
-        let body = body::HoldSlot { token: self.token, cart: None, customer, resource, begin, end, details };
-        self.client.change_of(&self.entity(), Op::CartHoldSlot, &body).await
+    pub fn hold_slot(&self, resource: &Id, begin: Timestamp, end: Timestamp) -> CartRequest<body::HoldSlot, Held> {
+        let body = body::HoldSlot::of(self.token, resource.clone(), begin, end);
+        self.request(Op::CartHoldSlot, body::HoldSlot { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.hold_all`: holds several lines, all or none. They may be of different sessions, products and resources.
     ///
     /// # Errors
     /// The refusal names every line that was refused.
-    pub async fn hold_all(&self, lines: impl IntoIterator<Item = WantedLine>) -> Result<Reply<Held>, Error> {
-        let lines = lines.into_iter().map(body::Line::from).collect();
-        let body = body::HoldAll { token: self.token, cart: None, customer: self.customer.clone(), lines };
-        self.client.change_of(&self.entity(), Op::CartHoldAll, &body).await
+    pub fn hold_all(&self, lines: impl IntoIterator<Item = WantedLine>) -> CartRequest<body::HoldAll, Held> {
+        let body = body::HoldAll::of(self.token, lines.into_iter().map(body::Line::from).collect());
+        self.request(Op::CartHoldAll, body::HoldAll { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.set_quantity`: changes a line to this many units or places in total. 0 ends the line.
     ///
     /// # Errors
     /// If not enough are free, the old quantity stays.
-    pub async fn set_quantity(&self, line: u32, quantity: u32) -> Result<Reply<CartView>, Error> {
-        let body = body::SetQuantity { token: self.token, cart: None, line, quantity: quantity.into() };
-        self.client.change_of(&self.entity(), Op::CartSetQuantity, &body).await
+    pub fn set_quantity(&self, line: u32, quantity: u32) -> CartRequest<body::SetQuantity, CartView> {
+        self.request(Op::CartSetQuantity, body::SetQuantity::of(self.token, line, quantity.into()))
+    }
+
+    /// `cart.set_note`: changes the note of a line. An empty one ends it. Needs a node that speaks protocol 1.5.
+    pub fn set_note(&self, line: u32, note: impl AsRef<str>) -> CartRequest<body::SetNote, CartView> {
+        self.request(Op::CartSetNote, body::SetNote::of(self.token, line, Note::as_said(note.as_ref())))
     }
 
     /// `cart.release`: releases a line, or these seats of it.
-    pub async fn release(&self, line: u32, seats: Option<Vec<Seat>>) -> Result<Reply<CartView>, Error> {
-        self.client
-            .change_of(&self.entity(), Op::CartRelease, &body::Release { token: self.token, cart: None, line, seats })
-            .await
+    pub fn release(&self, line: u32, seats: Option<Vec<Seat>>) -> CartRequest<body::Release, CartView> {
+        self.request(Op::CartRelease, body::Release { seats, ..body::Release::of(self.token, line) })
     }
 
     /// `cart.cancel`: releases everything and ends the cart.
-    pub async fn cancel(&self) -> Result<Reply<CartView>, Error> {
-        self.client.change_of(&self.entity(), Op::CartCancel, &self.token_body()).await
+    pub fn cancel(&self) -> CartRequest<body::CartOnly, CartView> {
+        self.request(Op::CartCancel, body::CartOnly::of(self.token))
+    }
+
+    /// `cart.checkout_cancel`: ends the attempt to pay that is under way, and leaves the cart active. Needs a node that speaks
+    /// protocol 1.5.
+    ///
+    /// # Errors
+    /// `cart_not_active` if the order is decided already.
+    pub fn cancel_checkout(&self) -> CartRequest<body::CartOnly, CartView> {
+        self.request(Op::CartCheckoutCancel, body::CartOnly::of(self.token))
     }
 
     /// `cart.checkout`: buys what the cart holds.
-    pub async fn checkout(&self, payment: Payment, customer: Option<Id>) -> Result<Reply<OrderView>, Error> {
-        self.checkout_to(payment, customer, None).await
-    }
-
-    /// `cart.checkout`: buys what the cart holds, with a shipping address.
     ///
     /// # Errors
     /// Every repeat of a request that got `payment_declined` or `amount_mismatch` gets the same answer. Use a new
     /// request id to try another card. `payment_pending` means that the outcome is not known yet. Repeat the request
     /// with the same request id.
-    pub async fn checkout_to(
-        &self,
-        payment: Payment,
-        customer: Option<Id>,
-        shipping: Option<Shipping>,
-    ) -> Result<Reply<OrderView>, Error> {
-        self.checkout_expecting(payment, customer, shipping, None).await
-    }
-
-    /// `cart.checkout`: buys what the cart holds, if that is what the buyer has seen. `expect` is the total that the
-    /// buyer has seen, or the [`CartView::lines_version`].
-    ///
-    /// # Errors
-    /// `cart_differs` with both figures if the cart has changed.
-    pub async fn checkout_expecting(
-        &self,
-        payment: Payment,
-        customer: Option<Id>,
-        shipping: Option<Shipping>,
-        expect: Option<body::Figure>,
-    ) -> Result<Reply<OrderView>, Error> {
+    pub fn checkout(&self, payment: Payment, customer: Option<Id>) -> CartRequest<body::Checkout, OrderView> {
         let customer = customer.or_else(|| self.customer.clone());
-        let (payment, shipping) = (payment.into(), shipping.map(body::ShippingBody::from));
-        let body = body::Checkout { token: self.token, cart: None, payment, customer, shipping, expect };
-        self.client.change_of(&self.entity(), Op::CartCheckout, &body).await
+        let body = body::Checkout::of(self.token, payment.into());
+        self.request(Op::CartCheckout, body::Checkout { customer, ..body })
     }
 
     /// `watch`: follows the cart's lines, its deadline and its end. The watch starts with the first [`Watch::next`].
@@ -271,10 +210,23 @@ impl Cart {
         Entity::Cart(self.id)
     }
 
-    fn token_body(&self) -> body::CartOnly {
-        body::CartOnly { token: self.token, cart: None }
+    fn request<B, T>(&self, op: Op, body: B) -> CartRequest<B, T> {
+        CartRequest::new(&self.client, self.entity(), op, body)
     }
 }
+
+macro_rules! noted {
+    ($($hold:ident),+) => {$(
+        impl CartRequest<body::$hold, Held> {
+            /// A note at the line. Needs a node that speaks protocol 1.4.
+            pub fn note(self, note: impl AsRef<str>) -> Self {
+                self.with(|body| body.note = Note::as_said(note.as_ref()))
+            }
+        }
+    )+};
+}
+
+noted!(HoldSeats, HoldBest, HoldPlaces, HoldStock, HoldSlot);
 
 fn random_u128() -> u128 {
     u128::from(random_u64()) << 64 | u128::from(random_u64())

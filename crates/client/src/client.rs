@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueView},
+    answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueChange, VenueView},
     command::{NewSession, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
@@ -135,13 +135,13 @@ impl Client {
     }
 
     /// `venue.put`: creates or changes a venue.
-    pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<()>, Error> {
-        self.change_of(&Entity::Venue(id.clone()), Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
+    pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<VenueChange>, Error> {
+        self.send_of(&Entity::Venue(id.clone()), Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
     }
 
     /// `venue.get`: a venue's details and halls.
     pub async fn venue_get(&self, id: &Id) -> Result<Reply<VenueView>, Error> {
-        self.read_of(&Entity::Venue(id.clone()), Op::VenueGet, &body::Get { id: id.clone() }).await
+        self.send_of(&Entity::Venue(id.clone()), Op::VenueGet, &body::Get { id: id.clone() }).await
     }
 
     /// `hall.put`: creates or changes a hall. Existing sessions keep the layout with which they were created.
@@ -166,12 +166,12 @@ impl Client {
     ) -> Result<Reply<()>, Error> {
         let (name, comments) = (SmolStr::new(name), SmolStr::new(comments));
         let body = body::HallPut { venue: venue.clone(), id: id.clone(), name, comments, layout };
-        self.change_of(&Entity::Venue(venue.clone()), Op::HallPut, &body).await
+        self.send_of(&Entity::Venue(venue.clone()), Op::HallPut, &body).await
     }
 
     /// `hall.get`: a hall's name and layout.
     pub async fn hall_get(&self, venue: &Id, id: &Id) -> Result<Reply<HallView>, Error> {
-        self.read_of(
+        self.send_of(
             &Entity::Venue(venue.clone()),
             Op::HallGet,
             &body::HallGet { venue: venue.clone(), id: id.clone() },
@@ -184,28 +184,28 @@ impl Client {
     /// # Errors
     /// `hall_occupied` if the hall is booked at that time.
     pub async fn session_create(&self, venue: &Id, session: NewSession) -> Result<Reply<SessionView>, Error> {
-        self.change(Op::SessionCreate, &body::SessionCreate::new(venue.clone(), session)).await
+        self.send(Op::SessionCreate, &body::SessionCreate::new(venue.clone(), session)).await
     }
 
     /// `session.get`: a session's title, hall, time, prices, counts and layout.
     pub async fn session_get(&self, id: &Id) -> Result<Reply<SessionView>, Error> {
-        self.read_of(&Entity::Session(id.clone()), Op::SessionGet, &body::Get { id: id.clone() }).await
+        self.send_of(&Entity::Session(id.clone()), Op::SessionGet, &body::Get { id: id.clone() }).await
     }
 
     /// `session.search`: sessions of a venue, by start. Returns a page and the cursor of the next page.
     pub async fn session_search(&self, search: &body::SessionSearch) -> Result<Reply<SessionPage>, Error> {
-        self.read(Op::SessionSearch, search).await
+        self.send(Op::SessionSearch, search).await
     }
 
     /// `session.map`: the state of every seat, and the version.
     pub async fn session_map(&self, id: &Id) -> Result<Reply<MapView>, Error> {
-        self.read_of(&Entity::Session(id.clone()), Op::SessionMap, &body::SessionMap { id: id.clone(), view: None })
+        self.send_of(&Entity::Session(id.clone()), Op::SessionMap, &body::SessionMap { id: id.clone(), view: None })
             .await
     }
 
     /// `session.map` with the three numbers that cinemas use: 2 on sale, 1 locked, 0 sold or blocked.
     pub async fn session_map_three_states(&self, id: &Id) -> Result<Reply<ThreeStates>, Error> {
-        self.read_of(
+        self.send_of(
             &Entity::Session(id.clone()),
             Op::SessionMap,
             &body::SessionMap { id: id.clone(), view: Some("2,1,0".into()) },
@@ -216,20 +216,20 @@ impl Client {
     /// `session.block`: keeps free seats off sale, all or none.
     pub async fn session_block(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
         let seats = seats.into_iter().collect();
-        self.change_of(&Entity::Session(id.clone()), Op::SessionBlock, &body::SessionSeats { id: id.clone(), seats })
+        self.send_of(&Entity::Session(id.clone()), Op::SessionBlock, &body::SessionSeats { id: id.clone(), seats })
             .await
     }
 
     /// `session.unblock`: puts blocked seats back on sale, all or none.
     pub async fn session_unblock(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
         let seats = seats.into_iter().collect();
-        self.change_of(&Entity::Session(id.clone()), Op::SessionUnblock, &body::SessionSeats { id: id.clone(), seats })
+        self.send_of(&Entity::Session(id.clone()), Op::SessionUnblock, &body::SessionSeats { id: id.clone(), seats })
             .await
     }
 
     /// `order.get`: the order that a cart became.
     pub async fn order_get(&self, order: OrderId) -> Result<Reply<OrderView>, Error> {
-        self.read_of(&Entity::Cart(order.cart()), Op::OrderGet, &body::OrderGet { order }).await
+        self.send_of(&Entity::Cart(order.cart()), Op::OrderGet, &body::OrderGet { order }).await
     }
 
     /// `batch`: several commands in one frame, up to 1 000. Each has its own answer, in the order of the commands.
@@ -238,68 +238,54 @@ impl Client {
     /// The outcome of each command is in the answer.
     pub async fn batch(&self, commands: &[BatchCommand]) -> Result<Vec<reply::Reply<()>>, Error> {
         let batch = reply::Batch { items: commands.iter().map(BatchCommand::item).collect() };
-        Ok(self.read(Op::Batch, &batch).await?.value)
+        Ok(self.send(Op::Batch, &batch).await?.value)
     }
 
     /// `admin.status`: the status of the node.
     pub async fn status(&self) -> Result<Reply<NodeStatus>, Error> {
-        self.read(Op::AdminStatus, &body::Empty {}).await
+        self.send(Op::AdminStatus, &body::Empty {}).await
     }
 
     /// `admin.audit` of the whole node, recounted from its state.
     pub async fn audit_node(&self) -> Result<Reply<NodeAudit>, Error> {
-        self.read(Op::AdminAudit, &body::Audit { entity: None }).await
+        self.send(Op::AdminAudit, &body::Audit { entity: None }).await
     }
 
     /// `admin.audit` of a session.
     pub async fn audit_session(&self, id: &Id) -> Result<Reply<SessionAudit>, Error> {
-        self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Session(id.clone())) }).await
+        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Session(id.clone())) }).await
     }
 
     /// `admin.audit` of a cart.
     pub async fn audit_cart(&self, id: CartId) -> Result<Reply<CartAudit>, Error> {
-        self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Cart(id)) }).await
+        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Cart(id)) }).await
     }
 
-    /// Sends a command that changes something, under a request id.
-    pub(crate) async fn change<T: FromBody, B: Serialize + Sync>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
-        self.change_about(None, op, body).await
+    /// Sends a request: under a request id if the op changes something.
+    pub(crate) async fn send<T: FromBody, B: Serialize + Sync>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
+        self.send_about(None, op, body).await
     }
 
-    /// [`Client::change`] for a command about this entity.
-    pub(crate) async fn change_of<T: FromBody, B: Serialize + Sync>(
+    /// [`Client::send`] for a request about this entity.
+    pub(crate) async fn send_of<T: FromBody, B: Serialize + Sync>(
         &self,
         entity: &Entity,
         op: Op,
         body: &B,
     ) -> Result<Reply<T>, Error> {
-        self.change_about(Some(entity), op, body).await
+        self.send_about(Some(entity), op, body).await
     }
 
-    async fn change_about<T: FromBody, B: Serialize + Sync>(
+    async fn send_about<T: FromBody, B: Serialize + Sync>(
         &self,
         about: Option<&Entity>,
         op: Op,
         body: &B,
     ) -> Result<Reply<T>, Error> {
         match &self.request_id {
+            _ if !op.changes() => self.call(about, op, None, body).await,
             Some(given) => self.call(about, op, Some(given), body).await,
             None => self.call(about, op, Some(&self.connection.request_ids.next()), body).await,
         }
-    }
-
-    /// Sends a request that changes nothing.
-    pub(crate) async fn read<T: FromBody, B: Serialize + Sync>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
-        self.call(None, op, None, body).await
-    }
-
-    /// [`Client::read`] for a request about this entity.
-    pub(crate) async fn read_of<T: FromBody, B: Serialize + Sync>(
-        &self,
-        entity: &Entity,
-        op: Op,
-        body: &B,
-    ) -> Result<Reply<T>, Error> {
-        self.call(Some(entity), op, None, body).await
     }
 }

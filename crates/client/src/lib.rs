@@ -51,6 +51,7 @@ mod batch;
 mod call;
 mod call_state;
 mod cart;
+mod cart_request;
 mod catalog;
 mod client;
 mod cluster;
@@ -122,6 +123,7 @@ pub use boxoffice_wire::{
 
 pub use batch::BatchCommand;
 pub use cart::{Cart, gateway, recorded};
+pub use cart_request::CartRequest;
 pub use catalog::CitySearch;
 pub use client::Client;
 pub use concurrency_limit::{ConcurrencyLimit, NextCall, WaitingKey, WaitingRequests};

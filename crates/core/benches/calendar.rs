@@ -96,14 +96,15 @@ fn searches(criterion: &mut Criterion) {
         length_ms: 5 * MINUTE,
         count: 10,
         step_ms: Some(5 * MINUTE),
+        align_ms: 0,
     };
     let never = FreeSearch { length_ms: 60 * MINUTE, ..search };
     for (name, terms) in [("", Terms::default()), (" with hours", Terms { hours: Some(hours()), ..Terms::default() })] {
         criterion.bench_function(&format!("calendar/10 free slots among 10 000{name}"), |bencher| {
-            bencher.iter(|| calendar.free_slots(Timestamp(0), black_box(&search), &terms));
+            bencher.iter(|| calendar.free_slots(Timestamp(0), black_box(&search), &terms, &Zone::utc()));
         });
         criterion.bench_function(&format!("calendar/no free slot in a year of 10 000{name}"), |bencher| {
-            bencher.iter(|| calendar.free_slots(Timestamp(0), black_box(&never), &terms));
+            bencher.iter(|| calendar.free_slots(Timestamp(0), black_box(&never), &terms, &Zone::utc()));
         });
     }
     let hours = hours();

@@ -15,7 +15,7 @@ fn venues() -> Vec<(Id, Listing)> {
         let id = Id::new(&format!("venue-{number}")).expect("a good id");
         let (name, city) = (format!("Theatre number {number}"), format!("City {}", number % 100));
         let position = Some((number * 30_011 % 180_000_000, number * 7_919 % 90_000_000));
-        (id, Listing { name: name.into(), city: city.into(), position })
+        (id, Listing { name: name.into(), city: city.into(), position, zone: None })
     };
     (0..VENUES).map(venue).collect()
 }

@@ -84,13 +84,20 @@ fn session(sales: u64) -> Arc<Session> {
         starts_at: Timestamp(1_000_000),
         ends_at: Timestamp(2_000_000),
         prices: Vec::new(),
-        areas: vec![Area { id: id("floor"), name: "Floor".into(), capacity: 100_000, price: euros(100) }],
+        areas: vec![Area {
+            id: id("floor"),
+            name: "Floor".into(),
+            capacity: 100_000,
+            price: euros(100),
+            names: Default::default(),
+        }],
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
     let layout = Arc::new(Layout::new(Vec::new(), None).expect("a hall may have no seats"));
-    let mut session = Session::opened(&Opening { venue: id("venue"), session, layout });
+    let mut session = Session::opened(&Opening { venue: id("venue"), session, layout, zone: Default::default() });
     for number in 0..sales {
         session.apply(&places(number));
         session.apply(&SessionEvent::PlacesSold {

@@ -52,15 +52,16 @@ fn session(layout: &Arc<Layout>) -> Arc<State> {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
-    let opening = Opening { venue: id("venue"), session, layout: Arc::clone(layout) };
+    let opening = Opening { venue: id("venue"), session, layout: Arc::clone(layout), zone: Default::default() };
     let opened = Event::Session(SessionEvent::Opened(opening));
     Arc::new(State::first(&Entity::Session(id("s")), &opened))
 }
 
 fn hold_ask(cart: u128, want: Want) -> Input<u32> {
     let hold = HoldId { cart: CartId(cart), request: RequestHash(cart as u64), part: 0, attempt: 0 };
-    let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None };
+    let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false };
     Input::Ask { from: Entity::Cart(CartId(cart)), ask }
 }
 
@@ -195,7 +196,7 @@ fn purchase(criterion: &mut Criterion) {
         let entity = Entity::Session(id("s"));
         bencher.iter_batched(
             || {
-                let wanted = WantedLine { entity: Entity::Session(id("s")), want: five(3) };
+                let wanted = WantedLine::new(Entity::Session(id("s")), five(3));
                 let cart = Host::<u32>::new(Entity::Cart(CartId(9)), None, Arc::clone(&rules));
                 (session_host(&layout), cart, wanted, Turn::default())
             },

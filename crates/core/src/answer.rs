@@ -1,7 +1,10 @@
 //! Answers to commands.
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
-use core::fmt;
+use core::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -14,7 +17,8 @@ use crate::{
     layout::Layout,
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, VoidRecord},
-    portion::{Content, Portion},
+    portion::{Content, LineItem, Portion},
+    push_exact::push_exact,
     refusal::{Conflict, Refusal},
     time::Timestamp,
 };
@@ -45,6 +49,8 @@ pub struct Answered {
 pub enum Answer {
     /// Done, without a body.
     Done,
+    /// Of `venue.put`.
+    VenuePut(VenueChange),
     /// Of `venue.get`.
     Venue(VenueView),
     /// Of `hall.get`.
@@ -174,6 +180,8 @@ pub struct VenueEntry {
     pub position: Option<(i32, i32)>,
     /// The distance from the point of the search, in metres.
     pub distance_m: Option<u64>,
+    /// The IANA name of its zone, if it has one.
+    pub zone: Option<SmolStr>,
 }
 
 /// Units of a product by state. They add up to its stock (P1).
@@ -235,6 +243,34 @@ pub struct Purchase {
     /// When it was decided.
     pub at: Timestamp,
     pub total: Money,
+    /// The IANA name of the zone of the first line that has one.
+    pub zone: Option<SmolStr>,
+    /// What it was for, in the order of its lines.
+    pub items: Vec<PurchasedItem>,
+}
+
+/// How much of one thing an order was for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PurchasedItem {
+    /// The session, product or resource.
+    pub entity: Entity,
+    /// The number of seats, places or units. Each slot counts as one.
+    pub quantity: u32,
+}
+
+impl PurchasedItem {
+    /// The lines of an order, summed by what they are of.
+    pub(crate) fn of_lines(lines: &[LineView]) -> Vec<PurchasedItem> {
+        let mut items: Vec<PurchasedItem> = Vec::new();
+        for line in lines {
+            let quantity = line.content.quantity();
+            match items.iter_mut().find(|item| item.entity == line.entity) {
+                Some(item) => item.quantity = item.quantity.saturating_add(quantity),
+                None => push_exact(&mut items, PurchasedItem { entity: line.entity.clone(), quantity }),
+            }
+        }
+        items
+    }
 }
 
 /// A page of a customer's purchases.
@@ -254,6 +290,13 @@ pub struct AreaCounts {
     /// Places in carts.
     pub held: u32,
     pub sold: u32,
+}
+
+/// What a put of a venue changed besides its details.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VenueChange {
+    /// How many coming sessions show another hour, because the zone is another one. No instant moves.
+    pub shifted: u32,
 }
 
 /// A venue as clients see it.
@@ -310,6 +353,10 @@ pub struct SessionView {
     pub area_counts: Vec<AreaCounts>,
     /// The hall's layout when the session was created.
     pub layout: Arc<Layout>,
+    /// The IANA name of its venue's zone, if the venue has one.
+    pub zone: Option<SmolStr>,
+    /// Whether everybody may still hold after it has begun. Otherwise only the desk may.
+    pub sells_after_begin: bool,
 }
 
 /// A session in its venue's index.
@@ -322,6 +369,8 @@ pub struct SessionEntry {
     pub ends_at: Timestamp,
     /// Whether it is open for sale. It is not while it is being created.
     pub open: bool,
+    /// The IANA name of its venue's zone, if the venue has one.
+    pub zone: Option<SmolStr>,
 }
 
 /// The state of every seat of a session at a version.
@@ -370,12 +419,31 @@ impl CartState {
 pub struct LineView {
     /// The line's number in its cart. It is never reused.
     pub line: u32,
-    /// The session, product or resource.
-    pub entity: Entity,
-    /// Its content, with the prices captured when it was held.
-    pub content: Content,
+    pub item: LineItem,
     /// It is set aside only at the checkout.
     pub late: bool,
+}
+
+impl LineView {
+    /// A line without anything that may be left out.
+    pub fn new(line: u32, entity: Entity, content: Content, late: bool) -> LineView {
+        LineView { line, item: LineItem::new(entity, content), late }
+    }
+}
+
+/// A line is read as its item.
+impl Deref for LineView {
+    type Target = LineItem;
+
+    fn deref(&self) -> &LineItem {
+        &self.item
+    }
+}
+
+impl DerefMut for LineView {
+    fn deref_mut(&mut self) -> &mut LineItem {
+        &mut self.item
+    }
 }
 
 /// Why a cart ended without an order.
@@ -426,6 +494,8 @@ pub struct CartView {
     /// Its customer, as the client said.
     pub customer: Option<Id>,
     pub opened_at: Timestamp,
+    /// When its lines, customer, deadline or state changed last.
+    pub modified_at: Timestamp,
     /// Its deadline if it is not touched. An ended cart keeps its last one.
     pub deadline: Timestamp,
     /// Its lines. An expired or canceled cart keeps its last ones.

@@ -34,6 +34,8 @@ pub enum Ask {
         life_ms: u64,
         /// The holder, if it has a share and no more.
         holder: Option<Holder>,
+        /// Whether the desk asks, which may sell a session that has begun.
+        desk: bool,
     },
     /// A cart lets an inventory keep only `left` of the hold. The cart has committed that already.
     Release {
@@ -90,6 +92,8 @@ pub enum Ask {
     },
     /// A cart calls the gateway.
     Pay(GatewayCall),
+    /// A venue tells a session its zone, because it changed after the session was opened.
+    SetZone(VenueZone),
 }
 
 impl Ask {
@@ -103,7 +107,8 @@ impl Ask {
             | Ask::Refund { hold }
             | Ask::Overdue { hold }
             | Ask::Revoke { hold, .. } => Some(*hold),
-            Ask::Forget | Ask::Open(_) | Ask::Vacate | Ask::List { .. } | Ask::Post { .. } | Ask::Pay(_) => None,
+            Ask::Forget | Ask::Open(_) | Ask::Vacate | Ask::List { .. } | Ask::Post { .. } => None,
+            Ask::Pay(_) | Ask::SetZone(_) => None,
         }
     }
 
@@ -121,6 +126,17 @@ pub struct Opening {
     pub session: NewSession,
     /// The hall's layout at that moment.
     pub layout: Arc<Layout>,
+    /// The venue's zone when it was sent, which may differ between repeats.
+    pub zone: VenueZone,
+}
+
+/// The zone of a venue, as its sessions know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VenueZone {
+    /// Its IANA name, if the venue has one.
+    pub name: Option<SmolStr>,
+    /// The venue's version with it. An older one changes nothing.
+    pub version: u64,
 }
 
 /// A reply to an [`Ask`].
@@ -143,6 +159,15 @@ pub enum Reply {
         revision: u64,
         /// Whether the hold is still live.
         live: bool,
+    },
+    /// Answers `Hold` of more units than a live hold has. Nothing changed, because a unit costs something else now than when the
+    /// hold was granted. Ask for the others in another hold.
+    Repriced {
+        hold: HoldId,
+        /// The revision of the ask.
+        revision: u64,
+        /// What a unit costs now, in minor units.
+        price: i64,
     },
     /// Answers `Release`. The hold is released, now or before.
     Released {
@@ -183,6 +208,11 @@ pub enum Reply {
     },
     /// Answers `Post`. The purchase is posted, now or before.
     Posted { order: OrderId },
+    /// Answers `SetZone`. The session knows this zone or a newer one.
+    ZoneSet {
+        /// The version of the ask.
+        version: u64,
+    },
 }
 
 impl Reply {
@@ -192,13 +222,14 @@ impl Reply {
             Reply::Granted(granted) => Some(granted.hold),
             Reply::Refused { hold, .. }
             | Reply::Stale { hold, .. }
+            | Reply::Repriced { hold, .. }
             | Reply::Released { hold, .. }
             | Reply::Sold { hold, .. }
             | Reply::Refunded { hold }
             | Reply::MineFor { hold, .. }
             | Reply::NotMine { hold } => Some(*hold),
             Reply::Forgotten | Reply::Opened | Reply::OpenRefused | Reply::Vacated => None,
-            Reply::Listed { .. } | Reply::Posted { .. } => None,
+            Reply::Listed { .. } | Reply::Posted { .. } | Reply::ZoneSet { .. } => None,
         }
     }
 }
@@ -222,6 +253,8 @@ pub struct Granted {
     pub believed_ms: u64,
     /// The limits of one order and one customer.
     pub limits: Limits,
+    /// The IANA name of the zone in which its times are told, if it has a place and one is known.
+    pub zone: Option<SmolStr>,
     /// Nothing is set aside. The checkout asks for it.
     pub late: bool,
     /// The inventory's version with the hold.
@@ -238,6 +271,7 @@ impl Reply {
             Reply::Sold { position, .. } => *position = index,
             Reply::Refused { .. }
             | Reply::Stale { .. }
+            | Reply::Repriced { .. }
             | Reply::Released { .. }
             | Reply::Refunded { .. }
             | Reply::Forgotten
@@ -247,7 +281,8 @@ impl Reply {
             | Reply::OpenRefused
             | Reply::Vacated
             | Reply::Listed { .. }
-            | Reply::Posted { .. } => {}
+            | Reply::Posted { .. }
+            | Reply::ZoneSet { .. } => {}
         }
     }
 }

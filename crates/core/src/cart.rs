@@ -198,29 +198,24 @@ impl Cart {
     pub(crate) fn apply(&mut self, event: &CartEvent) {
         self.version += 1;
         let version = self.version;
+        self.write(version, event);
+        if let (Some(at), Some(body)) = (event.modified_at(), &mut self.body) {
+            body.modified_at = at;
+        }
+        if let Some(remembered) = event.remembered() {
+            self.body_mut().remember(Memory::answered(version, remembered));
+        }
+    }
+
+    fn write(&mut self, version: u64, event: &CartEvent) {
         match event {
             CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered: _, known } => {
                 assert!(self.body.is_none(), "cart {} is opened twice", self.id);
                 assert_eq!(*known, version > 1, "cart {} is opened as if it were another", self.id);
                 self.body = Some(Body::opened(*at, customer.clone(), *ttl_ms, *age_ends_at, *deadline));
             }
-            CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered: _ } => {
-                let body = self.active();
-                assert!(body.currency.is_none_or(|known| known == *currency), "a cart has one currency");
-                body.currency = Some(*currency);
-                if customer.is_some() {
-                    assert!(body.customer.is_none(), "a cart has one customer");
-                    body.customer.clone_from(customer);
-                }
-                body.lines.reserve_exact(lines.len());
-                lines.iter().for_each(|line| body.add(line));
-                grown.iter().for_each(|line| body.grow(line));
-                if !(lines.is_empty() && grown.is_empty()) {
-                    body.lines_version = version;
-                }
-                body.live_until(*deadline);
-            }
-            CartEvent::LineReduced { line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
+            CartEvent::LinesAdded { .. } => self.add_lines(event),
+            CartEvent::LineReduced { at: _, line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
                 if let Some(taken) = taken {
                     self.note_taken(*line, taken);
                 }
@@ -252,7 +247,7 @@ impl Cart {
                 body.live_until(*deadline);
             }
             CartEvent::CheckoutAbandoned { .. } => self.abandon(event),
-            CartEvent::CheckedOut { order, reserved, reference, request } => {
+            CartEvent::CheckedOut { at: _, order, reserved, reference, request } => {
                 self.check_out(event, order, reserved, reference.as_ref(), *request);
             }
             CartEvent::Refunded { refund, remembered: _ } => self.refund(event, refund),
@@ -269,9 +264,12 @@ impl Cart {
                 }
             }
             CartEvent::Granted(_) => {}
-        }
-        if let Some(remembered) = event.remembered() {
-            self.body_mut().remember(Memory::answered(version, remembered));
+            CartEvent::CustomerSet { at: _, customer, remembered: _ } => {
+                let body = self.active();
+                assert!(body.customer.is_none(), "a cart has one customer");
+                body.customer = Some(customer.clone());
+            }
+            CartEvent::Touched { at: _, deadline, remembered: _ } => self.active().live_until(*deadline),
         }
     }
 
@@ -392,7 +390,7 @@ impl Cart {
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         let Some(body) = &self.body else { return 0 };
-        let contents: usize = body.lines.iter().map(|line| line.content.heap_bytes()).sum();
+        let contents: usize = body.lines.iter().map(|line| line.item.heap_bytes()).sum();
         let lines = body.lines.capacity() * size_of::<Line>();
         let memories: usize = body.remembered.iter().map(Memory::heap_bytes).sum();
         let memories = memories + body.remembered.capacity() * size_of::<Memory>();

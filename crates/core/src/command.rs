@@ -15,7 +15,7 @@ mod want;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    cart::{CartCommand, Expect, Payment, Shipping, owns},
+    cart::{CartCommand, Expect, Payment, Purpose, Shipping, WantedLine, owns},
     cluster::{Admission, ClusterCommand, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move, PROOF_BYTES},
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
@@ -24,7 +24,7 @@ pub use self::{
     resource::{Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
     session::{Area, NewSession, SessionCommand},
     venue::{VenueCommand, VenueDetails},
-    want::{BestWish, Want, WantedLine},
+    want::{BestWish, Details, Want},
 };
 use crate::id::{CartId, Entity, Id};
 

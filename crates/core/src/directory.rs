@@ -21,7 +21,7 @@ use smol_str::SmolStr;
 use crate::{
     access::AccessKey,
     changes::Changes,
-    command::{Title, VenueDetails},
+    command::Title,
     event::DirectoryEvent,
     id::{Id, Request},
     refusal::Refusal,
@@ -38,17 +38,20 @@ pub use title::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX};
 /// The longest name of a venue, a city, a title or a person, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
 
+/// The longest address of a venue, in bytes.
+pub const ADDRESS_BYTES_MAX: usize = 500;
+
 /// The state of the directory, with indexes that follow from its entries. Only the entries are serialized.
 #[derive(Clone, Deserialize)]
 #[serde(from = "Entries")]
 pub struct Directory {
     entries: Entries,
-    /// Venues by folded city, folded name, id.
+    /// Venues by each spelling of their city, key of their name, id.
     by_city: SharedSet<(SmolStr, SmolStr, Id)>,
-    /// Venues by folded name, id.
+    /// Venues by key of their name, id.
     by_name: SharedSet<(SmolStr, Id)>,
     places: Places,
-    /// Titles by folded name, id.
+    /// Titles by key of their name, id.
     titles_by_name: SharedSet<(SmolStr, Id)>,
 }
 
@@ -119,10 +122,8 @@ impl Directory {
                 Arc::make_mut(named).puts.remember(*request, self.entries.version, ());
             }
             DirectoryEvent::VenueListed { venue, details, version } => {
-                let VenueDetails { name, city, position, .. } = details;
-                let listing = Listing { name: name.clone(), city: city.clone(), position: *position };
                 self.entries.listed.insert(venue.clone(), *version);
-                self.put_venue(venue, listing);
+                self.put_venue(venue, Listing::of(details));
             }
             DirectoryEvent::KeyCreated { name, key, request } => self.put_key(name, (**key).clone(), *request),
             DirectoryEvent::KeyRevoked { name, request } => self.remove_key(name, *request),
@@ -137,15 +138,19 @@ impl Directory {
     /// Lists a venue or changes its listing. [`Listing::check`] was called before, so it cannot fail.
     pub fn put_venue(&mut self, id: &Id, listing: Listing) {
         self.entries.version += 1;
-        let (city, name) = (words::fold(&listing.city), words::fold(&listing.name));
-        let position = listing.position;
+        let (city, name, position) = (listing.city.clone(), words::key(&listing.name), listing.position);
         let before = self.entries.venues.insert(id.clone(), Arc::new(listing));
         if let Some(before) = &before {
-            let (city, name) = (words::fold(&before.city), words::fold(&before.name));
-            let indexed = self.by_city.remove(&(city, name.clone(), id.clone())).is_some();
-            assert!(indexed && self.by_name.remove(&(name, id.clone())).is_some(), "venue {id} was not in the index");
+            let name = words::key(&before.name);
+            for city in words::spellings(&before.city) {
+                let indexed = self.by_city.remove(&(city, name.clone(), id.clone())).is_some();
+                assert!(indexed, "venue {id} was not in the index of cities");
+            }
+            assert!(self.by_name.remove(&(name, id.clone())).is_some(), "venue {id} was not in the index");
         }
-        self.by_city.insert((city, name.clone(), id.clone()), ());
+        for city in words::spellings(&city) {
+            self.by_city.insert((city, name.clone(), id.clone()), ());
+        }
         self.by_name.insert((name, id.clone()), ());
         if before.and_then(|before| before.position) != position {
             self.places.put(id, position);
@@ -155,10 +160,10 @@ impl Directory {
     /// Adds or changes a title. [`Title::check`] was called before, so it cannot fail.
     pub fn put_title(&mut self, id: &Id, title: Title) {
         self.entries.version += 1;
-        let name = words::fold(&title.name);
+        let name = words::key(&title.name);
         let puts = self.entries.titles.get(id).map(|named| named.puts.clone()).unwrap_or_default();
         if let Some(before) = self.entries.titles.insert(id.clone(), Arc::new(Named { title, puts })) {
-            let indexed = self.titles_by_name.remove(&(words::fold(&before.title.name), id.clone())).is_some();
+            let indexed = self.titles_by_name.remove(&(words::key(&before.title.name), id.clone())).is_some();
             assert!(indexed, "title {id} was not in the index");
         }
         self.titles_by_name.insert((name, id.clone()), ());
@@ -197,13 +202,16 @@ impl From<Entries> for Directory {
         // Sorted first, because a map is filled fastest in order.
         let mut by_city: Vec<_> = venues
             .iter()
-            .map(|(id, listing)| (words::fold(&listing.city), words::fold(&listing.name), id.clone()))
+            .flat_map(|(id, listing)| {
+                let name = words::key(&listing.name);
+                words::spellings(&listing.city).map(move |city| (city, name.clone(), id.clone()))
+            })
             .collect();
         by_city.sort_unstable();
-        let mut by_name: Vec<_> = by_city.iter().map(|(_, name, id)| (name.clone(), id.clone())).collect();
+        let mut by_name: Vec<_> = venues.iter().map(|(id, listing)| (words::key(&listing.name), id.clone())).collect();
         by_name.sort_unstable();
         let mut titles_by_name: Vec<_> =
-            titles.iter().map(|(id, named)| (words::fold(&named.title.name), id.clone())).collect();
+            titles.iter().map(|(id, named)| (words::key(&named.title.name), id.clone())).collect();
         titles_by_name.sort_unstable();
         let places = venues.iter().filter_map(|(id, listing)| Some((id.clone(), listing.position?)));
         Directory {

@@ -81,6 +81,8 @@ pub(crate) struct HoldAsk<'a> {
     pub(crate) at: Timestamp,
     /// The holder and the terms of its share, if it has one, and how long the cart will live, in milliseconds.
     pub(crate) holder: Option<(Holder, &'a Fairness, u64)>,
+    /// Whether the desk asks.
+    pub(crate) desk: bool,
 }
 
 impl HoldAsk<'_> {

@@ -192,6 +192,7 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
                 deadline: Timestamp(deadline),
                 at: Timestamp(0),
                 holder: None,
+                desk: true,
             };
             let result = match inventory.decide_hold(Timestamp(0), &ask) {
                 Ok(event) => {
@@ -330,7 +331,7 @@ pub(crate) fn product_details(stock: u64) -> ProductDetails {
 
 /// A session without seats, with one area.
 pub(crate) fn standing(capacity: u32) -> Session {
-    let area = Area { id: id("floor"), name: "Floor".into(), capacity, price: euros(1_500) };
+    let area = Area { id: id("floor"), name: "Floor".into(), capacity, price: euros(1_500), names: Default::default() };
     let session = NewSession {
         id: id("s"),
         hall: id("hall"),
@@ -342,9 +343,10 @@ pub(crate) fn standing(capacity: u32) -> Session {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
     let layout = Layout::new(vec![], None).expect("a hall may have no seats").into();
-    Session::opened(&Opening { venue: id("venue"), session, layout })
+    Session::opened(&Opening { venue: id("venue"), session, layout, zone: Default::default() })
 }
 
 impl Counted for Product {
@@ -421,7 +423,7 @@ impl Counted for Customer {
     fn made() -> Customer {
         // A purchase under another quota and an order change nothing.
         let mut customer = Customer::unknown(id("anna"));
-        let purchase = Purchase { cursor: 0, order: OrderId(9), at: Timestamp(1), total: euros(1) };
+        let purchase = Purchase { cursor: 0, order: OrderId(9), at: Timestamp(1), total: euros(1), zone: None, items: Vec::new() };
         customer.apply(&customer.decide_post(&purchase).expect("it is new"));
         customer
     }
@@ -507,6 +509,7 @@ fn a_sale_of_what_is_not_held_says_what_became_of_it() {
             deadline: Timestamp(9),
             at: Timestamp(0),
             holder: None,
+            desk: true,
         };
         let held = product.decide_hold(Timestamp(1), &ask).expect("there are some");
         product.write(&held);

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use smol_str::SmolStr;
+
 use crate::{
     ask::{Granted, Reply},
     command::Limits,
@@ -27,6 +29,11 @@ pub(crate) trait Inventory {
 
     /// The currency of its prices, and how many one order and one customer may have.
     fn sale_terms(&self) -> (Option<Currency>, Limits);
+
+    /// The IANA name of the zone in which its times are told, if it has a place and one is known.
+    fn zone(&self) -> Option<SmolStr> {
+        None
+    }
 
     /// The content of a live hold or its line, with prices. `None` for a quota.
     fn content(&self, hold: HoldId) -> Option<Content>;
@@ -83,7 +90,7 @@ pub(crate) trait Inventory {
     fn grant(&self, hold: HoldId, live: &LiveHold, content: Option<Content>) -> Granted {
         let LiveHold { revision, want_hash, version, .. } = *live;
         let ((currency, limits), ttl_ms) = (self.sale_terms(), self.hold_ttl_ms());
-        let (life_ms, believed_ms, late, position) = (None, 0, false, 0);
+        let (life_ms, believed_ms, late, position, zone) = (None, 0, false, 0, self.zone());
         Granted {
             hold,
             revision,
@@ -94,6 +101,7 @@ pub(crate) trait Inventory {
             life_ms,
             believed_ms,
             limits,
+            zone,
             late,
             version,
             position,

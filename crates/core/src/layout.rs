@@ -10,7 +10,7 @@ use core::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{id::Id, seat::Seat};
+use crate::{id::Id, names::Names, seat::Seat};
 
 /// The most seats of one layout.
 pub const LAYOUT_SEATS_MAX: usize = 200_000;
@@ -84,6 +84,7 @@ pub struct Row {
 pub struct Layout {
     rows: Vec<Row>,
     focal: Option<Point>,
+    names: LayoutNames,
     /// Index of the first seat of each row, and the number of seats at the end.
     starts: Vec<u32>,
     /// The shortest distance of each row.
@@ -91,6 +92,13 @@ pub struct Layout {
     categories: Vec<Id>,
     spots: Vec<Spot>,
     digest: u64,
+}
+
+/// Names for people of the parts of a layout, each list by id, with no id twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LayoutNames {
+    pub sections: Vec<(Id, Names)>,
+    pub categories: Vec<(Id, Names)>,
 }
 
 /// The computed properties of one seat.
@@ -133,6 +141,13 @@ pub enum LayoutError {
     /// More than [`LAYOUT_CATEGORIES_MAX`] categories.
     #[error("the layout has more than {LAYOUT_CATEGORIES_MAX} categories; use fewer")]
     TooManyCategories,
+    /// Something is named that the layout does not have, or that is named twice.
+    #[error("the layout has no {kind} {id}, or two names for it")]
+    NamedWrongly {
+        /// `section` or `category`.
+        kind: &'static str,
+        id: Id,
+    },
     /// A point beyond [`POINT_MAX`].
     #[error("a point of row {row}, or the focal point, is further out than {POINT_MAX}; move it closer")]
     TooFar {
@@ -161,6 +176,7 @@ impl Layout {
             digest: 0,
             rows: Vec::new(),
             focal,
+            names: LayoutNames::default(),
         };
         for (number, row) in rows.iter().enumerate() {
             layout.starts.push(layout.spots.len() as u32);
@@ -175,6 +191,39 @@ impl Layout {
         layout.digest = digest.finish();
         layout.rows = rows;
         Ok(layout)
+    }
+
+    /// The same layout with these names of its sections and categories.
+    ///
+    /// # Errors
+    /// [`LayoutError::NamedWrongly`].
+    pub fn named(mut self, names: LayoutNames) -> Result<Layout, LayoutError> {
+        let LayoutNames { mut sections, mut categories } = names;
+        for (kind, named) in [("section", &mut sections), ("category", &mut categories)] {
+            named.retain(|(_, names)| !names.is_empty());
+            named.sort_by(|one, other| one.0.cmp(&other.0));
+            let wrong = |id: &Id| match kind {
+                "section" => !self.rows.iter().any(|row| row.section.as_ref() == Some(id)),
+                _ => self.category_ordinal(id).is_none(),
+            };
+            let unknown = named.iter().find(|(id, _)| wrong(id)).map(|(id, _)| id);
+            let twice = named.windows(2).find(|pair| pair[0].0 == pair[1].0).map(|pair| &pair[0].0);
+            if let Some(id) = unknown.or(twice) {
+                return Err(LayoutError::NamedWrongly { kind, id: id.clone() });
+            }
+        }
+        self.names = LayoutNames { sections, categories };
+        if self.names != LayoutNames::default() {
+            let mut digest = Digest(self.digest);
+            self.names.hash(&mut digest);
+            self.digest = digest.finish();
+        }
+        Ok(self)
+    }
+
+    /// The names of its sections and categories.
+    pub fn names(&self) -> &LayoutNames {
+        &self.names
     }
 
     /// Its rows.
@@ -280,6 +329,7 @@ impl Layout {
         let nothing = Layout {
             rows: Vec::new(),
             focal: None,
+            names: LayoutNames::default(),
             starts: vec![0],
             nearest: Vec::new(),
             categories: Vec::new(),
@@ -362,7 +412,9 @@ impl fmt::Debug for Layout {
 impl PartialEq for Layout {
     fn eq(&self, other: &Layout) -> bool {
         core::ptr::eq(self, other)
-            || (self.digest == other.digest && self.focal == other.focal && self.rows == other.rows)
+            || (self.digest == other.digest
+                && (self.focal, &self.names) == (other.focal, &other.names)
+                && self.rows == other.rows)
     }
 }
 
@@ -372,24 +424,27 @@ impl Eq for Layout {}
 struct PartsRef<'a> {
     rows: &'a [Row],
     focal: Option<Point>,
+    names: &'a LayoutNames,
 }
 
 #[derive(Deserialize)]
 struct Parts {
     rows: Vec<Row>,
     focal: Option<Point>,
+    names: LayoutNames,
 }
 
 impl Serialize for Layout {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        PartsRef { rows: &self.rows, focal: self.focal }.serialize(serializer)
+        PartsRef { rows: &self.rows, focal: self.focal, names: &self.names }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Layout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
         let parts = Parts::deserialize(deserializer)?;
-        Layout::new(parts.rows, parts.focal).map_err(D::Error::custom)
+        let layout = Layout::new(parts.rows, parts.focal).and_then(|layout| layout.named(parts.names));
+        layout.map_err(D::Error::custom)
     }
 }
 

@@ -44,7 +44,7 @@
 //! let ask = |cart: u128| {
 //!     let hold = HoldId { cart: CartId(cart), request: RequestHash::of("hold-1"), part: 0, attempt: 0 };
 //!     let want = Want::Units { quantity: 2, now: false };
-//!     Input::Ask { from: Entity::Cart(CartId(cart)), ask: Ask::Hold { hold, revision: 1, want, life_ms: 600_000, holder: None } }
+//!     Input::Ask { from: Entity::Cart(CartId(cart)), ask: Ask::Hold { hold, revision: 1, want, life_ms: 600_000, holder: None, desk: false } }
 //! };
 //! turn.clear();
 //! host.handle(now, ask(7), &mut turn);
@@ -67,9 +67,11 @@ pub mod holder;
 pub mod id;
 pub mod layout;
 pub mod money;
+pub mod names;
 pub mod payment;
 pub mod portion;
 pub mod seat;
+pub mod text;
 pub mod time;
 
 pub mod answer;

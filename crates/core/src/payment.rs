@@ -165,10 +165,21 @@ pub enum PaymentFailure {
     },
     /// The gateway authorized another amount than it was asked for. The authorization is voided.
     AmountMismatch {
-        /// Minor units asked for.
-        asked: i64,
-        /// Minor units set aside.
-        got: i64,
+        /// What was asked for.
+        asked: Money,
+        /// What was set aside.
+        got: Money,
+    },
+    /// Something in the cart was taken away while the gateway was asked, for example because its session is canceled. The attempt
+    /// is voided.
+    Withdrawn {
+        /// Why it was taken away, in the operator's words.
+        reason: SmolStr,
+    },
+    /// The buyer or an operator ended the attempt before the gateway had answered. It is voided.
+    Canceled {
+        /// Whether an operator ended it, and not the buyer.
+        by_operator: bool,
     },
 }
 
@@ -178,6 +189,8 @@ impl PaymentFailure {
         match self {
             PaymentFailure::Declined { reason, .. } => Refusal::PaymentDeclined(reason.clone()),
             PaymentFailure::AmountMismatch { asked, got } => Refusal::AmountMismatch { asked: *asked, got: *got },
+            PaymentFailure::Withdrawn { reason } => Refusal::CheckoutWithdrawn(reason.clone()),
+            PaymentFailure::Canceled { .. } => Refusal::CheckoutCanceled,
         }
     }
 }

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    id::Id,
+    id::{Entity, Id},
     money::AMOUNT_MAX,
     seat::{Seat, SeatSet},
+    text::Text,
     time::Timestamp,
 };
 
@@ -93,6 +94,8 @@ pub enum Content {
         quantity: u32,
         /// The price of one in minor units.
         price: i64,
+        /// The product's name when they were held.
+        name: SmolStr,
     },
     /// Time of a resource, `[begin, end)`.
     Slot {
@@ -141,7 +144,9 @@ impl Content {
         let times = |quantity: u32, price: i64| i128::from(quantity) * i128::from(price);
         match self {
             Content::Seats(seats) => seats.iter().map(|priced| i128::from(priced.price)).sum(),
-            Content::Places { quantity, price, .. } | Content::Units { quantity, price } => times(*quantity, *price),
+            Content::Places { quantity, price, .. } | Content::Units { quantity, price, .. } => {
+                times(*quantity, *price)
+            }
             Content::Slot { price, .. } => i128::from(*price),
         }
     }
@@ -152,7 +157,7 @@ impl Content {
             Content::Places { area, price, .. } => {
                 Some(Content::Places { area: area.clone(), quantity, price: *price })
             }
-            Content::Units { price, .. } => Some(Content::Units { quantity, price: *price }),
+            Content::Units { price, name, .. } => Some(Content::Units { quantity, price: *price, name: name.clone() }),
             Content::Seats(_) | Content::Slot { .. } => None,
         }
     }
@@ -169,15 +174,43 @@ impl Content {
         match self {
             Content::Seats(seats) => size_of_val(&**seats),
             Content::Places { area, .. } => area.heap_bytes(),
-            Content::Units { .. } => 0,
-            Content::Slot { details, .. } => {
-                if details.is_heap_allocated() {
-                    details.len()
+            Content::Units { name: text, .. } | Content::Slot { details: text, .. } => {
+                if text.is_heap_allocated() {
+                    text.len()
                 } else {
                     0
                 }
             }
         }
+    }
+}
+
+/// What a buyer notes at a line, for those who read the cart or the order.
+pub type Note = Text<0, 256, true>;
+
+/// What a line is, from its hold to the order. A cart, its answers, the order and the history have it from here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineItem {
+    /// The session, product or resource.
+    pub entity: Entity,
+    /// Its content, with the prices captured when it was held.
+    pub content: Content,
+    /// What the buyer notes at it. Empty if nothing.
+    pub note: SmolStr,
+    /// The IANA name of the zone of its session or resource when it was held, if one was known.
+    pub zone: Option<SmolStr>,
+}
+
+impl LineItem {
+    /// An item without anything that may be left out.
+    pub fn new(entity: Entity, content: Content) -> LineItem {
+        LineItem { entity, content, note: SmolStr::default(), zone: None }
+    }
+
+    /// Bytes on the heap, without those of its entity.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let note = if self.note.is_heap_allocated() { self.note.len() } else { 0 };
+        self.content.heap_bytes() + note
     }
 }
 

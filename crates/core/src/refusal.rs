@@ -22,7 +22,7 @@ pub use self::{
 pub(crate) use self::{row::show, stored::next_field};
 use crate::{
     id::{Entity, Id},
-    money::Currency,
+    money::{Currency, Money},
     seat::{HOLD_SEATS_MAX, Seat, SeatSetError},
 };
 
@@ -117,17 +117,25 @@ pub enum Refusal {
         )]
         Vec<TakenSeat>,
     ),
-    /// The area has fewer places left. `free` says how many.
+    /// The area has fewer places left. `free` says how many, and `held` how many are in other carts.
     ///
-    /// Ask for fewer places, or for another area.
-    #[row(205, "not_enough_places", http = 409, buyer = "Only {free} places are left here. | No places are left here.")]
-    #[error("{free} places are free in {area}")]
-    #[sample { area: id("yard"), free: 3 }]
-    #[sample { area: id("yard"), free: 0 }]
+    /// Ask for fewer places, or for another area. What is `held` may come back, and an area with `held` 0 is sold out.
+    #[row(
+        205,
+        "not_enough_places",
+        http = 409,
+        buyer = "{held?}There are not so many places left here. Some are in other carts and may come back. | There are not so many places left here."
+    )]
+    #[error("{free} places are free in {area}, and {held} are in carts")]
+    #[sample { area: id("yard"), free: 3, held: 2 }]
+    #[sample { area: id("yard"), free: 0, held: 471 }]
+    #[sample { area: id("yard"), free: 0, held: 0 }]
     NotEnoughPlaces {
         area: Id,
         /// The number of free places.
         free: u32,
+        /// The number of places in other carts.
+        held: u32,
     },
     /// There are not this many adjacent free seats. `free` is the number of all free seats that fit the wish.
     ///
@@ -214,7 +222,7 @@ pub enum Refusal {
     },
     /// The cart is done or canceled, or it is being paid.
     ///
-    /// Read the cart. If it is being paid, wait. Otherwise begin a new one.
+    /// Read the cart. If it is being paid, wait, or end the attempt with `cart.checkout_cancel`. Otherwise begin a new one.
     #[row(301, "cart_not_active", http = 409, buyer = "This cart is closed already.")]
     #[error("the cart is {0}")]
     #[sample("done".into())]
@@ -285,6 +293,13 @@ pub enum Refusal {
         )]
         CartDifference,
     ),
+    /// The cart is open, and not as `cart.open` asks for it. It is another customer's, or lives another time untouched.
+    ///
+    /// Open another cart, or leave out what the cart is not to have.
+    #[row(309, "cart_open_differently", http = 409)]
+    #[error("the cart is open, and {0}")]
+    #[sample("lives 60000 ms untouched, not 30000 ms".into())]
+    CartOpenDifferently(SmolStr),
     /// Products have fewer units left. Every one that fell short is named, with `free` and `held` units.
     ///
     /// Ask for fewer. What is `held` may come back, and a product with `held` 0 is sold out.
@@ -387,13 +402,53 @@ pub enum Refusal {
     ///
     /// Try again under another request id, and look at the gateway.
     #[row(603, "amount_mismatch", http = 409, outcome, buyer = "The gateway set aside another amount. It is given up.")]
-    #[error("the gateway answered {got} instead of {asked} minor units")]
-    #[sample { asked: 3_000, got: 300 }]
+    #[error(
+        "the gateway set aside {} minor units of {:?} instead of {} of {:?}",
+        .got.amount, .got.currency, .asked.amount, .asked.currency
+    )]
+    #[sample { asked: euro(3_000), got: euro(300) }]
     AmountMismatch {
-        /// The requested amount in minor units.
-        asked: i64,
-        got: i64,
+        #[shown(
+            /// The requested amount in minor units.
+            asked: i64,
+            asked_currency: Currency,
+        )]
+        asked: Money,
+        #[shown(
+            got: i64,
+            got_currency: Currency,
+        )]
+        got: Money,
     },
+    /// Something in the cart was taken away while the gateway was asked, for example because its session is canceled. The
+    /// attempt is given up, and the cart is active again without it. This is an outcome, and every repeat gets it again.
+    ///
+    /// Read the cart, whose `taken` says what is gone and why. Let the buyer pay for the rest under another request id.
+    #[row(
+        604,
+        "checkout_withdrawn",
+        http = 409,
+        outcome,
+        buyer = "Something in your cart was taken away while you were paying ({message:reason}). Nothing is charged. | Something in your cart was taken away while you were paying. Nothing is charged."
+    )]
+    #[error("something in the cart was taken away before it was paid, and the payment is given up: {0}")]
+    #[sample("the singer is ill".into())]
+    #[sample("".into())]
+    CheckoutWithdrawn(SmolStr),
+    /// The buyer or an operator ended the attempt to pay before the gateway had answered. It is given up, and the cart is
+    /// active again. This is an outcome, and every repeat gets it again.
+    ///
+    /// Check out again under another request id, or cancel the cart.
+    #[row(605, "checkout_canceled", http = 409, outcome, buyer = "This payment was ended. Nothing is charged.")]
+    #[error("the attempt to pay was ended before it was decided")]
+    CheckoutCanceled,
+    /// What is to be refunded was refunded before.
+    ///
+    /// Read the order, whose `refunds` say what was paid back.
+    #[row(606, "already_refunded", http = 409)]
+    #[error("already refunded: {0}")]
+    #[sample("line 1 of the order".into())]
+    AlreadyRefunded(SmolStr),
     /// Several lines of one request were refused. Its row is that of the first. It is stored under 0, which is no code.
     #[row_of(row_of_first, stored = 0)]
     #[error("{} of the lines are refused; the first: {}", .0.len(), .0[0].refusal)]

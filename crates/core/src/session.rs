@@ -24,7 +24,7 @@ pub use touched::Touched;
 pub(crate) use view::opened_view;
 
 use crate::{
-    ask::Opening,
+    ask::{Opening, VenueZone},
     changes::Changes,
     command::{Area, Limits, NewSession},
     event::SessionEvent,
@@ -48,7 +48,7 @@ pub struct Session {
     book: Option<Box<Book>>,
 }
 
-/// The part that never changes after the opening.
+/// The part that does not change after the opening, except the zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct SessionTerms {
     venue: Id,
@@ -61,6 +61,8 @@ struct SessionTerms {
     currency: Currency,
     /// In minor units, by category ordinal.
     prices: Box<[i64]>,
+    sells_after_begin: bool,
+    zone: VenueZone,
     /// Most sessions have none.
     extras: Option<Box<Extras>>,
     #[serde(skip, default = "Layout::unset")]
@@ -81,7 +83,7 @@ impl Session {
     /// # Panics
     /// If it does not have one price for each category of its layout, or has nothing to sell. Its venue checks that.
     pub fn opened(opening: &Opening) -> Session {
-        let Opening { venue, session, layout } = opening;
+        let Opening { venue, session, layout, zone } = opening;
         let named: Vec<&Id> = session.prices.iter().map(|(category, _)| category).collect();
         let categories: Vec<&Id> = layout.categories().iter().collect();
         assert_eq!(named, categories, "session {} has not one price a category", session.id);
@@ -104,6 +106,8 @@ impl Session {
             hold_ttl_ms: session.hold_ttl_ms,
             currency,
             prices: session.prices.iter().map(|(_, price)| price.amount).collect(),
+            sells_after_begin: session.sells_after_begin,
+            zone: zone.clone(),
             extras: (!plain).then(extras),
             layout: Arc::clone(layout),
         };
@@ -126,9 +130,23 @@ impl Session {
                 hold_ttl_ms: terms.hold_ttl_ms,
                 limits: self.limits(),
                 comments: self.comments(),
+                sells_after_begin: terms.sells_after_begin,
             },
             layout: Arc::clone(&terms.layout),
+            zone: terms.zone.clone(),
         }
+    }
+
+    /// Whether it was opened with this content. The zone does not count, because the venue's may have changed since.
+    pub(crate) fn is_opened_with(&self, opening: &Opening) -> bool {
+        let own = self.opening();
+        (&own.venue, &own.session, &own.layout) == (&opening.venue, &opening.session, &opening.layout)
+    }
+
+    /// Takes a zone that its venue sends. `None` if it knows this one, or a newer one.
+    pub(crate) fn decide_zone(&self, zone: VenueZone) -> Option<SessionEvent> {
+        let known = self.terms.zone.version >= zone.version && !planted::is("an old zone believed");
+        (!known).then_some(SessionEvent::ZoneSet(zone))
     }
 
     fn prices(&self) -> Vec<(Id, Money)> {
@@ -181,6 +199,10 @@ impl Session {
     /// If the event breaks a promise.
     pub fn apply(&mut self, event: &SessionEvent) {
         self.version += 1;
+        if let SessionEvent::ZoneSet(zone) = event {
+            Arc::make_mut(&mut self.terms).zone.clone_from(zone);
+            return;
+        }
         let terms = Arc::clone(&self.terms);
         let layout = &*terms.layout;
         let areas = terms.extras.as_deref().map_or(&[][..], |extras| &extras.areas);
@@ -188,6 +210,7 @@ impl Session {
         book.open(areas.len());
         match event {
             SessionEvent::Opened(opening) => panic!("session {} is opened twice", opening.session.id),
+            SessionEvent::ZoneSet(_) => unreachable!("it concerns no seat and was written above"),
             SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge } => {
                 let share = Share::Seats(indexes(layout, seats));
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);

@@ -62,7 +62,7 @@ impl State {
     /// If the event cannot be the first of such an entity.
     pub fn first(entity: &Entity, event: &Event) -> State {
         match (entity, event) {
-            (Entity::Venue(id), Event::Venue(VenueEvent::Put { details, request })) => {
+            (Entity::Venue(id), Event::Venue(VenueEvent::Put { details, request, .. })) => {
                 State::Venue(Box::new(Venue::created(id.clone(), details.clone(), *request)))
             }
             (Entity::Session(id), Event::Session(SessionEvent::Opened(opening))) => {

@@ -12,9 +12,6 @@ use crate::{
     rules::Rules,
 };
 
-/// The longest details of a booking, in bytes.
-const DETAILS_BYTES_MAX: usize = 1_024;
-
 /// The most properties of something.
 pub(crate) const PROPERTIES_MAX: usize = 64;
 
@@ -83,14 +80,6 @@ pub(crate) fn check_limits(limits: &Limits) -> Result<(), Refusal> {
 pub(crate) fn check_comments(comments: &str) -> Result<(), Refusal> {
     if comments.len() > COMMENTS_BYTES_MAX {
         return bad(format_smolstr!("the comments are longer than {COMMENTS_BYTES_MAX} bytes"));
-    }
-    Ok(())
-}
-
-/// Checks the details of a booking.
-pub(crate) fn check_details(details: &str) -> Result<(), Refusal> {
-    if details.len() > DETAILS_BYTES_MAX {
-        return bad(format_smolstr!("the details are longer than {DETAILS_BYTES_MAX} bytes"));
     }
     Ok(())
 }

@@ -47,15 +47,22 @@ impl Event {
             )
             | Event::Customer(
                 CustomerEvent::QuotaHeld { deadline, .. } | CustomerEvent::Hold(HoldEvent::Extended { deadline, .. }),
-            )
-            | Event::Cart(CartEvent::LinesAdded { deadline, .. } | CartEvent::LineReduced { deadline, .. }) => deadline,
-            Event::Cart(CartEvent::Opened { at, deadline, .. } | CartEvent::CheckoutBegun { at, deadline, .. }) => {
+            ) => deadline,
+            Event::Cart(
+                CartEvent::Opened { at, deadline, .. }
+                | CartEvent::LinesAdded { at, deadline, .. }
+                | CartEvent::LineReduced { at, deadline, .. }
+                | CartEvent::Touched { at, deadline, .. }
+                | CartEvent::CheckoutBegun { at, deadline, .. },
+            ) => {
                 shift(at, distance_ms);
                 deadline
             }
             Event::Cart(
                 CartEvent::Canceled { at, .. }
                 | CartEvent::Expired { at, .. }
+                | CartEvent::CustomerSet { at, .. }
+                | CartEvent::CheckedOut { at, .. }
                 | CartEvent::CheckoutAbandoned { at, .. },
             ) => at,
             Event::Cluster(ClusterEvent::Invited { at, invitation, .. }) => {
@@ -70,6 +77,7 @@ impl Event {
 
 fn cart(view: &mut CartView, distance_ms: i64) {
     shift(&mut view.opened_at, distance_ms);
+    shift(&mut view.modified_at, distance_ms);
     shift(&mut view.deadline, distance_ms);
 }
 

@@ -10,13 +10,15 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
+use core::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     answer::{AreaCounts, HallView, SeatCounts, SessionEntry, SessionView, VenueView},
-    ask::Opening,
+    ask::{Opening, VenueZone},
+    calendar::Zone,
     changes::Changes,
     command::{Area, NewSession, VenueDetails},
     event::VenueEvent,
@@ -46,8 +48,12 @@ pub struct Venue {
     put: u64,
     /// The version with the details that the directory knows.
     listed: u64,
-    /// Puts of the details. Halls remember their own.
-    puts: Changes<()>,
+    /// The version with the current zone.
+    zoned: u64,
+    /// Sessions that are owed the current zone. Those of them that are owed their opening are sent it afterwards.
+    zoning: BTreeSet<Id>,
+    /// Puts of the details, with the number of coming sessions that show another hour. Halls remember their own.
+    puts: Changes<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +83,7 @@ impl Venue {
     /// A venue that has just been created.
     pub(crate) fn created(id: Id, details: VenueDetails, request: Request) -> Venue {
         let mut puts = Changes::default();
-        puts.remember(request, 1, ());
+        puts.remember(request, 1, 0);
         Venue {
             version: 1,
             id,
@@ -88,6 +94,8 @@ impl Venue {
             opening: BTreeSet::new(),
             put: 1,
             listed: 0,
+            zoned: 1,
+            zoning: BTreeSet::new(),
             puts,
         }
     }
@@ -97,9 +105,9 @@ impl Venue {
         self.version
     }
 
-    /// Whether a session is owed its opening, or the directory the details.
+    /// Whether a session is owed its opening or the zone, or the directory the details.
     pub fn unfinished(&self) -> bool {
-        !self.opening.is_empty() || self.unlisted().is_some()
+        !self.opening.is_empty() || !self.zoning.is_empty() || self.unlisted().is_some()
     }
 
     /// The details that the directory is owed, with their version.
@@ -107,10 +115,10 @@ impl Venue {
         (self.listed < self.put).then_some((&self.details, self.put))
     }
 
-    /// The version with a put of the details that was granted before, if it is remembered. Refused if its request id was used
-    /// for something else.
-    pub(crate) fn answered(&self, request: Request) -> Option<Result<u64, Refusal>> {
-        self.puts.answered(request).map(|known| known.map(|known| known.version))
+    /// The version with a put of the details that was granted before, and how many coming sessions it shifted, if it is
+    /// remembered. Refused if its request id was used for something else.
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<(u64, u32), Refusal>> {
+        self.puts.answered(request).map(|known| known.map(|known| (known.version, known.detail)))
     }
 
     /// As [`Venue::answered`], for a put of a hall.
@@ -149,19 +157,54 @@ impl Venue {
     pub(crate) fn opening_of(&self, session: &Id) -> Option<Opening> {
         let booked = self.sessions.get(session)?;
         let layout = Arc::clone(&booked.layout);
-        Some(Opening { venue: self.id.clone(), session: booked.session.clone(), layout })
+        Some(Opening { venue: self.id.clone(), session: booked.session.clone(), layout, zone: self.zone() })
+    }
+
+    /// Its zone, for its sessions.
+    pub(crate) fn zone(&self) -> VenueZone {
+        VenueZone { name: self.details.zone.clone(), version: self.zoned }
+    }
+
+    /// Up to `max` open sessions after `after` that are owed the zone.
+    pub(crate) fn zoning(&self, after: Option<&Id>, max: usize) -> Vec<Id> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let owed = self.zoning.range::<Id, _>((from, Bound::Unbounded)).filter(|session| !self.is_opening(session));
+        owed.take(max).cloned().collect()
+    }
+
+    /// Whether a session is open and owed the zone.
+    pub(crate) fn owes_zone(&self, session: &Id) -> bool {
+        self.zoning.contains(session) && !self.is_opening(session)
+    }
+
+    /// How many coming sessions would show another hour in this zone.
+    pub(crate) fn shifted_by(&self, zone: Option<&str>, now: Timestamp) -> u32 {
+        if self.details.zone.as_deref() == zone {
+            return 0;
+        }
+        let of = |name: Option<&str>| name.and_then(Zone::new).unwrap_or_else(Zone::utc);
+        let (before, after) = (of(self.details.zone.as_deref()), of(zone));
+        let smallest = Id::new("-").map_or(Bound::Unbounded, |id| Bound::Included((now, id)));
+        let coming = self.by_start.range((smallest, Bound::Unbounded));
+        let coming = coming.filter(|(_, session)| self.has_hall(session));
+        coming.filter(|(at, _)| before.offset_ms(*at) != after.offset_ms(*at)).count() as u32
     }
 
     /// Writes what happened. It was decided before, so it cannot fail.
     pub(crate) fn apply(&mut self, event: &VenueEvent) {
         self.version += 1;
         match event {
-            VenueEvent::Put { details, request } => {
+            VenueEvent::Put { details, request, at, shifted } => {
+                if self.details.zone != details.zone {
+                    self.zoned = self.version;
+                    let coming = self.sessions.iter().filter(|(_, booked)| booked.session.ends_at > *at);
+                    self.zoning = coming.map(|(session, _)| session.clone()).collect();
+                }
                 if self.details != *details {
                     self.details.clone_from(details);
                     self.put = self.version;
                 }
-                self.puts.remember(*request, self.version, ());
+                self.puts.remember(*request, self.version, *shifted);
             }
             VenueEvent::Listed { version } => self.listed = self.listed.max(*version),
             VenueEvent::HallPut { hall, name, comments, layout, request } => {
@@ -186,10 +229,14 @@ impl Venue {
             }
             VenueEvent::SessionRefused(session) => {
                 assert!(self.opening.remove(session), "session {session} was not being opened");
+                self.zoning.remove(session);
                 let booked = self.sessions.remove(session).expect("a session being opened is booked").session;
                 self.by_start.remove(&(booked.starts_at, booked.id));
                 let hall = self.halls.get_mut(&booked.hall).expect("halls are never removed");
                 hall.bookings.remove(&booked.starts_at);
+            }
+            VenueEvent::SessionZoned(session) => {
+                assert!(self.zoning.remove(session), "session {session} was not owed the zone");
             }
             VenueEvent::SessionCanceled(session) => {
                 let booked = self.sessions.get_mut(session).expect("a session that is canceled is booked");
@@ -248,6 +295,7 @@ impl Venue {
             starts_at: booked.starts_at,
             ends_at: booked.ends_at,
             open: !self.opening.contains(session) && !canceled,
+            zone: self.details.zone.clone(),
         }
     }
 

@@ -7,13 +7,14 @@ pub(crate) struct Fact {
 }
 
 /// The facts of an op besides `changes` or `reads`. Each op says all of them.
-pub(crate) const FACTS: [Fact; 10] = [
+pub(crate) const FACTS: [Fact; 11] = [
     Fact { word: "roles", meaning: "the roles of which a caller needs one" },
     Fact { word: "owner", meaning: "whose data it reads or changes" },
     Fact { word: "venues", meaning: "what the venues of a limited key mean for it" },
     Fact { word: "batch", meaning: "whether it may be an item of a batch" },
     Fact { word: "class", meaning: "the class in which its head may be shed" },
     Fact { word: "pace", meaning: "whether clients wait before they send it to an overloaded node" },
+    Fact { word: "unknown", meaning: "whether fields that no node knows are refused or ignored" },
     Fact { word: "frame", meaning: "how long its frames may be" },
     Fact { word: "http", meaning: "the methods of its path" },
     Fact { word: "weight", meaning: "the processor time of its smallest request over that of `cart.get`" },
@@ -33,34 +34,43 @@ pub(crate) const GROUPS: [(&str, &str); 7] = [
     // Reads that an overloaded node refuses first. Those of the offer say no more, and others say whose data they read.
     (
         "read",
-        "reads, roles(Watch), owner(Nobody), venues(Unlimited), batch(Item), class(Read), pace(AtOnce), frame(Plain),
-         http(PostAndGet)",
+        "reads, roles(Watch), owner(Nobody), venues(Unlimited), batch(Item), class(Read), pace(AtOnce), unknown(Ignored),
+         frame(Plain), http(PostAndGet)",
     ),
     // Changes of the offer by the house. Each says what the venues of a limited key mean.
-    ("desk", "changes, roles(Desk), owner(Nobody), batch(Item), class(Later), pace(AtOnce), frame(Plain), http(Post)"),
+    (
+        "desk",
+        "changes, roles(Desk), owner(Nobody), batch(Item), class(Later), pace(AtOnce), unknown(Refused), frame(Plain),
+         http(Post)",
+    ),
     // Holds, which open the cart of their token if it does not exist.
     (
         "hold",
         "changes, roles(Sell), owner(CartTokenAndCustomer), venues(OfLinesAsked), batch(Item), class(Begin),
-         pace(Limited), frame(Plain), http(Post)",
+         pace(Limited), unknown(Refused), frame(Plain), http(Post)",
     ),
     // Changes of a cart that exists. Each says what the venues of a limited key mean.
     (
         "cart",
-        "changes, roles(Sell), owner(CartToken), batch(Item), class(Later), pace(AtOnce), frame(Plain), http(Post)",
+        "changes, roles(Sell), owner(CartToken), batch(Item), class(Later), pace(AtOnce), unknown(Refused), frame(Plain),
+         http(Post)",
     ),
     // What is about the connection.
     (
         "connection",
-        "reads, owner(Nobody), venues(Unlimited), batch(Alone), class(Later), pace(AtOnce), frame(Plain), http(None)",
+        "reads, owner(Nobody), venues(Unlimited), batch(Alone), class(Later), pace(AtOnce), unknown(Ignored), frame(Plain),
+         http(None)",
     ),
     // What operators read.
-    ("inside", "reads, owner(Nobody), class(Later), pace(AtOnce), frame(Plain), http(PostAndGet)"),
+    (
+        "inside",
+        "reads, owner(Nobody), class(Later), pace(AtOnce), unknown(Ignored), frame(Plain), http(PostAndGet)",
+    ),
     // Changes of the cluster and of its keys.
     (
         "cluster",
-        "changes, roles(Admin), owner(Nobody), venues(Refused), batch(Item), class(Later), pace(AtOnce), frame(Plain),
-         http(Post)",
+        "changes, roles(Admin), owner(Nobody), venues(Refused), batch(Item), class(Later), pace(AtOnce),
+         unknown(Refused), frame(Plain), http(Post)",
     ),
 ];
 

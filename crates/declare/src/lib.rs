@@ -30,7 +30,8 @@ mod tests;
 /// ```
 ///
 /// The doc comment is the op's summary. A fact that the op does not say does not compile. A group (`hold`) says the facts that
-/// many ops share, and the op may say one of them otherwise. `facts.rs` has the list of both. A body that several ops share
+/// many ops share, and the op may say one of them otherwise. Each op has an example, `#[example(r#"{…}"#)]`, or several: bodies
+/// as JSON that work on a fresh node, each after those of the ops before it. `facts.rs` has the list of both. A body that several ops share
 /// stands in a struct with one unnamed field: `pub struct VenueGet(Get);`. The fields are those of a [`macro@shape`].
 #[proc_macro_attribute]
 pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -46,6 +47,8 @@ pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///   are refused with the name of the field.
 /// - `#[narrow(…)]` restricts the schema of the field's type, and `#[with("path")]` reads and writes the field by the functions
 ///   of a module.
+/// - `Name::of(…)` makes the value of the fields that are needed. A place that sets others with `..` stays as it is when a field is
+///   added.
 /// - `#[one_of([a, b] [c])]` at the struct says that exactly one of these sets of optional fields is present.
 ///   `[a without b]` is a set without `b`.
 ///

@@ -1,8 +1,10 @@
 //! `#[op(…)]`: the facts of an op, and the reader of its requests.
 
+use std::mem;
+
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{DeriveInput, Fields, Ident, LitInt, Token, Type, parse::Parser, punctuated::Punctuated};
+use syn::{Attribute, DeriveInput, Fields, Ident, LitInt, LitStr, Token, Type, parse::Parser, punctuated::Punctuated};
 
 use crate::{
     arguments::Arguments,
@@ -15,14 +17,19 @@ use crate::{
 /// Why the declaration is none, at its place.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let arguments: Arguments = syn::parse2(arguments)?;
-    let input: DeriveInput = syn::parse2(item)?;
-    let (name, op) = (&input.ident, arguments.name.value());
+    let mut input: DeriveInput = syn::parse2(item)?;
+    let (name, op) = (input.ident.clone(), arguments.name.value());
     let summary = summary(&input);
     if summary.is_empty() {
         return Err(syn::Error::new(
             name.span(),
             format!("op `{op}` has no summary; say what it does in a doc comment"),
         ));
+    }
+    let examples = examples(&mut input)?;
+    if examples.is_empty() {
+        let words = format!("op `{op}` has no example; add a body that works, `#[example(r#\"{{…}}\"#)]`");
+        return Err(syn::Error::new(name.span(), words));
     }
     let shared = shared_body(&input)?;
     let body = match shared {
@@ -37,7 +44,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> syn::Result<T
         // The summary is the op's, and not the description of its body.
         None => shape::made(&input, None, false)?,
     };
-    let facts = facts(&arguments, &summary, &body)?;
+    let facts = facts(&arguments, &summary, &examples, &body)?;
     let literal = &arguments.name;
     let read = match (arguments.fact("by_hand"), shared) {
         (Some(_), _) => quote!(<#name>::read(body)),
@@ -69,6 +76,14 @@ fn summary(input: &DeriveInput) -> String {
     first.collect::<Vec<_>>().join(" ")
 }
 
+/// Takes the examples off the struct.
+fn examples(input: &mut DeriveInput) -> syn::Result<Vec<LitStr>> {
+    let (said, others) =
+        mem::take(&mut input.attrs).into_iter().partition(|each: &Attribute| each.path().is_ident("example"));
+    input.attrs = others;
+    said.iter().map(Attribute::parse_args).collect()
+}
+
 /// The type of the only unnamed field, if the op shares its body with others.
 fn shared_body(input: &DeriveInput) -> syn::Result<Option<&Type>> {
     match fields_of(input)? {
@@ -86,13 +101,14 @@ fn words(said: &TokenStream) -> syn::Result<Vec<Ident>> {
     Ok(Punctuated::<Ident, Token![,]>::parse_terminated.parse2(said.clone())?.into_iter().collect())
 }
 
-fn facts(arguments: &Arguments, summary: &str, body: &TokenStream) -> syn::Result<TokenStream> {
+fn facts(arguments: &Arguments, summary: &str, examples: &[LitStr], body: &TokenStream) -> syn::Result<TokenStream> {
     let changes = arguments.changes;
     let one = |word: &str| syn::parse2::<Ident>(arguments.needed(word).clone());
     let roles = words(arguments.needed("roles"))?;
     let or = arguments.fact("or").map(words).transpose()?.unwrap_or_default();
     let (owner, venues, batch) = (one("owner")?, one("venues")?, one("batch")?);
     let (class, pace, frame, http) = (one("class")?, one("pace")?, one("frame")?, one("http")?);
+    let unknown = one("unknown")?;
     let weight: LitInt = syn::parse2(arguments.needed("weight").clone())?;
     let answers = Punctuated::<Type, Token![,]>::parse_terminated.parse2(arguments.needed("answers").clone())?;
     let answers = answers.iter();
@@ -117,10 +133,12 @@ fn facts(arguments: &Arguments, summary: &str, body: &TokenStream) -> syn::Resul
             },
             class: crate::op::HeadClass::#class,
             pace: crate::op::Pace::#pace,
+            unknown: crate::op::UnknownFields::#unknown,
             frame: crate::op::FrameLength::#frame,
             methods: crate::op::HttpMethods::#http,
             weight: #weight,
             since: #since,
+            examples: &[#(#examples),*],
             examples_need: #examples_need,
             body: <#body as crate::repr::WireRepr>::schema,
             newer: <#body as crate::repr::WireRepr>::newer,

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{
     Attribute, Data, DeriveInput, Expr, ExprLit, Field, Fields, Ident, Lit, LitInt, LitStr, Meta, Token, Type,
-    bracketed,
+    Visibility, bracketed,
     parse::{Parse, ParseStream, Parser},
     punctuated::Punctuated,
 };
@@ -40,12 +40,15 @@ pub(crate) fn made(input: &DeriveInput, component: Option<LitStr>, is_described:
     let schemas = fields.iter().map(ShapeField::schema);
     let newer = fields.iter().map(ShapeField::newer);
     let checks = fields.iter().map(ShapeField::check);
+    let needed = constructor(vis, ident, &fields);
     Ok(quote! {
         #(#attributes)*
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #vis struct #ident {
             #(#members)*
         }
+
+        #needed
 
         impl crate::repr::WireRepr for #ident {
             fn write<S: serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
@@ -75,6 +78,29 @@ pub(crate) fn made(input: &DeriveInput, component: Option<LitStr>, is_described:
             }
         }
     })
+}
+
+/// The constructor with the fields that are needed. A place that makes the value with it stays as it is when a field is added that
+/// may be absent.
+fn constructor(vis: &Visibility, ident: &Ident, fields: &[ShapeField<'_>]) -> TokenStream {
+    let needed = fields.iter().filter(|field| field.presence == Presence::Needed);
+    let parameters = needed.map(|ShapeField { name, field, .. }| {
+        let kind = &field.ty;
+        quote!(#name: #kind)
+    });
+    let values = fields.iter().map(|ShapeField { name, presence, .. }| match presence {
+        Presence::Needed => quote!(#name),
+        Presence::Omitted | Presence::Written => quote!(#name: ::core::default::Default::default()),
+    });
+    quote! {
+        impl #ident {
+            /// The value with these fields. Those that may be absent have their defaults, and are set with `..`.
+            #[allow(dead_code, clippy::too_many_arguments, clippy::should_implement_trait)]
+            #vis fn of(#(#parameters),*) -> #ident {
+                #ident { #(#values),* }
+            }
+        }
+    }
 }
 
 /// The fields of a struct.
@@ -233,7 +259,7 @@ impl ShapeField<'_> {
         let own = self.within.as_ref().map(|bound| quote!(crate::bound::check(&self.#name, #text, #bound)?;));
         quote! {
             #own
-            crate::repr::WireRepr::check(&self.#name)?;
+            crate::repr::WireRepr::check_field(&self.#name, #text)?;
         }
     }
 

@@ -21,6 +21,7 @@ fn refused(arguments: TokenStream, item: TokenStream, message: &str) {
 fn item() -> TokenStream {
     quote! {
         /// Read a cart.
+        #[example(r#"{}"#)]
         struct CartGet { token: CartToken, cart: Option<CartId> }
     }
 }
@@ -29,6 +30,7 @@ fn item() -> TokenStream {
 fn with(field: TokenStream) -> TokenStream {
     quote! {
         /// Read a cart.
+        #[example(r#"{}"#)]
         struct CartGet { token: CartToken, #field }
     }
 }
@@ -59,7 +61,7 @@ fn a_fact_that_is_missing_is_named() {
         "op `cart.get` does not say `weight(…)`: the processor time of its smallest request over that of `cart.get`";
     refused(quote!("cart.get", read, answers(CartView)), item(), words);
     let all = messages(op::expand(quote!("cart.get", weight(1)), item()));
-    assert_eq!(all.len(), 10, "{all:#?}");
+    assert_eq!(all.len(), 11, "{all:#?}");
     assert_eq!(all[0], "op `cart.get` does not say whether it `changes` or `reads`");
     assert!(all[1].starts_with("op `cart.get` does not say `roles(…)`"), "{all:#?}");
 }
@@ -96,14 +98,25 @@ fn an_op_has_a_name_and_a_summary() {
 }
 
 #[test]
+fn an_op_has_an_example() {
+    let item = quote! {
+        /// Read a cart.
+        struct CartGet { token: CartToken }
+    };
+    refused(said(), item, "op `cart.get` has no example; add a body that works, `#[example(r#\"{…}\"#)]`");
+}
+
+#[test]
 fn an_op_is_a_struct_with_one_body() {
     let pair = quote! {
         /// Read a cart.
+        #[example(r#"{}"#)]
         struct CartGet(CartToken, CartId);
     };
     refused(said(), pair, "an op is a struct with named fields, or with one unnamed field: a body that it shares");
     let choice = quote! {
         /// Read a cart.
+        #[example(r#"{}"#)]
         enum CartGet { Token }
     };
     refused(said(), choice, "`CartGet` is declared as a struct");

@@ -168,12 +168,7 @@ fn held(cart: CartId) -> Answered {
     let seats = (0..5).map(|seat| PricedSeat { seat: Seat { row: 3, seat }, price: 3_000 }).collect();
     let held = Held {
         cart,
-        lines: vec![LineView {
-            line: 1,
-            entity: Entity::Session(session.clone()),
-            content: Content::Seats(seats),
-            late: false,
-        }],
+        lines: vec![LineView::new(1, Entity::Session(session.clone()), Content::Seats(seats), false)],
         currency: Currency::new("EUR").expect("a currency"),
         deadline: Timestamp(1_800_000_000_000),
         lines_version: 1,

@@ -365,10 +365,13 @@ impl Budgets {
         }
         let claim = match command {
             CartCommand::Hold { lines, .. } => Claim::Hold(lines.iter().map(wanted).sum()),
-            CartCommand::SetQuantity { line, quantity, holder: _ } => Claim::Line(*line, u64::from(*quantity)),
+            CartCommand::SetQuantity { line, quantity, guest: false, holder: _ } => {
+                Claim::Line(*line, u64::from(*quantity))
+            }
             CartCommand::Open { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
+            | CartCommand::CancelCheckout { .. }
             | CartCommand::Checkout { .. } => Claim::Nothing,
             _ => return Ok(None),
         };

@@ -234,7 +234,11 @@ impl Caller {
                 *guest = !self.access.roles.has(Role::Desk);
                 *holder = self.holder(shared, address);
             }
-            Command::Cart(_, CartCommand::SetQuantity { holder, .. } | CartCommand::Checkout { holder, .. }) => {
+            Command::Cart(_, CartCommand::SetQuantity { guest, holder, .. }) => {
+                *guest = !self.access.roles.has(Role::Desk);
+                *holder = self.holder(shared, address);
+            }
+            Command::Cart(_, CartCommand::Checkout { holder, .. }) => {
                 *holder = self.holder(shared, address);
             }
             Command::Cluster(ClusterCommand::Join { node, machine, admission, .. }) => {
@@ -283,12 +287,18 @@ impl Caller {
             (OwnerRule::Customer | OwnerRule::CartTokenAndCustomer, Some(customer)) => self.acts_for(shared, customer),
             // The token was compared with the cart when the request was read. The owner of an order is known when it was read.
             (
-                OwnerRule::CartTokenAndCustomer | OwnerRule::CartToken | OwnerRule::OrdersCustomer | OwnerRule::Nobody,
+                OwnerRule::CartTokenAndCustomer
+                | OwnerRule::CartToken
+                | OwnerRule::OrdersCustomer
+                | OwnerRule::OfItsItems
+                | OwnerRule::Nobody,
                 None,
             ) => true,
             // The row does not fit the request. Nobody can use such an op, so the mistake is noticed.
             (OwnerRule::Customer, None)
-            | (OwnerRule::CartToken | OwnerRule::OrdersCustomer | OwnerRule::Nobody, Some(_)) => false,
+            | (OwnerRule::CartToken | OwnerRule::OrdersCustomer | OwnerRule::OfItsItems | OwnerRule::Nobody, Some(_)) => {
+                false
+            }
         };
         if is_allowed { Ok(()) } else { Err(Denied::Refused(Denial::Customer, forbidden(ANOTHERS_REQUEST))) }
     }
@@ -336,7 +346,11 @@ fn without_owner(booking: BookingView) -> BookingView {
 pub(crate) fn reads_order(op: Op) -> bool {
     match op.permission().owner {
         OwnerRule::OrdersCustomer => true,
-        OwnerRule::Nobody | OwnerRule::CartToken | OwnerRule::CartTokenAndCustomer | OwnerRule::Customer => false,
+        OwnerRule::Nobody
+        | OwnerRule::CartToken
+        | OwnerRule::CartTokenAndCustomer
+        | OwnerRule::Customer
+        | OwnerRule::OfItsItems => false,
     }
 }
 
@@ -345,9 +359,9 @@ const ANOTHERS_ORDER: &str = "this is the order of a customer whose token was no
 
 /// The customer for whom a command is asked.
 fn named(command: &Command) -> Option<&Id> {
-    let command = match command {
-        Command::Cart(_, command) => command,
-        Command::Customer(customer, CustomerCommand::Purchases { .. }) => return Some(customer),
+    match command {
+        Command::Cart(_, command) => command.customer(),
+        Command::Customer(customer, CustomerCommand::Purchases { .. }) => Some(customer),
         // An audit is the operator's.
         Command::Customer(_, CustomerCommand::Audit)
         | Command::Venue(..)
@@ -355,22 +369,7 @@ fn named(command: &Command) -> Option<&Id> {
         | Command::Product(..)
         | Command::Resource(..)
         | Command::Directory(_)
-        | Command::Cluster(_) => return None,
-    };
-    match command {
-        CartCommand::Open { customer, .. }
-        | CartCommand::Hold { customer, .. }
-        | CartCommand::Checkout { customer, .. } => customer.as_ref(),
-        CartCommand::Get
-        | CartCommand::SetQuantity { .. }
-        | CartCommand::Release { .. }
-        | CartCommand::Cancel
-        | CartCommand::Refund { .. }
-        | CartCommand::Revoke { .. }
-        | CartCommand::Settle { .. }
-        | CartCommand::Paid { .. }
-        | CartCommand::Order
-        | CartCommand::Audit => None,
+        | Command::Cluster(_) => None,
     }
 }
 

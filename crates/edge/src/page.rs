@@ -8,10 +8,12 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::Authority},
     response::{IntoResponse, Response},
 };
+use boxoffice_core::access::Role;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
+    access::Access,
     coding,
     etag::is_known,
     members, origins, page_files,
@@ -190,6 +192,8 @@ struct About<'a> {
     resources: Vec<&'a str>,
     gateway: bool,
     demo: Option<&'a str>,
+    /// Whether a caller that shows nothing may buy. Others only watch.
+    sells: bool,
     /// Whether customers show tokens.
     customers: bool,
     /// Origins whose pages may hand it a customer.
@@ -216,7 +220,12 @@ struct MemberUrl {
 }
 
 /// Answers with the facts about the node.
-pub(crate) async fn about(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap) -> Response {
+pub(crate) async fn about(
+    State(shared): State<Arc<Shared>>,
+    Extension(permit): Extension<Arc<ConnectionPermit>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     // Another query is none.
     let origin = Query::<AboutQuery>::try_from_uri(&uri).ok().and_then(|Query(query)| query.origin);
     let page = &shared.config.page;
@@ -228,6 +237,7 @@ pub(crate) async fn about(State(shared): State<Arc<Shared>>, uri: Uri, headers: 
         resources: page.resources.iter().map(|resource| resource.as_str()).collect(),
         gateway: page.gateway,
         demo: page.demo.as_deref(),
+        sells: Access::of_nothing(&shared, permit.port).roles.has(Role::Sell),
         customers: shared.knows_customers(),
         hosts: &shared.config.origins,
         payment: page.payment.as_deref(),

@@ -1,5 +1,6 @@
 //! Faults that `BOXOFFICE_PLANTED_EDGE` plants in a debug build by name, to show that the tests find them.
 
+#[cfg(debug_assertions)]
 use std::sync::OnceLock;
 
 /// Whether the fault with this name is planted. Never in a release build.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{Answer, LineView},
+    answer::Answer,
     command::{CartCommand, Command, SessionCommand},
     id::{CartId, Entity, Id, Request},
     refusal::Refusal,
@@ -149,8 +149,8 @@ impl VenueCheck<'_> {
     async fn lines_of(&self, cart: CartId) -> Result<u64, NotRead> {
         match self.ask(Command::Cart(cart, CartCommand::Get)).await? {
             Answer::Cart(view) => {
-                for LineView { entity, .. } in &view.lines {
-                    self.line(entity).await?;
+                for line in &view.lines {
+                    self.line(&line.entity).await?;
                 }
                 Ok(view.lines_version)
             }

@@ -148,6 +148,7 @@ async fn create_arenas(
             name: format!("Area {number}").into(),
             capacity: arena.capacity,
             price,
+            names: Default::default(),
         };
         let new = NewSession {
             areas: (0..arena.areas).map(area).collect(),
@@ -256,6 +257,8 @@ fn put_venue(id: &Id, name: String) -> BatchCommand {
         city: "Testville".into(),
         position: None,
         comments: "created by a load run".into(),
+        zone: None,
+        address: "".into(),
     };
     BatchCommand::venue_put(id.as_str(), id, details)
 }
@@ -285,7 +288,13 @@ fn layout(house: &House, category: &Id) -> Result<Arc<Layout>, LoadError> {
 fn create_session(house: &House, terms: &SessionDefaults, session: u32, category: &Id) -> BatchCommand {
     let venue = house.venue_of(session);
     let (id, place) = (house.session_id(session), house.index_in_venue(session));
-    let area = Area { id: floor_id(), name: "Floor".into(), capacity: terms.places, price: terms.price };
+    let area = Area {
+        id: floor_id(),
+        name: "Floor".into(),
+        capacity: terms.places,
+        price: terms.price,
+        names: Default::default(),
+    };
     let new = NewSession {
         areas: if terms.places > 0 { vec![area] } else { Vec::new() },
         prices: vec![(category.clone(), terms.price)],
@@ -309,6 +318,7 @@ fn new_session(id: Id, hall: Id, now_ms: u64, place: u32) -> NewSession {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     }
 }
 

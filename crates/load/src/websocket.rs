@@ -47,8 +47,8 @@ pub(crate) enum Message<'a> {
     Binary(&'a [u8]),
     /// A ping, with the payload that the pong must repeat.
     Ping(&'a [u8]),
-    /// The server closes the connection, with a code if it gave one.
-    Close(Option<u16>),
+    /// The server closes the connection, with a code and a reason if it gave them.
+    Close(Option<u16>, &'a [u8]),
 }
 
 /// The peer does not speak WebSocket.
@@ -101,7 +101,7 @@ impl FrameReader {
                 (OpCode::Control(Control::Pong), true) => {}
                 (OpCode::Control(Control::Close), true) => {
                     let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
-                    on_message(Message::Close(code));
+                    on_message(Message::Close(code, payload.get(2..).unwrap_or_default()));
                 }
                 _ => return Err(InvalidFrame),
             }
@@ -186,7 +186,7 @@ mod tests {
                 Message::Binary(bytes) => format!("bytes {}", bytes.len()),
                 Message::Text(text) => format!("text {}", String::from_utf8_lossy(text)),
                 Message::Ping(payload) => format!("ping {}", payload.len()),
-                Message::Close(code) => format!("close {code:?}"),
+                Message::Close(code, reason) => format!("close {code:?} {}", String::from_utf8_lossy(reason)),
             });
         });
         assert_eq!(read, Ok(()));
@@ -202,7 +202,7 @@ mod tests {
         bytes.extend([0x81, 127]);
         bytes.extend((long.len() as u64).to_be_bytes());
         bytes.extend(long.as_bytes());
-        bytes.extend([0x88, 2, 0x10, 0x06]);
+        bytes.extend([0x88, 6, 0x10, 0x06, b'l', b'a', b't', b'e']);
         let expected = [
             "text hi".to_owned(),
             "ping 1".into(),
@@ -210,7 +210,7 @@ mod tests {
             "text ab".into(),
             format!("text {}", "y".repeat(200)),
             format!("text {long}"),
-            "close Some(4102)".into(),
+            "close Some(4102) late".into(),
         ];
         let mut frame_reader = FrameReader::default();
         assert_eq!(messages(&mut frame_reader, &bytes), expected);

@@ -79,19 +79,18 @@ pub(crate) fn opened_in(rows: u16, seats: u16) -> Event {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
-    Event::Session(SessionEvent::Opened(Opening { venue: id("globe"), session, layout }))
+    Event::Session(SessionEvent::Opened(Opening { venue: id("globe"), session, layout, zone: Default::default() }))
 }
 
 /// The frames with which a client asks for its purchase.
 fn frames(number: u16) -> [BytesMut; 2] {
     let token = CartToken::beside(&session(), u128::from(number) << 64 | 0x5eed);
     let seats = (0..5).map(|seat| Seat { row: number / 6 % 30, seat: number % 6 * 5 + seat }).collect();
-    let hold =
-        body::HoldSeats { token, cart: None, customer: None, session: id("hamlet-tonight"), seats, best_effort: false };
+    let hold = body::HoldSeats::of(token, id("hamlet-tonight"), seats);
     let recorded = boxoffice_core::command::Payment::Recorded { method: "card".into(), transaction_id: "4711".into() };
-    let checkout =
-        body::Checkout { token, cart: None, payment: recorded.into(), customer: None, shipping: None, expect: None };
+    let checkout = body::Checkout::of(token, recorded.into());
     let (mut first, mut second) = (BytesMut::new(), BytesMut::new());
     let encoding = Encoding::MsgPack;
     reply::request(encoding, &mut first, 7, Op::CartHoldSeats, Some("costs-000001"), Some(10_000), &hold);

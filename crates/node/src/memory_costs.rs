@@ -99,7 +99,7 @@ impl Node {
     /// A cart's hold of an inventory, and its sale.
     fn sell(&mut self, inventory: &Entity, number: u64, want: Want, portion: Portion) {
         let (hold, from) = (hold_of(inventory, number), Entity::Cart(hold_of(inventory, number).cart));
-        let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None };
+        let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false };
         self.input(inventory, Input::Ask { from: from.clone(), ask });
         let (order, at) = (hold.cart.order(), NOW);
         self.input(inventory, Input::Ask { from, ask: Ask::Sell { hold, revision: 1 << 20, portion, order, at } });
@@ -134,6 +134,7 @@ impl Node {
                 name: "Stand".into(),
                 capacity: 1_000_000,
                 price: euros(500),
+                names: Default::default(),
             }];
             let entity = Entity::Session(opening.session.id.clone());
             self.begin(&entity, Event::Session(SessionEvent::Opened(opening)));
@@ -254,7 +255,7 @@ fn empty_carts() -> (u64, u64) {
 fn holding(session: &Entity, number: u64) -> CartCommand {
     let seats = SeatSet::new([seat(number)]).expect("one seat");
     let want = Want::Seats { seats, best_effort: false };
-    let lines = vec![boxoffice_core::command::WantedLine { entity: session.clone(), want }];
+    let lines = vec![boxoffice_core::command::WantedLine::new(session.clone(), want)];
     CartCommand::Hold { lines, customer: None, guest: true, holder: None }
 }
 
@@ -296,7 +297,7 @@ fn purchases() -> (u64, u64) {
     each(&mut node, COUNT, |node| {
         for (_, cart) in carts(&session) {
             let Entity::Cart(of) = cart else { panic!("a cart") };
-            let purchase = Purchase { cursor: 0, order: of.order(), at: NOW, total: euros(500) };
+            let purchase = Purchase { cursor: 0, order: of.order(), at: NOW, total: euros(500), zone: None, items: Vec::new() };
             node.input(&customer, Input::Ask { from: cart, ask: Ask::Post { purchase } });
         }
     })
@@ -417,7 +418,14 @@ fn bytes_of_a_whole_node() {
     };
     let Event::Session(SessionEvent::Opened(opening)) = opened_in(30, 30) else { panic!("an opening") };
     let venue = opening.venue.clone();
-    let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
+    let details = VenueDetails {
+        name: "V".into(),
+        city: "C".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    };
     send(Command::Venue(venue.clone(), VenueCommand::Put(details)));
     wait(1);
     let (hall, layout) = (opening.session.hall.clone(), Arc::clone(&opening.layout));
@@ -466,7 +474,7 @@ fn bytes_of_a_whole_node() {
                     let (session, cart) = cart_of(number);
                     let seats = SeatSet::new((number * 5..number * 5 + 5).map(seat)).expect("five seats");
                     let want = Want::Seats { seats, best_effort: false };
-                    let lines = vec![WantedLine { entity: session.clone(), want }];
+                    let lines = vec![WantedLine::new(session.clone(), want)];
                     send(Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: true, holder: None }));
                 }
                 wait(AT_ONCE);

@@ -88,6 +88,11 @@ impl GatewayUrl {
         self.0.scheme_str() == Some("https")
     }
 
+    /// The host, a name or an address. An IPv6 address is in brackets.
+    pub fn host(&self) -> &str {
+        self.0.host().unwrap_or_default()
+    }
+
     /// The address of a path of the contract. The path begins with `/`.
     pub(crate) fn below(&self, path: &str) -> Uri {
         let base = self.0.path().trim_end_matches('/');

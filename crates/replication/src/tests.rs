@@ -70,9 +70,15 @@ impl NewShow {
             hold_ttl_ms: None,
             limits: Limits::default(),
             comments: "".into(),
+            sells_after_begin: false,
         };
         let layout = Arc::new(Layout::new(vec![row], None).expect("a good hall"));
-        let event = EntityEvent::Session(SessionEvent::Opened(Opening { venue: id("globe"), session, layout }));
+        let event = EntityEvent::Session(SessionEvent::Opened(Opening {
+            venue: id("globe"),
+            session,
+            layout,
+            zone: Default::default(),
+        }));
         NewShow { entity: Entity::Session(id("hamlet-tonight")), events: vec![event] }
     }
 }

@@ -13,7 +13,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use rand::{
-    Rng,
+    Rng, SeedableRng,
     rngs::SmallRng,
     seq::{IndexedRandom, IteratorRandom},
 };
@@ -37,6 +37,8 @@ use crate::{
 const GIVES_UP: u32 = 12;
 /// One in this many granted changes is repeated later.
 const REPEATS: u32 = 6;
+/// One in this many payments through the gateway is ended by its buyer before it is decided, or after.
+const STOPS: u32 = 8;
 /// The number of changes that wait to be repeated.
 const LATER: usize = 1;
 /// Without faults, released holds are free after this time, in milliseconds.
@@ -391,7 +393,12 @@ impl Buyer {
         let of_units = cart_trace.lines[&line].content.portion().quantity();
         let by_quantity = seats_of(&cart_trace.lines[&line].content).is_empty() && self.rng.random();
         let command = match by_quantity {
-            true => CartCommand::SetQuantity { line, quantity: self.rng.random_range(0..=of_units), holder: None },
+            true => CartCommand::SetQuantity {
+                line,
+                quantity: self.rng.random_range(0..=of_units),
+                guest: false,
+                holder: None,
+            },
             false => CartCommand::Release { line, seats: None },
         };
         let quantity = match &command {
@@ -454,11 +461,29 @@ impl Buyer {
         let customer = self.customer(cart_trace, 1);
         let checkout =
             CartCommand::Checkout { payment, customer, shipping: None, expect: expect.clone(), holder: None };
+        // Some buyers come back from the bank's page unpaid, and end the attempt, which another node may hear first.
+        let stop = (through_gateway && self.rng.random_ratio(1, STOPS)).then(|| {
+            let (client, name) = (Arc::clone(&self.client), self.name.clone());
+            let (mut rng, cart) = (SmallRng::from_rng(&mut self.rng), cart_trace.cart);
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(around(&mut rng, 700))).await;
+                let stop = Command::Cart(cart, CartCommand::CancelCheckout { by_operator: false });
+                client.change(&mut rng, &name, stop, GIVES_UP).await;
+            })
+        });
         let ended = self.change(cart_trace, checkout).await;
+        if let Some(stop) = stop {
+            stop.await.expect("it does not panic");
+        }
         cart_trace.declined = matches!(
             &ended,
             Ended::Known {
-                outcome: Err(Refusal::PaymentDeclined(_) | Refusal::AmountMismatch { .. }),
+                outcome: Err(
+                    Refusal::PaymentDeclined(_)
+                        | Refusal::AmountMismatch { .. }
+                        | Refusal::CheckoutWithdrawn(_)
+                        | Refusal::CheckoutCanceled
+                ),
                 maybe: false,
                 ..
             }

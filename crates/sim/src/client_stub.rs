@@ -259,7 +259,10 @@ impl ClientStub {
         let Command::Cart(_, of_cart) = command else { return };
         oracle.tally.count("shed");
         match of_cart {
-            CartCommand::Release { .. } | CartCommand::Cancel | CartCommand::Refund { .. } => {
+            CartCommand::Release { .. }
+            | CartCommand::Cancel
+            | CartCommand::CancelCheckout { .. }
+            | CartCommand::Refund { .. } => {
                 oracle.violation(format!("{who}: {command:?} gives something back and was shed"));
             }
             // A paused ex-leader does not know what its successor granted.

@@ -177,7 +177,14 @@ impl Fixture {
         };
         let rows = (0..SIDE).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
         let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
-        let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into() };
+        let details = VenueDetails {
+            name: "Theatre".into(),
+            city: "Here".into(),
+            position: None,
+            comments: "".into(),
+            zone: None,
+            address: "".into(),
+        };
         let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout };
         for command in [VenueCommand::Put(details), hall] {
             self.must(client, rng, Command::Venue(id("theatre"), command)).await;
@@ -233,7 +240,13 @@ impl Fixture {
         let begin = BEGIN_MS + LATER_MS + number * HOUR_MS;
         // Every other session has a quota for customers.
         let per_customer = (number % 2 == 1).then(|| CustomerLimit { quota: id("guests"), max: QUOTA_MAX });
-        let area = Area { id: id("floor"), name: "Floor".into(), capacity: PLACES, price: euros(300) };
+        let area = Area {
+            id: id("floor"),
+            name: "Floor".into(),
+            capacity: PLACES,
+            price: euros(300),
+            names: Default::default(),
+        };
         let new = NewSession {
             id: id(&format!("s{number}")),
             hall: id("hall"),
@@ -245,6 +258,7 @@ impl Fixture {
             hold_ttl_ms: self.own_ttl_ms(rng),
             limits: Limits { per_order: None, per_customer },
             comments: "".into(),
+            sells_after_begin: false,
         };
         self.must(client, rng, Command::Venue(id("theatre"), VenueCommand::CreateSession(new))).await;
         self.sessions.store(number + 1, Ordering::Relaxed);
@@ -286,29 +300,29 @@ impl Fixture {
                 seats.sort();
                 seats.dedup();
                 let seats = SeatSet::new(seats).expect("one to four seats, none twice");
-                WantedLine { entity: session, want: Want::Seats { seats, best_effort: rng.random_ratio(1, 4) } }
+                WantedLine::new(session, Want::Seats { seats, best_effort: rng.random_ratio(1, 4) })
             }
             4..6 => {
                 let count = rng.random_range(1..4);
                 let wish = BestWish { count, category: None, section: None, accessible: 0, split: rng.random() };
-                WantedLine { entity: session, want: Want::Best(wish) }
+                WantedLine::new(session, Want::Best(wish))
             }
             6..8 => {
                 let quantity = rng.random_range(1..4);
-                WantedLine { entity: session, want: Want::Places { area: id("floor"), quantity } }
+                WantedLine::new(session, Want::Places { area: id("floor"), quantity })
             }
             8..11 => {
                 let entity = Entity::Product(id(&format!("p{}", rng.random_range(0..PRODUCTS))));
-                WantedLine { entity, want: Want::Units { quantity: rng.random_range(1..4), now: rng.random() } }
+                WantedLine::new(entity, Want::Units { quantity: rng.random_range(1..4), now: rng.random() })
             }
             _ => {
                 let entity = Entity::Resource(id(&format!("r{}", rng.random_range(0..RESOURCES))));
                 let begin = BEGIN_MS + LATER_MS + rng.random_range(0..200) * HOUR_MS;
                 let length = *[HOUR_MS, 2 * HOUR_MS].choose(rng).expect("there are some");
-                WantedLine {
+                WantedLine::new(
                     entity,
-                    want: Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() },
-                }
+                    Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() },
+                )
             }
         }
     }

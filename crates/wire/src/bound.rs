@@ -47,7 +47,12 @@ fn length(length: usize) -> u64 {
     length.try_into().unwrap_or(u64::MAX)
 }
 
-/// In bytes, without control characters except line breaks.
+/// Fields whose text may have several lines, with tabs, as a form or a spreadsheet sends them. All other texts are names or labels of
+/// one line.
+pub(crate) const FREE_TEXTS: [&str; 6] =
+    ["comments", "details", "reason", "recipient", "address", "the value of a property"];
+
+/// In bytes. Free texts have tabs and line breaks, also as CR LF, and no other control characters. All other texts have none.
 impl Within for SmolStr {
     fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
         if length(self.len()) < least {
@@ -56,7 +61,8 @@ impl Within for SmolStr {
         if length(self.len()) > most {
             return Err(OutOfBounds::TooLarge(format_smolstr!("`{name}` has at most {most} bytes")));
         }
-        if self.chars().any(|char| char.is_control() && char != '\n') {
+        let is_free = FREE_TEXTS.contains(&name);
+        if self.chars().any(|char| char.is_control() && !(is_free && matches!(char, '\t' | '\n' | '\r'))) {
             return Err(OutOfBounds::Bad(format_smolstr!("`{name}` has control characters")));
         }
         Ok(())

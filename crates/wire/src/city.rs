@@ -24,6 +24,8 @@ shapes! {
         pub ends_at: Timestamp,
         /// Whether it is on sale.
         pub open: bool,
+        /// The IANA name of the venue's time zone.
+        pub zone?: Option<SmolStr>,
     }
 }
 
@@ -61,6 +63,7 @@ impl CityMerge {
             starts_at: entry.starts_at,
             ends_at: entry.ends_at,
             open: entry.open,
+            zone: entry.zone,
         }));
         if self.sessions.len() > 2 * self.limit {
             self.cut();
@@ -88,7 +91,7 @@ mod tests {
     fn entry(id: &str, starts_at: u64) -> SessionEntry {
         let of = |text: &str| Id::new(text).expect("an id");
         let (starts_at, ends_at) = (Timestamp(starts_at), Timestamp(starts_at + 1));
-        SessionEntry { id: of(id), hall: of("h"), title: of("t"), starts_at, ends_at, open: true }
+        SessionEntry { id: of(id), hall: of("h"), title: of("t"), starts_at, ends_at, open: true, zone: None }
     }
 
     #[test]

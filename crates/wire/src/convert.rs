@@ -18,7 +18,7 @@ use crate::{
 
 pub(crate) type Converted<T> = Result<T, Rejection>;
 
-/// A text of a bounded length without control characters except line breaks.
+/// A text of a bounded length, with the control characters that its name allows.
 pub(crate) fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
     bound::check(&text, name, least..=most)?;
     Ok(text)

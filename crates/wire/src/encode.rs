@@ -235,6 +235,7 @@ impl Serialize for AnswerBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Answer::Done => Done.serialize(serializer),
+            Answer::VenuePut(change) => ToWire(change).serialize(serializer),
             Answer::Venue(venue) => ToWire(venue).serialize(serializer),
             Answer::Hall(hall) => ToWire(hall).serialize(serializer),
             Answer::Session(session) if self.1 == Shape::WithoutRows => {

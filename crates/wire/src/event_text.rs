@@ -5,7 +5,7 @@ use boxoffice_core::{
     cluster::Replica,
     command::Payment,
     event::{
-        CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, ProductEvent, ResourceEvent,
+        CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, NewLine, ProductEvent, ResourceEvent,
         SessionEvent, VenueEvent,
     },
     id::HoldId,
@@ -58,10 +58,19 @@ pub fn event_text(event: &Event) -> EventText {
 
 type Words = (&'static str, String);
 
+/// How long something is held. The deadline in an event of an inventory is when it asks the cart, which tells nobody how long the
+/// buyer has. The cart's own history has its deadlines.
+const KEPT: &str = ", until the cart's deadline";
+
 fn venue(event: &VenueEvent) -> Words {
     match event {
-        VenueEvent::Put { details, request: _ } => {
-            ("put", format!("called {}, in {}", details.name, or_nowhere(&details.city)))
+        VenueEvent::Put { details, shifted, .. } => {
+            let zone = details.zone.as_deref().map_or_else(|| "without a zone".into(), |zone| format!("zone {zone}"));
+            let shifted = match shifted {
+                0 => String::new(),
+                shifted => format!("; {shifted} coming sessions show another hour"),
+            };
+            ("put", format!("called {}, in {}, {zone}{shifted}", details.name, or_nowhere(&details.city)))
         }
         VenueEvent::HallPut { hall, name, layout, .. } => {
             let seats = layout
@@ -81,6 +90,7 @@ fn venue(event: &VenueEvent) -> Words {
             ("session_canceled", format!("session {id} will not take place; its time in the hall is free again"))
         }
         VenueEvent::Listed { version } => ("listed", format!("the directory knows it as of version {version}")),
+        VenueEvent::SessionZoned(id) => ("session_zoned", format!("session {id} knows the zone")),
     }
 }
 
@@ -144,11 +154,11 @@ fn session(event: &SessionEvent) -> Words {
             let seats = opening.layout.seats();
             ("opened", format!("{title} in hall {hall} of venue {venue}, {when}, with {seats} seats"))
         }
-        SessionEvent::SeatsHeld { hold, revision, seats: held, deadline, .. } => {
-            ("held", format!("{} by {}, until {}", seats(held), holder(hold, *revision), instant(*deadline)))
+        SessionEvent::SeatsHeld { hold, seats: held, .. } => {
+            ("held", format!("{} by {}{KEPT}", seats(held), holder(hold)))
         }
-        SessionEvent::SeatsReleased { hold, revision, seats: freed, expired, .. } => {
-            (ended(*expired), format!("{} of {}", seats(freed), holder(hold, *revision)))
+        SessionEvent::SeatsReleased { hold, seats: freed, expired, .. } => {
+            (ended(*expired), format!("{} of {}", seats(freed), holder(hold)))
         }
         SessionEvent::SeatsSold { hold, seats: sold, order, at, freed_at: _ } => {
             ("sold", format!("{} of cart {} by order {order}, decided at {}", seats(sold), hold.cart, instant(*at)))
@@ -157,18 +167,20 @@ fn session(event: &SessionEvent) -> Words {
             [] => ("refunded", format!("places of order {}; they are free again", hold.cart.order())),
             freed => ("refunded", format!("{} of order {}; free again", seats(freed), hold.cart.order())),
         },
-        SessionEvent::PlacesHeld { hold, revision, area, quantity, deadline, .. } => {
-            let by = holder(hold, *revision);
-            ("places_held", format!("{quantity} places in {area} altogether by {by}, until {}", instant(*deadline)))
+        SessionEvent::PlacesHeld { hold, area, quantity, .. } => {
+            ("places_held", format!("{quantity} places in {area} altogether by {}{KEPT}", holder(hold)))
         }
-        SessionEvent::PlacesReleased { hold, revision, left, expired, .. } => (
-            if *expired { "places_expired" } else { "places_released" },
-            format!("{} has {left} left", holder(hold, *revision)),
-        ),
+        SessionEvent::PlacesReleased { hold, left, expired, .. } => {
+            (if *expired { "places_expired" } else { "places_released" }, format!("{} has {left} left", holder(hold)))
+        }
         SessionEvent::PlacesSold { hold, quantity, at, freed_at: _ } => {
             ("places_sold", sold(hold, *quantity, "places", *at))
         }
         SessionEvent::Hold(event) => on_hold(event),
+        SessionEvent::ZoneSet(zone) => {
+            let zone = zone.name.as_deref().unwrap_or("UTC");
+            ("zone_set", format!("its times are told in {zone}; no instant moved"))
+        }
         SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
         SessionEvent::Canceled { reason, .. } => ("canceled", format!("it will not take place: {reason}")),
         SessionEvent::SeatsBlocked { seats: blocked, .. } => ("blocked", format!("{}; off sale", seats(blocked))),
@@ -186,13 +198,12 @@ fn product(event: &ProductEvent) -> Words {
         ProductEvent::Put { details, request: _ } => {
             ("put", format!("called {}, {} each, a stock of {}", details.name, money(details.price), details.stock))
         }
-        ProductEvent::UnitsHeld { hold, revision, quantity, price, deadline, .. } => {
-            let by = holder(hold, *revision);
-            let until = instant(*deadline);
-            ("held", format!("{quantity} units altogether by {by}, {price} minor units each, until {until}"))
+        ProductEvent::UnitsHeld { hold, quantity, price, .. } => {
+            let by = holder(hold);
+            ("held", format!("{quantity} units altogether by {by}, {price} minor units each{KEPT}"))
         }
-        ProductEvent::UnitsReleased { hold, revision, left, expired, .. } => {
-            (ended(*expired), format!("{} has {left} units left", holder(hold, *revision)))
+        ProductEvent::UnitsReleased { hold, left, expired, .. } => {
+            (ended(*expired), format!("{} has {left} units left", holder(hold)))
         }
         ProductEvent::UnitsSold { hold, quantity, at, freed_at: _ } => ("sold", sold(hold, *quantity, "units", *at)),
         ProductEvent::UnitsRefunded { hold } => {
@@ -207,11 +218,11 @@ fn resource(event: &ResourceEvent) -> Words {
         ResourceEvent::Put { details, request: _ } => {
             ("put", format!("called {}, {} at a time", details.name, details.capacity))
         }
-        ResourceEvent::SlotHeld { hold, revision, begin, end, price, deadline, .. } => {
-            let (when, by, until) = (span(*begin, *end), holder(hold, *revision), instant(*deadline));
-            ("held", format!("{when} by {by} for {price} minor units, until {until}"))
+        ResourceEvent::SlotHeld { hold, begin, end, price, .. } => {
+            let (when, by) = (span(*begin, *end), holder(hold));
+            ("held", format!("{when} by {by} for {price} minor units{KEPT}"))
         }
-        ResourceEvent::SlotReleased { hold, revision, expired, .. } => (ended(*expired), holder(hold, *revision)),
+        ResourceEvent::SlotReleased { hold, expired, .. } => (ended(*expired), holder(hold)),
         ResourceEvent::SlotSold { hold, at, freed_at: _ } => {
             ("sold", format!("to order {}, decided at {}", hold.cart.order(), instant(*at)))
         }
@@ -239,14 +250,12 @@ fn resource(event: &ResourceEvent) -> Words {
 
 fn customer(event: &CustomerEvent) -> Words {
     match event {
-        CustomerEvent::QuotaHeld { hold, revision, quota, count, deadline, .. } => {
-            let by = holder(hold, *revision);
-            ("quota_held", format!("{count} of {quota} altogether by {by}, until {}", instant(*deadline)))
+        CustomerEvent::QuotaHeld { hold, quota, count, .. } => {
+            ("quota_held", format!("{count} of {quota} altogether by {}{KEPT}", holder(hold)))
         }
-        CustomerEvent::QuotaReleased { hold, revision, left, expired, .. } => (
-            if *expired { "quota_expired" } else { "quota_released" },
-            format!("{} has {left} left", holder(hold, *revision)),
-        ),
+        CustomerEvent::QuotaReleased { hold, left, expired, .. } => {
+            (if *expired { "quota_expired" } else { "quota_released" }, format!("{} has {left} left", holder(hold)))
+        }
         CustomerEvent::QuotaSold { hold, count, at } => ("quota_used", sold(hold, *count, "parts", *at)),
         CustomerEvent::QuotaRefunded { hold } => {
             ("quota_refunded", format!("of order {}; it may be used again", hold.cart.order()))
@@ -264,10 +273,15 @@ fn cart(event: &CartEvent) -> Words {
             let of = customer.as_ref().map_or_else(String::new, |customer| format!("of {customer}, "));
             ("opened", format!("{of}at {}, until {}", instant(*at), instant(*deadline)))
         }
-        CartEvent::LinesAdded { lines, grown, deadline, .. } => {
-            let new = lines.iter().map(|line| format!("{} of {}", content(&line.content), line.entity));
+        CartEvent::LinesAdded { lines, grown, noted, deadline, .. } => {
+            let word = if lines.is_empty() && grown.is_empty() && !noted.is_empty() { "noted" } else { "added" };
+            let new = lines.iter().map(|NewLine { item, .. }| {
+                let note = if item.note.is_empty() { String::new() } else { format!(", noted {:?}", item.note) };
+                format!("{} of {}{note}", content(&item.content), item.entity)
+            });
             let grown = grown.iter().map(|line| format!("line {} is now {}", line.line, content(&line.content)));
-            ("added", format!("{}; until {}", listed(new.chain(grown)), instant(*deadline)))
+            let noted = noted.iter().map(|(line, note)| format!("line {line} is noted {note:?}"));
+            (word, format!("{}; until {}", listed(new.chain(grown).chain(noted)), instant(*deadline)))
         }
         CartEvent::LineReduced { line, left, deadline, taken, .. } => {
             let left = left.as_ref().map_or_else(|| "nothing; it ended".into(), content);
@@ -285,7 +299,7 @@ fn cart(event: &CartEvent) -> Words {
             ("growth_undone", format!("lines {} stay as they were", listed(lines)))
         }
         CartEvent::Disowned { holds } => {
-            let holds = holds.iter().map(|(entity, hold, revision)| format!("{} of {entity}", holder(hold, *revision)));
+            let holds = holds.iter().map(|(entity, hold, _)| format!("{} of {entity}", holder(hold)));
             ("disowned", listed(holds))
         }
         CartEvent::Canceled { at, remembered: _ } => ("canceled", format!("at {}", instant(*at))),
@@ -326,17 +340,19 @@ fn cart(event: &CartEvent) -> Words {
         CartEvent::Delivered { numbers, sold: _ } => {
             ("delivered", format!("messages {} it owed", listed(numbers.iter().map(u64::to_string))))
         }
+        CartEvent::CustomerSet { at: _, customer, remembered: _ } => {
+            ("customer_set", format!("it is {customer}'s now"))
+        }
+        CartEvent::Touched { at: _, deadline, remembered: _ } => ("touched", format!("until {}", instant(*deadline))),
         CartEvent::Granted(_) => ("granted", "a request that changed nothing, or only what is said before".into()),
     }
 }
 
 fn on_hold(event: &HoldEvent) -> Words {
     match event {
-        HoldEvent::Extended { hold, deadline } => {
-            ("extended", format!("hold of cart {}, until {}", hold.cart, instant(*deadline)))
-        }
-        HoldEvent::Remembered { hold, revision } => {
-            ("remembered", format!("{} was released before it was asked for", holder(hold, *revision)))
+        HoldEvent::Extended { hold, .. } => ("extended", format!("cart {} still has it", hold.cart)),
+        HoldEvent::Remembered { hold, .. } => {
+            ("remembered", format!("{} was released before it was asked for", holder(hold)))
         }
         HoldEvent::Forgotten(cart) => ("forgotten", format!("what cart {cart} had released")),
     }
@@ -391,8 +407,8 @@ fn sold(hold: &HoldId, quantity: u32, things: &str, at: Timestamp) -> String {
     format!("{quantity} {things} to order {}, decided at {}", hold.cart.order(), instant(at))
 }
 
-fn holder(hold: &HoldId, revision: u64) -> String {
-    format!("cart {} (revision {revision})", hold.cart)
+fn holder(hold: &HoldId) -> String {
+    format!("cart {}", hold.cart)
 }
 
 fn seats(seats: &[Seat]) -> String {
@@ -422,7 +438,7 @@ fn or_nowhere(city: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use boxoffice_core::id::{CartId, OrderId, Request, RequestHash};
+    use boxoffice_core::id::{CartId, Entity, Id, OrderId, Request, RequestHash};
 
     use super::*;
 
@@ -465,10 +481,40 @@ mod tests {
         assert_eq!(
             texts,
             [
-                format!("held: seats [1, 11], [1, 12] by cart {cart} (revision 1), until 2026-12-24T19:30:00.000Z"),
+                format!("held: seats [1, 11], [1, 12] by cart {cart}, until the cart's deadline"),
                 format!("sold: seat [1, 11] of cart {cart} by order {cart}, decided at 2026-12-24T19:30:00.000Z"),
                 format!("refunded: seat [1, 11] of order {cart}; free again"),
             ]
         );
+    }
+
+    /// The time in a hold of an inventory is when it asks the cart, and a revision is a number of the protocol between them.
+    #[test]
+    fn a_history_tells_no_inner_time_and_no_revision() {
+        let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
+        let deadline = Timestamp(1_798_140_600_000);
+        let revision = 1_048_576;
+        let held = SessionEvent::SeatsHeld {
+            hold,
+            revision,
+            want_hash: 7,
+            seats: vec![Seat { row: 0, seat: 0 }],
+            deadline,
+            charge: None,
+        };
+        let events = [
+            Event::Session(held),
+            Event::Session(SessionEvent::Hold(HoldEvent::Extended { hold, deadline })),
+            Event::Product(ProductEvent::Hold(HoldEvent::Extended { hold, deadline })),
+            Event::Session(SessionEvent::Hold(HoldEvent::Remembered { hold, revision })),
+            Event::Cart(CartEvent::Disowned {
+                holds: vec![(Entity::Session(Id::new("hamlet").expect("an id")), hold, revision)],
+            }),
+        ];
+        for event in &events {
+            let sentence = event_text(event).sentence;
+            assert!(!sentence.contains("revision") && !sentence.contains("1048576"), "{sentence}");
+            assert!(!sentence.contains("2026-12-24"), "{sentence}");
+        }
     }
 }

@@ -3,9 +3,12 @@
 //! A hall may be described as a grid (`{"rows":5,"seats":16}`), as rows with a count (`{"label":"A","count":16,"gaps":[8]}`),
 //! seat by seat (`{"label":"A","seats":[{"label":"1"},null,{"label":"2"}]}`), or in the full form, run by run.
 
+use std::mem::take;
+
 use boxoffice_core::{
     id::Id,
-    layout::{LABEL_BYTES_MAX, LAYOUT_SEATS_MAX, Labels, Layout, POINT_MAX, Point, Row, Run},
+    layout::{LABEL_BYTES_MAX, LAYOUT_SEATS_MAX, Labels, Layout, LayoutNames, POINT_MAX, Point, Row, Run},
+    names::Names,
 };
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -14,9 +17,12 @@ use serde::{
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::repr::{
-    WireRepr,
-    shape::{Each, Narrow, Shapes, shapes},
+use crate::{
+    newer::Newer,
+    repr::{
+        WireRepr,
+        shape::{Each, Narrow, Shapes, shapes},
+    },
 };
 
 /// The category of seats without one.
@@ -32,6 +38,10 @@ shapes! {
         category?: Option<Id>,
         /// The place the best seats are near to.
         focal?: Option<(i32, i32)> = Each(-POINT_MAX..=POINT_MAX),
+        /// Names for people of the sections.
+        section_names?: Vec<(Id, Names)>,
+        /// Names for people of the categories.
+        category_names?: Vec<(Id, Names)>,
     }
 
     /// A row with one of `count`, `seats` and `runs`.
@@ -74,6 +84,10 @@ shapes! {
     struct FullLayout as Layout {
         focal?: Option<(i32, i32)> = Each(-POINT_MAX..=POINT_MAX),
         rows: Vec<FullRow>,
+        /// Names for people of the sections.
+        section_names?: Vec<(Id, Names)>,
+        /// Names for people of the categories.
+        category_names?: Vec<(Id, Names)>,
     }
 
     struct FullRow as Row {
@@ -98,14 +112,23 @@ shapes! {
 impl WireRepr for Layout {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let focal = self.focal().map(|focal| (focal.x, focal.y));
-        FullLayout { focal, rows: self.rows().iter().map(FullRow::from).collect() }.serialize(serializer)
+        let rows = self.rows().iter().map(FullRow::from).collect();
+        let LayoutNames { sections: section_names, categories: category_names } = self.names().clone();
+        FullLayout { focal, rows, section_names, category_names }.serialize(serializer)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
-        let body = LayoutBody::deserialize(deserializer)?;
+        let mut body = LayoutBody::deserialize(deserializer)?;
         let focal = body.focal.map(|(x, y)| Point { x, y });
+        let (sections, categories) = (take(&mut body.section_names), take(&mut body.category_names));
         let rows = body.rows().map_err(D::Error::custom)?;
-        Layout::new(rows, focal).map_err(D::Error::custom)
+        let layout = Layout::new(rows, focal).and_then(|layout| layout.named(LayoutNames { sections, categories }));
+        layout.map_err(D::Error::custom)
+    }
+
+    fn newer(newer: &mut Newer) {
+        newer.field("section_names", 5, |_| ());
+        newer.field("category_names", 5, |_| ());
     }
 
     fn schema(shapes: &mut Shapes) -> Value {
@@ -199,6 +222,9 @@ impl LayoutBody {
         match self.rows {
             RowsBody::Grid(rows) => {
                 let seats = self.seats.ok_or("a grid needs `rows` and `seats`")?;
+                if rows == 0 {
+                    return Err("`rows` of a grid is at least 1".into());
+                }
                 let all = u64::from(rows) * u64::from(seats);
                 // Counted before anything is allocated.
                 if all > LAYOUT_SEATS_MAX as u64 || rows > u32::from(u16::MAX) {

@@ -64,7 +64,7 @@ pub const NAME_BYTES_MAX: usize = boxoffice_core::directory::NAME_BYTES_MAX;
 pub const COMMENTS_BYTES_MAX: usize = 4_096;
 
 /// The longest details of a booking, in bytes.
-pub const DETAILS_BYTES_MAX: usize = 1_024;
+pub const DETAILS_BYTES_MAX: usize = boxoffice_core::command::Details::BYTES_MAX;
 
 /// The longest name of a means of payment, and of a payer's or a gateway's reference, in bytes.
 pub const PAYMENT_TEXT_BYTES_MAX: usize = 256;
@@ -119,6 +119,9 @@ pub const AHEAD_MS_MAX: u64 = 3_660 * 24 * 60 * 60 * 1000;
 
 /// The longest title, in milliseconds: 31 days.
 pub const DURATION_MS_MAX: u64 = boxoffice_core::directory::DURATION_MS_MAX;
+
+/// The longest address of a venue, in bytes.
+pub const ADDRESS_BYTES_MAX: usize = 500;
 
 /// The longest name of a zone, in bytes.
 pub const ZONE_BYTES_MAX: usize = 64;

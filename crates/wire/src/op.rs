@@ -44,9 +44,11 @@ macro_rules! each_op {
             CartHoldSlot = HoldSlot,
             CartHoldAll = HoldAll,
             CartSetQuantity = SetQuantity,
+            CartSetNote = SetNote,
             CartRelease = Release,
             CartCancel,
             CartCheckout = Checkout,
+            CartCheckoutCancel,
             OrderGet,
             OrderRefund,
             CustomerPurchases,
@@ -57,6 +59,7 @@ macro_rules! each_op {
             AdminAudit = Audit,
             AdminHistory = History,
             AdminRelease,
+            AdminCheckoutCancel,
             AdminSettle,
             AdminNodes,
             AdminJoin,
@@ -108,6 +111,15 @@ pub enum Pace {
     Limited,
     /// It reads, continues something or gives something back, so it does not wait.
     AtOnce,
+}
+
+/// What becomes of fields of a body that the node does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownFields {
+    /// They are refused, so that nothing of a request is dropped silently.
+    Refused,
+    /// They are ignored.
+    Ignored,
 }
 
 /// How long the frames of an op may be.

@@ -5,7 +5,7 @@ use boxoffice_core::access::{Role, Roles};
 use crate::{
     body,
     call::{Call, Shape},
-    op::{FrameLength, HeadClass, Op, Pace, each_op},
+    op::{FrameLength, HeadClass, Op, Pace, UnknownFields, each_op},
     permission::{OwnerRule, Permission},
     rejection::Rejection,
     spec::{Facts, OpSpec, ReadOp},
@@ -86,7 +86,7 @@ impl Op {
     /// Whether unknown fields are refused. Changes refuse them, so that nothing in a request is dropped silently. Reads ignore
     /// them.
     pub fn is_strict(self) -> bool {
-        self.changes() || self == Op::Batch
+        self.facts().unknown == UnknownFields::Refused
     }
 
     /// What an overloaded node may refuse by the head of a request.
@@ -112,9 +112,11 @@ impl Op {
     /// Whether the request or the answer may name a customer.
     pub(crate) fn is_about_a_customer(self) -> bool {
         match self.permission().owner {
-            OwnerRule::CartTokenAndCustomer | OwnerRule::Customer | OwnerRule::OrdersCustomer => true,
-            // The items of a batch have rules of their own.
-            OwnerRule::Nobody | OwnerRule::CartToken => self == Op::Batch,
+            OwnerRule::CartTokenAndCustomer
+            | OwnerRule::Customer
+            | OwnerRule::OrdersCustomer
+            | OwnerRule::OfItsItems => true,
+            OwnerRule::Nobody | OwnerRule::CartToken => false,
         }
     }
 }

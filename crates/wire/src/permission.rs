@@ -1,6 +1,6 @@
 //! The rows of the permission table: what a caller needs.
 //!
-//! Each op has a row in the table of [`crate::op`], each kind of feed and each path has that of an op
+//! Each op has a row in the table of [`crate::body`], each kind of feed and each path has that of an op
 //! ([`crate::feed_kind`], [`crate::path`]). The edge decides by these rows, and `docs/reference/access.md` is made of them.
 
 use boxoffice_core::access::{Role, Roles};
@@ -61,6 +61,8 @@ pub enum OwnerRule {
     Customer,
     /// An order. If it has a customer, the caller must act for that customer.
     OrdersCustomer,
+    /// What the items are about, each by the rule of its own op.
+    OfItsItems,
 }
 
 impl OwnerRule {
@@ -72,6 +74,7 @@ impl OwnerRule {
             OwnerRule::CartTokenAndCustomer => "the cart's token, and a customer that is named",
             OwnerRule::Customer => "the customer",
             OwnerRule::OrdersCustomer => "the order's customer",
+            OwnerRule::OfItsItems => "as its items",
         }
     }
 }

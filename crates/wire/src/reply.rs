@@ -6,7 +6,7 @@ use boxoffice_core::{
     answer::{
         At, BookingView, CartAudit, CartView, CustomerAudit, HallView, Held, MapView, ProductAudit, ProductView,
         PurchasesPage, ResourceAudit, ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, TitleView,
-        VenueView, VenuesPage,
+        VenueChange, VenueView, VenuesPage,
     },
     id::{Entity, Id},
     money::Currency,
@@ -382,7 +382,7 @@ bodies! {
     Available, BookingPage, CartAudit, CartView, CityPage, ClusterStatus, CountsWatching, CustomerAudit, FreeSlots,
     HallView, Held, HistoryPage, InvitationStatus, KeyList, MapView, No, NodeAudit, NodeStatus, OrderView, ProductAudit, ProductView,
     PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionPage, SessionView, ShardMap,
-    ThreeStates, TitlePage, TitleView, Vec<At>, VenueView, VenuesPage, Watching,
+    ThreeStates, TitlePage, TitleView, VenueChange, Vec<At>, VenueView, VenuesPage, Watching,
 }
 
 impl FromBody for Fail {

@@ -14,6 +14,7 @@ mod text;
 pub(crate) mod bytes;
 mod id;
 mod money;
+mod names;
 mod seat;
 mod time;
 
@@ -79,6 +80,14 @@ pub trait WireRepr: Sized {
     /// The first field out of its bounds, in words.
     fn check(&self) -> Result<(), OutOfBounds> {
         Ok(())
+    }
+
+    /// Checks the value as a field of this name. A type that is a bound checks itself.
+    ///
+    /// # Errors
+    /// The first field out of its bounds, in words.
+    fn check_field(&self, _name: &str) -> Result<(), OutOfBounds> {
+        self.check()
     }
 }
 
@@ -272,6 +281,10 @@ impl<T: WireRepr> WireRepr for Option<T> {
 
     fn check(&self) -> Result<(), OutOfBounds> {
         self.as_ref().map_or(Ok(()), T::check)
+    }
+
+    fn check_field(&self, name: &str) -> Result<(), OutOfBounds> {
+        self.as_ref().map_or(Ok(()), |value| value.check_field(name))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     call::{Call, Shape},
     newer::Newer,
-    op::{FrameLength, HeadClass, HttpMethods, Pace},
+    op::{FrameLength, HeadClass, HttpMethods, Pace, UnknownFields},
     permission::Permission,
     rejection::Rejection,
     repr::shape::Schema,
@@ -18,11 +18,14 @@ pub(crate) struct Facts {
     pub(crate) permission: Permission,
     pub(crate) class: HeadClass,
     pub(crate) pace: Pace,
+    pub(crate) unknown: UnknownFields,
     pub(crate) frame: FrameLength,
     pub(crate) methods: HttpMethods,
     pub(crate) weight: u32,
     /// The minor version that has brought the op. 0 if it has always been there.
     pub(crate) since: u32,
+    /// Bodies that work, as JSON.
+    pub(crate) examples: &'static [&'static str],
     /// What its examples need that a fresh node does not have, if anything.
     pub(crate) examples_need: Option<&'static str>,
     pub(crate) body: Schema,

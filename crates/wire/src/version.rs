@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The minor version of this program. A node without one in its hello has 0.
-pub const PROTOCOL_MINOR: u32 = 4;
+pub const PROTOCOL_MINOR: u32 = 5;
 
 /// The first minor version whose envelope has `patience_ms`. The field may be left out of every request, so a client sends it only
 /// to a node of this version, and refuses nothing otherwise.

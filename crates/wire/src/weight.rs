@@ -1,6 +1,6 @@
 //! What a request costs besides the weight of its op, where its size decides. The unit is the processor time of `cart.get`.
 
-use boxoffice_core::command::{CartCommand, Command};
+use boxoffice_core::command::Command;
 
 use crate::{Call, call::Item};
 
@@ -49,8 +49,14 @@ fn of_item(item: &Item) -> u32 {
 
 fn of_command(command: &Command) -> u32 {
     match command {
-        Command::Cart(_, CartCommand::Hold { lines, .. }) => units(lines.len().saturating_sub(1) * LINE),
-        _ => 0,
+        Command::Cart(_, command) => units(command.asked_lines().saturating_sub(1) * LINE),
+        Command::Venue(..)
+        | Command::Session(..)
+        | Command::Product(..)
+        | Command::Resource(..)
+        | Command::Customer(..)
+        | Command::Directory(_)
+        | Command::Cluster(_) => 0,
     }
 }
 

@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn the_good_of_a_line_follows_from_its_ids() {
         let goods = Goods { prefix: "r1".into(), products: 9, ..Goods::default() };
-        let content = Content::Units { quantity: 2, price: 1 };
-        let line = |entity| LineView { line: 1, entity, content: content.clone(), late: false };
+        let content = Content::Units { quantity: 2, price: 1, name: "mug".into() };
+        let line = |entity| LineView::new(1, entity, content.clone(), false);
         assert_eq!(goods.of_line(&line(Entity::Product(goods.product_id(7)))), Some(Good::Product(7)));
         let other = Goods { prefix: "r2".into(), ..Goods::default() };
         assert_eq!(goods.of_line(&line(Entity::Product(other.product_id(7)))), None);

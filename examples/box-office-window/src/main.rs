@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn make_session(client: &Client, layout: &Arc<Layout>) -> Result<Id, Box<dyn Error>> {
     let (venue, hall, title, session) = (id("window")?, id("stalls")?, id("hamlet")?, id("hamlet-at-the-window")?);
     let details =
-        VenueDetails { name: "The Window".into(), city: "Aarhus".into(), position: None, comments: "".into() };
+        VenueDetails { name: "The Window".into(), city: "Aarhus".into(), position: None, comments: "".into(), zone: None, address: "".into() };
     client.venue_put(&venue, details).await?;
     client.hall_put(&venue, &hall, "Stalls", layout.clone()).await?;
     let hamlet =
@@ -83,6 +83,7 @@ async fn make_session(client: &Client, layout: &Arc<Layout>) -> Result<Id, Box<d
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
     client.session_create(&venue, new).await?;
     Ok(session)

@@ -44,11 +44,12 @@ const ADA: &str = "ada";
 const MARKER: &str = "Ada of the marker";
 
 /// Ops that no request of [`requests`] carries to an ok, because an ok would change the cluster or needs more than a scene.
-const NEVER_OK: [&str; 14] = [
+const NEVER_OK: [&str; 15] = [
     "unwatch",
     "resource.move",
     "cart.release",
     "cart.cancel",
+    "cart.checkout_cancel",
     "order.refund",
     "admin.release",
     "admin.settle",

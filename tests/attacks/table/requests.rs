@@ -188,10 +188,13 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
             let quantity = 1 + number % 7;
             list.add(op, json!({"token": scene.of(venue).open, "line": 1, "quantity": quantity}), at(venue));
         }),
+        Op::CartSetNote => venues.iter().for_each(|&venue| {
+            list.add(op, json!({"token": scene.of(venue).open, "line": 1, "note": number.to_string()}), at(venue));
+        }),
         Op::CartRelease => venues.iter().for_each(|&venue| {
             list.add(op, json!({"token": scene.of(venue).open, "line": 99}), at(venue));
         }),
-        Op::CartCancel => {
+        Op::CartCancel | Op::CartCheckoutCancel => {
             list.add(op, json!({"token": rng.token()}), none());
         }
         Op::CartCheckout => {
@@ -242,6 +245,9 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
         }
         Op::AdminRelease => venues.iter().for_each(|&venue| {
             list.add(op, json!({"cart": scene.of(venue).open_cart, "line": 99}), at(venue));
+        }),
+        Op::AdminCheckoutCancel => venues.iter().for_each(|&venue| {
+            list.add(op, json!({"cart": scene.of(venue).open_cart}), at(venue));
         }),
         Op::AdminSettle => venues.iter().for_each(|&venue| {
             let body = json!({"cart": scene.of(venue).open_cart, "attempt": 99, "outcome": "declined"});

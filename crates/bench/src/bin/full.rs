@@ -40,7 +40,7 @@ fn cart(number: u64, entity: &Entity) -> CartId {
 fn hold(number: u64, entity: Entity, want: Want) -> Command {
     Command::Cart(
         cart(number, &entity),
-        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false, holder: None },
+        CartCommand::Hold { lines: vec![WantedLine::new(entity, want)], customer: None, guest: false, holder: None },
     )
 }
 
@@ -97,17 +97,31 @@ fn arena(number: u64, name: &str) -> Command {
         starts_at: Timestamp(begin),
         ends_at: Timestamp(begin + 1_000),
         prices: Vec::new(),
-        areas: vec![Area { id: id("floor"), name: "Floor".into(), capacity: 200_000, price: euros(100) }],
+        areas: vec![Area {
+            id: id("floor"),
+            name: "Floor".into(),
+            capacity: 200_000,
+            price: euros(100),
+            names: Default::default(),
+        }],
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     };
     Command::Venue(id("venue"), VenueCommand::CreateSession(session))
 }
 
 fn fill(node: &Alone) {
     let venue = |command| Command::Venue(id("venue"), command);
-    let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
+    let details = VenueDetails {
+        name: "V".into(),
+        city: "C".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    };
     node.must(venue(VenueCommand::Put(details)), 1);
     let layout = Layout::new(Vec::new(), None).expect("a hall may have no seats").into();
     node.must(venue(VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout }), 2);

@@ -50,7 +50,14 @@ fn set_up(node: &Alone) {
         (0..ROWS).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run(row)] }).collect();
     let layout = Arc::new(Layout::new(rows, None).expect("a good layout"));
     let venue = id("v");
-    let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
+    let details = VenueDetails {
+        name: "V".into(),
+        city: "C".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    };
     node.must(Command::Venue(venue.clone(), VenueCommand::Put(details)), 1);
     let hall = VenueCommand::PutHall { hall: id("h"), name: "H".into(), comments: "".into(), layout };
     node.must(Command::Venue(venue, hall), 2);
@@ -70,6 +77,7 @@ fn create_sessions(node: &Alone, round: u64) {
             hold_ttl_ms: None,
             limits: Limits::default(),
             comments: "".into(),
+            sells_after_begin: false,
         };
         (Command::Venue(id("v"), VenueCommand::CreateSession(new)), 1_000 + start)
     }));
@@ -121,7 +129,7 @@ impl Buyers {
                 let (row, seat) = ((place / 3) as u16, (place % 3) as u16 * 5);
                 let seats = SeatSet::new((0..5).map(|at| Seat { row, seat: seat + at })).expect("five seats");
                 let want = Want::Seats { seats, best_effort: false };
-                let lines = vec![WantedLine { entity: session, want }];
+                let lines = vec![WantedLine::new(session, want)];
                 CartCommand::Hold { lines, customer: None, guest: false, holder: None }
             }
             _ => CartCommand::Checkout {

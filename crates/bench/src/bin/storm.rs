@@ -46,7 +46,7 @@ fn main() {
     let commands = (0..carts).flat_map(|number| {
         let left = span.checked_sub(began.elapsed()).expect("all carts are opened before the first one ends");
         let ttl_ms = Some(left.as_millis() as u64);
-        let line = WantedLine { entity: entity(number), want: Want::Units { quantity: 1, now: false } };
+        let line = WantedLine::new(entity(number), Want::Units { quantity: 1, now: false });
         let open = CartCommand::Open { customer: None, ttl_ms, guest: false };
         let hold = CartCommand::Hold { lines: vec![line], customer: None, guest: false, holder: None };
         [(Command::Cart(cart(number), open), 1), (Command::Cart(cart(number), hold), 2)]

@@ -10,6 +10,11 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    ops::Range,
+};
+
 use boxoffice_client::{
     CartAudit, CartId, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
     ResourceAudit, Seat, SessionAudit, Settlement,
@@ -178,11 +183,70 @@ fn show_history(node_args: &NodeArgs, asked: &HistoryQuery<'_>, json: bool) -> O
                 return Err(Failure::Usage(format!("--seat: {other} is no session; only they have seats")));
             }
         };
-        let page = client.history(entity, seat, Some(asked.limit), asked.before).await;
-        let page = page.map_err(|error| node_args.failure(error))?.value;
-        print(&if json { vec![as_json(&page)] } else { history(&page) });
+        let page = client.history(entity.clone(), seat, Some(asked.limit), asked.before).await;
+        let mut page = page.map_err(|error| node_args.failure(error))?.value;
+        if json {
+            print(&[as_json(&page)]);
+            return Ok(());
+        }
+        name_seats(&client, &entity, &mut page).await;
+        print(&history(&page));
         Ok(())
     })
+}
+
+/// Calls the seats of a history by their names, as far as their sessions are known.
+async fn name_seats(client: &Client, entity: &Entity, page: &mut HistoryPage) {
+    let mut known: BTreeMap<Id, Option<Names>> = BTreeMap::new();
+    for entry in &mut page.entries {
+        let wanted: Vec<Id> = sessions_of(entity, &entry.details).into_iter().map(|(_, id)| id).collect();
+        for id in wanted {
+            if let Entry::Vacant(unknown) = known.entry(id) {
+                // Without its names a seat is still told by its place.
+                let session = client.session_get(unknown.key()).await.ok();
+                unknown.insert(session.map(|session| Names::of(&session.value.layout)));
+            }
+        }
+        entry.details = with_names(entity, &entry.details, |id, seat| {
+            let names = known.get(id)?.as_ref()?;
+            names.index(seat).map(|index| names.name(index).to_owned())
+        })
+        .into();
+    }
+}
+
+/// The places of seats in the details of an event, as ranges of bytes, and the session of each. In the history of a cart the
+/// session stands behind its seats.
+fn sessions_of(entity: &Entity, details: &str) -> Vec<(Range<usize>, Id)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = details[at..].find('[').map(|begin| at + begin) {
+        let Some(end) = details[begin..].find(']').map(|end| begin + end + 1) else { break };
+        at = end;
+        if seat_by_place(&details[begin + 1..end - 1]).is_none() {
+            continue;
+        }
+        let id = match entity {
+            Entity::Session(id) => Some(id.clone()),
+            _ => details[end..]
+                .split_once("of session/")
+                .and_then(|(_, after)| Id::new(after.split([',', ';', ' ']).next().unwrap_or_default())),
+        };
+        found.extend(id.map(|id| (begin..end, id)));
+    }
+    found
+}
+
+/// The details of an event with the names of its seats.
+fn with_names(entity: &Entity, details: &str, name: impl Fn(&Id, Seat) -> Option<String>) -> String {
+    let mut text = details.to_owned();
+    for (range, id) in sessions_of(entity, details).into_iter().rev() {
+        let seat = seat_by_place(&details[range.start + 1..range.end - 1]);
+        if let Some(name) = seat.and_then(|seat| name(&id, seat)) {
+            text.replace_range(range, &name);
+        }
+    }
+    text
 }
 
 /// A history in lines, oldest first, with a hint to read on.
@@ -193,6 +257,7 @@ fn history(page: &HistoryPage) -> Vec<String> {
         .map(|entry| {
             let HistoryEntry { version, at, event, details, by, .. } = entry;
             let at = repr::rfc3339(*at).map_or_else(|| at.0.to_string(), |text| text.to_string());
+            let details = names.map_or_else(|| details.to_string(), |names| with_names(details, names));
             let by = if by.is_empty() { String::new() } else { format!("  (by {by})") };
             format!("{version:>7}  {at}  {event:<14}  {details}{by}").trim_end().to_owned()
         })
@@ -203,6 +268,24 @@ fn history(page: &HistoryPage) -> Vec<String> {
         (false, None) => "What is older is no longer kept.".into(),
     });
     lines
+}
+
+/// A text in which the places of seats, `[1, 11]`, are their names.
+fn with_names(text: &str, names: &Names) -> String {
+    let mut named = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(begin) = rest.find('[') {
+        named.push_str(&rest[..begin]);
+        rest = &rest[begin..];
+        let end = rest.find(']').map_or(rest.len(), |end| end + 1);
+        let place = rest[..end].strip_prefix('[').and_then(|place| seat_by_place(place.strip_suffix(']')?));
+        match place.and_then(|seat| names.index(seat)) {
+            Some(index) => named.push_str(names.name(index)),
+            None => named.push_str(&rest[..end]),
+        }
+        rest = &rest[end..];
+    }
+    named + rest
 }
 
 /// A seat by its place or by its name.

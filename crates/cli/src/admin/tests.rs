@@ -15,7 +15,7 @@ use boxoffice_wire::{
 };
 use expect_test::expect;
 
-use super::{audit, history, read_entity, seat_by_place, status};
+use super::{audit, history, read_entity, seat_by_place, status, with_names};
 use crate::draw::Names;
 
 fn id(text: &str) -> Id {
@@ -205,11 +205,25 @@ fn a_history_has_a_hint_to_read_on() {
              12  2026-12-24T19:30:00.000Z  forgotten         (by till-3)
         There is more: --before 7
     "#]]
-    .assert_eq(&(history(&page).join("\n") + "\n"));
+    .assert_eq(&(history(&page, None).join("\n") + "\n"));
+    let text = with_names("seats [0, 0], [0, 3] and [9, 9] of [x] [", &names());
+    assert_eq!(text, "seats A1, A4 and [9, 9] of [x] [");
     page.cursor = None;
-    assert_eq!(history(&page)[2], "What is older is no longer kept.");
+    assert_eq!(history(&page, None)[2], "What is older is no longer kept.");
     page.complete = true;
-    assert_eq!(history(&page)[2], "That is all since it began.");
+    assert_eq!(history(&page, None)[2], "That is all since it began.");
     assert_eq!(seat_by_place("1, 11"), Some(Seat { row: 1, seat: 11 }));
     assert_eq!(seat_by_place("B-12"), None);
+}
+
+#[test]
+fn a_history_calls_seats_by_their_names() {
+    let name =
+        |session: &Id, Seat { row, seat }: Seat| (session.as_str() == "hamlet").then(|| format!("{row}-{seat}!"));
+    let named = |entity: &str, details: &str| with_names(&read_entity(entity).expect("an entity"), details, name);
+    assert_eq!(named("session/hamlet", "seats [1, 4], [0, 12] by cart 0abc"), "seats 1-4!, 0-12! by cart 0abc");
+    let cart = format!("cart/{:032x}", 0xabc);
+    let of_two = "seat [1, 4] of session/hamlet, seat [2, 2] of session/macbeth; until 20:00";
+    assert_eq!(named(&cart, of_two), "seat 1-4! of session/hamlet, seat [2, 2] of session/macbeth; until 20:00");
+    assert_eq!(named(&cart, "2 units of product/[1]"), "2 units of product/[1]");
 }

@@ -15,7 +15,8 @@ use crate::{
     args::NodeArgs,
     draw::{Key, Screen},
     failure::{Failure, Outcome},
-    node_client::{date_and_time, now, options, say},
+    local_time::{date_and_time_in, zone_or_utc},
+    node_client::{now, options, say},
     watch::{no_terminal, states, stop_requested, ticks},
 };
 
@@ -256,7 +257,7 @@ impl Sale<'_> {
         // The known lines may include some that were taken away. The total would differ then.
         let total = receipt::total(&self.state.lines, self.state.currency());
         let expect = Figure { lines: Some(self.state.lines_version), total: Some(total) };
-        match self.meanwhile(async { cart.checkout_expecting(payment, None, None, Some(expect)).await }).await? {
+        match self.meanwhile(async { cart.checkout(payment, None).expecting(expect).await }).await? {
             Ok(Reply { value: bought, .. }) => {
                 let layout = &self.state.session.layout;
                 Ok(Some(receipt::order(&bought.order, bought.settling, layout, &self.state.names)))
@@ -343,7 +344,10 @@ impl Sale<'_> {
             Ok(_) => vec!["Nothing was bought; the seats are given back.".into()],
             Err(error) if error.refusal().is_some() => vec!["Nothing was bought.".into()],
             Err(_) => {
-                let until = self.state.deadline.map_or_else(String::new, |at| format!(" at {}", date_and_time(at)));
+                let until = self.state.deadline.map_or_else(String::new, |at| {
+                    let zone = zone_or_utc(self.state.session.zone.as_deref());
+                    format!(" at {}", date_and_time_in(&zone, at))
+                });
                 vec![format!(
                     "Nothing was bought. The node does not answer; the seats become free by themselves{until}."
                 )]

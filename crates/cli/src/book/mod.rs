@@ -118,7 +118,7 @@ impl Purchase<'_> {
         // A checkout cannot be taken back, so its answer is awaited.
         let (payment, shown) = (recorded(METHOD, cart.id().to_string()), held.lines_version);
         let expect = Figure { lines: Some(shown), ..Figure::default() };
-        match cart.checkout_expecting(payment, None, None, Some(expect)).await {
+        match cart.checkout(payment, None).expecting(expect).await {
             Ok(reply) => {
                 let order = &reply.value;
                 for line in receipt::order(&order.order, order.settling, &self.session.layout, &self.names) {

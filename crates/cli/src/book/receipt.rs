@@ -6,7 +6,7 @@ use boxoffice_wire::repr::seat_state_text;
 
 use crate::{
     draw::{Names, amount},
-    node_client::date_and_time,
+    local_time::{date_and_time_in, zone_or_utc},
 };
 
 /// The lines of a cart or an order in one session: seats by price.
@@ -41,7 +41,9 @@ pub fn total(lines: &[LineView], currency: Currency) -> Money {
 
 /// An order.
 pub fn order(order: &Order, settling: bool, layout: &Layout, names: &Names) -> Vec<String> {
-    let mut words = vec![format!("Sold. Order {}, {}", order.id, date_and_time(order.at))];
+    let zone = order.lines.iter().find_map(|line| line.zone.as_deref());
+    let at = date_and_time_in(&zone_or_utc(zone), order.at);
+    let mut words = vec![format!("Sold. Order {}, {at}", order.id)];
     let lines = lines(&order.lines, order.total.currency, layout, names);
     words.extend(lines.into_iter().map(|line| format!("  {line}")));
     words.push(format!("  total {}", amount(order.total)));

@@ -57,6 +57,8 @@ fn session() -> SessionView {
         area_counts: Vec::new(),
         counts: SeatCounts { free: 12, held: 0, sold: 0, blocked: 0 },
         layout: Arc::new(Layout::new(vec![row("A"), row("B")], None).expect("a layout")),
+        zone: None,
+        sells_after_begin: false,
     }
 }
 
@@ -68,12 +70,7 @@ fn state() -> PurchaseState {
 
 fn line(number: u32, row: u16, seats: &[(u16, i64)]) -> LineView {
     let seats = seats.iter().map(|(seat, price)| PricedSeat { seat: Seat { row, seat: *seat }, price: *price });
-    LineView {
-        line: number,
-        entity: Entity::Session(id("hamlet-tonight")),
-        content: Content::Seats(seats.collect()),
-        late: false,
-    }
+    LineView::new(number, Entity::Session(id("hamlet-tonight")), Content::Seats(seats.collect()), false)
 }
 
 fn page(state: &PurchaseState, at: u64) -> String {
@@ -142,6 +139,7 @@ fn an_ended_cart_leaves_no_hold() {
         state: CartState::Active,
         customer: None,
         opened_at: Timestamp(0),
+        modified_at: Timestamp(0),
         deadline: Timestamp(1_000),
         lines: vec![line(0, 0, &[(0, 1000)])],
         lines_version: 0,

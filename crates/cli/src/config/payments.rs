@@ -1,17 +1,48 @@
 //! The section `[payments]`.
 
-use std::slice;
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    slice,
+};
 
 use boxoffice_core::payment::OnDecline;
 use boxoffice_edge::WEBHOOK_SECRET_BYTES_MIN;
 use boxoffice_env::secret::Secret;
-use boxoffice_payment::GatewayConfig;
+use boxoffice_payment::{GatewayConfig, GatewayUrl};
 use serde::Deserialize;
 
 use super::{ConfigError, Settings};
 
 /// The maximum of webhook secrets: an old and a new one. Each costs a hash for every forged webhook.
 const WEBHOOK_SECRETS_MAX: usize = 4;
+
+/// Why a gateway is refused that is called without encryption.
+const UNENCRYPTED: &str = "everyone on the way could read the key and change payments; use https://, or an address of this machine \
+                           or of a private network";
+
+/// Endings of names that are never those of public hosts.
+const PRIVATE_ENDINGS: [&str; 6] = [".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc"];
+
+/// Whether a host is this machine, or one of a private network. Names without a dot are those of containers and services beside
+/// this one.
+fn is_near(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match host.parse() {
+        Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_private() || address.is_link_local(),
+        Ok(IpAddr::V6(address)) => is_near_v6(address),
+        Err(_) => {
+            let name = host.trim_end_matches('.').to_ascii_lowercase();
+            !name.contains('.') || PRIVATE_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        }
+    }
+}
+
+fn is_near_v6(address: Ipv6Addr) -> bool {
+    match address.to_ipv4_mapped() {
+        Some(mapped) => is_near(&mapped.to_string()),
+        None => address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local(),
+    }
+}
 
 /// A text, or a list of them.
 #[derive(Deserialize)]
@@ -35,7 +66,10 @@ impl Settings<'_> {
         if url.value.is_empty() {
             return Ok(None);
         }
-        let parsed = url.value.parse().map_err(|error| url.wrong(format!("{:?}: {error}", url.value)))?;
+        let parsed: GatewayUrl = url.value.parse().map_err(|error| url.wrong(format!("{:?}: {error}", url.value)))?;
+        if !parsed.is_https() && !is_near(parsed.host()) {
+            return Err(url.wrong(format!("{:?}: {UNENCRYPTED}", url.value)));
+        }
         Ok(Some(GatewayConfig { url: parsed, timeout_ms, api_key, concurrency }))
     }
 
@@ -111,6 +145,22 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_without_encryption_is_near() {
+        for near in [
+            "localhost", "127.0.0.1", "127.8.9.1", "10.1.2.3", "172.31.0.1", "192.168.1.5", "169.254.1.1", "[::1]", "[fd00::1]",
+            "[fe80::1]", "[::ffff:10.0.0.1]", "gateway", "pay.internal", "pay.shop.svc", "PAY.Local.", "a.localhost",
+        ] {
+            assert!(super::is_near(near), "{near}");
+        }
+        for abroad in [
+            "pay.example", "localhost.example", "8.8.8.8", "172.32.0.1", "11.0.0.1", "[2001:db8::1]", "[::ffff:8.8.8.8]",
+            "internal.example", "xn--pay.com", "100.example.",
+        ] {
+            assert!(!super::is_near(abroad), "{abroad}");
+        }
+    }
+
+    #[test]
     fn mistakes_about_payments_are_named_with_line_and_key() {
         for (text, expected) in [
             (
@@ -118,6 +168,7 @@ mod tests {
                 "payments.url: \"pay.example\": it is not an address like https://pay.example/v1",
             ),
             ("url = \"ftp://a\"", "payments.url: \"ftp://a\": it begins with neither http:// nor https://"),
+            ("url = \"http://pay.example\"", "payments.url: \"http://pay.example\": everyone on the way could read"),
             ("timeout_ms = 0", "payments.timeout_ms: 0 is not within 1 and 600000"),
             ("under_way = 0", "payments.under_way: 0 is not within 1 and 65536"),
             ("on_decline = \"forget\"", "payments.on_decline: \"forget\" is neither \"release\" nor \"keep\""),

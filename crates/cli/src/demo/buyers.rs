@@ -102,7 +102,7 @@ impl Buyer {
             }
             left = left.saturating_sub(seats.len());
             let cart = self.cart_beside(&Entity::Session(session.clone()));
-            cart.hold_seats_best_effort(session, seats).await?;
+            cart.hold_seats(session, seats).best_effort().await?;
             cart.checkout(recorded("box office", cart.id().to_string()), None).await?;
         }
         Ok(())
@@ -162,7 +162,7 @@ impl Buyer {
             let map = self.client.session_map(&session).await?.value;
             let seats = self.together(&view, &map, usize::from(count));
             self.think().await;
-            cart.hold_seats_best_effort(&session, seats).await?;
+            cart.hold_seats(&session, seats).best_effort().await?;
         }
         if self.dice.random_ratio(1, 6) {
             // The buyer has second thoughts.

@@ -3,11 +3,15 @@
 use boxoffice_core::money::{Currency, Money};
 
 /// Currencies without minor units (ISO 4217).
-const WHOLE: [&str; 16] =
-    ["BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF"];
+const WHOLE: [&str; 17] = [
+    "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF",
+];
 
 /// Currencies with thousandths (ISO 4217).
 const THOUSANDTHS: [&str; 7] = ["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"];
+
+/// Currencies with ten-thousandths (ISO 4217).
+const TEN_THOUSANDTHS: [&str; 2] = ["CLF", "UYW"];
 
 /// An amount for people.
 pub fn amount(money: Money) -> String {
@@ -25,6 +29,7 @@ fn digits(currency: Currency) -> u32 {
     match currency.as_str() {
         code if WHOLE.contains(&code) => 0,
         code if THOUSANDTHS.contains(&code) => 3,
+        code if TEN_THOUSANDTHS.contains(&code) => 4,
         _ => 2,
     }
 }
@@ -43,6 +48,9 @@ mod tests {
         assert_eq!(shown(-1250, "DKK"), "-12.50 DKK");
         assert_eq!(shown(3000, "JPY"), "3000 JPY");
         assert_eq!(shown(1_005, "KWD"), "1.005 KWD");
+        assert_eq!(shown(12_345, "CLF"), "1.2345 CLF");
+        assert_eq!(shown(700, "UYI"), "700 UYI");
+        assert_eq!(shown(1, "UYW"), "0.0001 UYW");
         assert_eq!(shown(i64::MIN, "JPY"), "-9223372036854775808 JPY");
     }
 }

@@ -8,6 +8,7 @@ use boxoffice_core::{
     id::Id,
     layout::Layout,
     money::{Currency, Money},
+    names::Names,
 };
 use boxoffice_wire::{body::Position, repr::WireRepr};
 use serde::{Deserialize, Deserializer, de};
@@ -50,6 +51,10 @@ struct Venue {
     position: Option<(i32, i32)>,
     #[serde(default)]
     comments: String,
+    /// The IANA name of its time zone, in which the times of its sessions are.
+    zone: Option<String>,
+    #[serde(default)]
+    address: String,
     #[serde(default)]
     halls: Vec<Hall>,
     #[serde(default)]
@@ -92,6 +97,8 @@ struct Session {
     limits: Limits,
     #[serde(default)]
     comments: String,
+    #[serde(default)]
+    sells_after_begin: bool,
 }
 
 /// Places without seats. The price is in the file's currency by default.
@@ -103,6 +110,9 @@ struct WantedArea {
     name: Option<String>,
     capacity: u32,
     price: Price,
+    /// Its names for people, by locale.
+    #[serde(default, deserialize_with = "WireRepr::read")]
+    names: Names,
 }
 
 /// Prices: `{"standard": 1000, "premium": {"amount": 2500, "currency": "EUR"}, "*": 700}`.
@@ -211,6 +221,8 @@ impl Venue {
             city: self.city.into(),
             position: self.position,
             comments: self.comments.into(),
+            zone: self.zone.map(Into::into),
+            address: self.address.into(),
         };
         let hall = |hall: Hall| HallPlan {
             name: hall.name.unwrap_or_else(|| hall.id.to_string()),
@@ -248,7 +260,7 @@ impl Session {
         }
         let area = |area: WantedArea| {
             let (price, name) = (area.price.money(currency, &of)?, area.name.unwrap_or_else(|| area.id.to_string()));
-            Ok(Area { id: area.id, name: name.into(), capacity: area.capacity, price })
+            Ok(Area { id: area.id, name: name.into(), capacity: area.capacity, price, names: area.names })
         };
         let areas = self.areas.into_iter().map(area).collect::<Result<_, String>>()?;
         Ok(SessionPlan {
@@ -263,6 +275,7 @@ impl Session {
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits,
             comments: self.comments,
+            sells_after_begin: self.sells_after_begin,
         })
     }
 }

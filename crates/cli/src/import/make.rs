@@ -5,14 +5,19 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use boxoffice_client::{
     BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionView, Timestamp, Title, VenueView,
 };
+use boxoffice_core::{calendar::Zone, command::VenueDetails};
 use boxoffice_wire::{Encoding, Op, body, limits::IMPORT_FRAME_BYTES_MAX, reply};
 use futures_util::{StreamExt, stream};
+use smol_str::SmolStr;
 
 use super::{
     plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
     report::{EntryResult, Report},
 };
-use crate::{draw::amount, node_client::date_and_time};
+use crate::{
+    draw::amount,
+    local_time::{date_and_time_in, zone_or_utc},
+};
 
 /// Reads under way at once.
 const READS_MAX: usize = 16;
@@ -34,6 +39,12 @@ const ATTEMPTS: usize = 5;
 
 /// How long a batch may take, enough for a hundred sessions on a slow disk.
 const BATCH_TIME: Duration = Duration::from_secs(60);
+
+/// Milliseconds of a day of 24 hours.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The longest session, in milliseconds. It is 31 days.
+const SESSION_SPAN_MAX_MS: u64 = 31 * DAY_MS;
 
 /// A command, and the note for the report.
 struct Step {
@@ -61,6 +72,15 @@ pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp) -> Result<
     make_things(&client, plan, &mut report).await?;
     let venues = &plan.venues;
     let there = read_all(venues.as_slice(), |venue| async { known(client.venue_get(&venue.id).await) }).await?;
+    let zones: BTreeMap<&Id, Zone> =
+        venues.iter().zip(&there).map(|(venue, there)| (&venue.id, zone_of(venue, there.as_ref()))).collect();
+    for (venue, _) in venues.iter().zip(&there).filter(|(venue, there)| there.is_none() && venue.details.zone.is_none())
+    {
+        report.warn(format!(
+            "venue {} has no zone, so its times are read and shown in UTC; say one, like Europe/Copenhagen",
+            venue.id
+        ));
+    }
     let steps = venues.iter().zip(&there).map(|(venue, there)| venue_step(&client, venue, there.as_ref())).collect();
     send(&client, steps, &mut report).await?;
 
@@ -76,9 +96,10 @@ pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp) -> Result<
     let there = read_all(&sessions, |(_, session)| async { known(client.session_get(&session.id).await) }).await?;
     let steps = sessions.iter().zip(&there).map(|((venue, session), there)| {
         let layout = layouts.get(&(venue.id.clone(), session.hall.clone()));
-        session_step(&client, venue, session, layout, there.as_ref(), now)
+        session_step(&client, venue, session, layout, there.as_ref(), (now, &zones[&venue.id]))
     });
-    send(&client, steps.collect(), &mut report).await?;
+    let steps: Vec<Step> = steps.collect();
+    send(&client, steps, &mut report).await?;
     Ok(report)
 }
 
@@ -151,16 +172,32 @@ fn known<T>(answer: Result<Reply<T>, Error>) -> Result<Option<T>, Error> {
 fn venue_step(client: &Client, venue: &VenuePlan, there: Option<&VenueView>) -> Step {
     let VenuePlan { id, details, .. } = venue;
     // A venue that stays as it is is reported with its own name.
-    let details = there.filter(|_| venue.only_if_absent).map_or(details, |there| &there.details);
+    let details = match there {
+        Some(there) if venue.only_if_absent => {
+            let (own, wanted) = (there.details.zone.as_deref(), details.zone.as_deref());
+            if wanted.is_some() && wanted.and_then(Zone::new) != own.and_then(Zone::new) {
+                let own = own.unwrap_or("no zone");
+                let why = format!("it is there already with {own}; its zone changes with a JSON file or venue.put");
+                return Step::validated(EntryResult::Refused(why), format!("venue {id}"));
+            }
+            there.details.clone()
+        }
+        // A file that says no zone does not take one away, because no instant would move and every hour would be another.
+        there => {
+            let zone = zone_name(venue, there);
+            VenueDetails { zone, ..details.clone() }
+        }
+    };
     let city = if details.city.is_empty() { String::new() } else { format!(", {}", details.city) };
     let thing = format!("venue {id} ({}{city})", details.name);
     let fate = match there {
-        Some(there) if there.details == *details => return Step::validated(EntryResult::There, thing),
+        Some(there) if there.details == details => return Step::validated(EntryResult::There, thing),
         Some(_) => EntryResult::Changed,
         None => EntryResult::Made,
     };
-    let command = BatchCommand::venue_put(client.new_request_id(), id, details.clone());
-    let bytes = ENVELOPE_BYTES + details.name.len() + details.city.len() + details.comments.len();
+    let texts = [&details.name, &details.city, &details.comments, &details.address];
+    let bytes = ENVELOPE_BYTES + texts.iter().map(|text| text.len()).sum::<usize>();
+    let command = BatchCommand::venue_put(client.new_request_id(), id, details);
     Step { fate, thing, command: Some(command), bytes, sellable: None }
 }
 
@@ -218,7 +255,7 @@ fn session_step(
     plan: &SessionPlan,
     layout: Option<&Arc<Layout>>,
     there: Option<&SessionView>,
-    now: Timestamp,
+    (now, zone): (Timestamp, &Zone),
 ) -> Step {
     let id = plan.id.clone();
     let refused = |why: String| Step::validated(EntryResult::Refused(why), format!("session {id}"));
@@ -230,15 +267,15 @@ fn session_step(
         Ok(prices) => prices,
         Err(why) => return refused(why),
     };
-    let (starts_at, ends_at) = match times(plan, there, now) {
+    let (starts_at, ends_at) = match times(plan, there, now, zone) {
         Ok(times) => times,
         Err(why) => return refused(why),
     };
-    let SessionPlan { hall, title, areas, hold_ttl_ms, limits, comments, .. } = plan;
+    let SessionPlan { hall, title, areas, hold_ttl_ms, limits, comments, sells_after_begin, .. } = plan;
     let thing = format!(
         "session {id} ({} seats in {hall}, {}, {})",
         there.map_or(layout, |there| &there.layout).seats(),
-        date_and_time(starts_at),
+        date_and_time_in(zone, starts_at),
         prices.iter().map(|(category, price)| format!("{category} {}", amount(*price))).collect::<Vec<_>>().join(", "),
     );
     let session = NewSession {
@@ -252,6 +289,7 @@ fn session_step(
         hold_ttl_ms: *hold_ttl_ms,
         limits: limits.clone(),
         comments: comments.as_str().into(),
+        sells_after_begin: *sells_after_begin,
     };
     if let Some(there) = there {
         return match differences(venue, &session, there).as_slice() {
@@ -274,18 +312,53 @@ fn session_step(
 
 /// The start and the end of a session. An existing session keeps its times if the file has relative ones, because `+1d` is
 /// another day tomorrow.
-fn times(plan: &SessionPlan, there: Option<&SessionView>, now: Timestamp) -> Result<(Timestamp, Timestamp), String> {
-    let too_far = || "its time is beyond the year 9999".to_owned();
+///
+/// # Errors
+/// A time that does not exist, exists twice or is too far, an end that is not after the start, more than 31 days, or a new session
+/// that is over or has begun and does not sell after that.
+fn times(
+    plan: &SessionPlan,
+    there: Option<&SessionView>,
+    now: Timestamp,
+    zone: &Zone,
+) -> Result<(Timestamp, Timestamp), String> {
     let starts_at = match there {
         Some(there) if plan.starts_at.is_relative() => there.starts_at,
-        _ => plan.starts_at.after(now).ok_or_else(too_far)?,
+        _ => plan.starts_at.after(now, zone)?,
     };
-    let ends_at = plan.ends_at.after(starts_at).ok_or_else(too_far)?;
-    if starts_at < ends_at {
-        Ok((starts_at, ends_at))
-    } else {
-        Err(format!("it would end ({}) before it starts ({})", date_and_time(ends_at), date_and_time(starts_at)))
+    let ends_at = plan.ends_at.after(starts_at, zone)?;
+    let (start, end) = (date_and_time_in(zone, starts_at), date_and_time_in(zone, ends_at));
+    if starts_at >= ends_at {
+        return Err(format!("it would end ({end}) before it starts ({start})"));
     }
+    let span_ms = ends_at.0 - starts_at.0;
+    if span_ms > SESSION_SPAN_MAX_MS {
+        let days = span_ms.div_ceil(DAY_MS);
+        return Err(format!(
+            "it would take {days} days ({start} to {end}), and a session takes 31 days at most; make several"
+        ));
+    }
+    if there.is_none() && ends_at <= now {
+        return Err(format!("it is over since {end}; is the year right?"));
+    }
+    if there.is_none() && starts_at <= now && !plan.sells_after_begin {
+        return Err(format!(
+            "it has begun at {start}, so only the desk would sell it; say `sells_after_begin` if all may"
+        ));
+    }
+    Ok((starts_at, ends_at))
+}
+
+/// The name of the zone of a venue: that of the file, or the one that the venue has.
+fn zone_name(venue: &VenuePlan, there: Option<&VenueView>) -> Option<SmolStr> {
+    let own = venue.details.zone.as_deref().and_then(Zone::new).map(|zone| SmolStr::new(zone.name()));
+    own.or_else(|| there?.details.zone.clone())
+}
+
+/// The zone in which the times of a venue's sessions are read.
+fn zone_of(venue: &VenuePlan, there: Option<&VenueView>) -> Zone {
+    let known = there.filter(|_| venue.only_if_absent).map(|there| there.details.zone.clone());
+    zone_or_utc(known.unwrap_or_else(|| zone_name(venue, there)).as_deref())
 }
 
 /// The differences between a session and the file.
@@ -303,6 +376,7 @@ fn differences(venue: &VenuePlan, plan: &NewSession, there: &SessionView) -> Vec
         ("limit", plan.limits == there.limits),
         ("comment", plan.comments == there.comments),
         ("hold_ttl_ms", plan.hold_ttl_ms == there.hold_ttl_ms),
+        ("sells_after_begin", plan.sells_after_begin == there.sells_after_begin),
     ]
     .into_iter()
     .filter_map(|(name, same)| (!same).then_some(name))

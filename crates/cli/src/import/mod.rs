@@ -96,7 +96,9 @@ fn seats(text: &str, args: &Import) -> Result<ImportPlan, String> {
         None => Vec::new(),
     };
     let name = venue.as_str().into();
-    let details = VenueDetails { name, city: "".into(), position: None, comments: "".into() };
+    let zone = args.zone.as_deref().map(Into::into);
+    let (city, comments, address) = ("".into(), "".into(), "".into());
+    let details = VenueDetails { name, city, position: None, comments, zone, address };
     let halls = vec![HallPlan { name: hall.to_string(), id: hall, comments: String::new(), layout }];
     let venues = vec![VenuePlan { id: venue, details, only_if_absent: true, halls, sessions }];
     Ok(ImportPlan { venues, ..ImportPlan::default() })
@@ -128,6 +130,7 @@ fn session(id: Id, hall: Id, args: &Import) -> Result<SessionPlan, String> {
         hold_ttl_ms: None,
         limits: Limits::default(),
         comments: String::new(),
+        sells_after_begin: false,
     })
 }
 

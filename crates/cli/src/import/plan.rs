@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{
+    calendar::Zone,
     command::{Area, Limits, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::Id,
     layout::Layout,
@@ -61,6 +62,8 @@ pub struct SessionPlan {
     /// Limits of one order and one customer.
     pub limits: Limits,
     pub comments: String,
+    /// Whether everybody may still hold after it has begun.
+    pub sells_after_begin: bool,
 }
 
 impl ImportPlan {
@@ -108,6 +111,9 @@ pub fn check(venues: &[VenuePlan]) -> Result<(), String> {
     let (mut venue_ids, mut session_ids) = (BTreeSet::new(), BTreeSet::new());
     for venue in venues {
         let id = &venue.id;
+        if let Some(zone) = venue.details.zone.as_deref().filter(|zone| Zone::new(zone).is_none()) {
+            return Err(format!("venue {id}: {zone} is no zone of the IANA database, as Europe/Berlin is"));
+        }
         if !venue_ids.insert(id) {
             return Err(format!("venue {id} is there twice; give it one entry with all its halls and sessions"));
         }

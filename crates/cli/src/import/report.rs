@@ -21,6 +21,8 @@ pub struct Report {
     lines: Vec<(EntryResult, String)>,
     /// Sessions on sale.
     sellable: Vec<String>,
+    /// What is done and may not be meant.
+    warnings: Vec<String>,
 }
 
 impl Report {
@@ -32,6 +34,11 @@ impl Report {
     /// Notes that a session is on sale.
     pub fn sellable(&mut self, session: String) {
         self.sellable.push(session);
+    }
+
+    /// Notes something that is done and may not be meant.
+    pub fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
     }
 
     /// The number of entries.
@@ -47,6 +54,7 @@ impl Report {
     /// The lines, a summary, and what to do next.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.lines.iter().map(|(fate, thing)| line(fate, thing)).collect();
+        lines.extend(self.warnings.iter().map(|warning| format!("{:<8} {warning}", "warning")));
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (fate, _) in &self.lines {
             *counts.entry(word(fate)).or_default() += 1;

@@ -4,7 +4,10 @@ use boxoffice_core::{money::Currency, time::Timestamp};
 use expect_test::{Expect, expect};
 
 use super::{json, plan, price, rows};
-use crate::draw::{DrawOptions, Plan, amount, draw};
+use crate::{
+    draw::{DrawOptions, Plan, amount, draw},
+    local_time::{date_and_time_in, zone_or_utc},
+};
 
 fn check_refused(read: Result<impl std::fmt::Debug, String>, words: Expect) {
     words.assert_eq(&read.expect_err("an invalid input"));
@@ -43,7 +46,8 @@ fn the_examples_are_valid() {
             let prices = session.prices_in(&hall.layout).expect("prices of all categories");
             let prices: Vec<String> =
                 prices.iter().map(|(category, price)| format!("{category} {}", amount(*price))).collect();
-            let at = crate::node_client::date_and_time(session.starts_at.after(now).expect("not too far"));
+            let zone = zone_or_utc(venue.details.zone.as_deref());
+            let at = date_and_time_in(&zone, session.starts_at.after(now, &zone).expect("not too far"));
             text += &format!("{} in {} at {at}: {}\n", session.id, session.hall, prices.join(", "));
         }
     }
@@ -78,9 +82,9 @@ fn the_examples_are_valid() {
         stalls: 34 free
         balcony: 19 free
 
-        hamlet-tonight in main at 2026-12-25 19:30 UTC: standard 10.00 EUR
-        hamlet-matinee in main at 2026-12-26 15:00 UTC: standard 8.00 EUR
-        tempest-tonight in old-house at 2026-12-25 20:00 UTC: balcony 7.00 EUR, premium 25.00 EUR, stalls 15.00 EUR
+        hamlet-tonight in main at 2026-12-25 19:30 Europe/Copenhagen: standard 10.00 EUR
+        hamlet-matinee in main at 2026-12-26 15:00 Europe/Copenhagen: standard 8.00 EUR
+        tempest-tonight in old-house at 2026-12-25 20:00 Europe/Copenhagen: balcony 7.00 EUR, premium 25.00 EUR, stalls 15.00 EUR
     "#]]
     .assert_eq(&text);
     let rows = fs::read_to_string(examples.join("studio.csv")).expect("the example is there");
@@ -111,13 +115,13 @@ fn mistakes_in_json_are_named_with_their_place() {
     check_refused(
         json::read(&with_session(&session.replace("+1d 19:30", "tomorrow"))),
         expect![[
-            r#"line 3, column 90: "tomorrow" is no time; write RFC 3339 like 2026-12-24T19:30:00Z, or from now like "+1d 19:30" or "+90m""#
+            r#"line 3, column 90: "tomorrow" is no time; write RFC 3339 like 2026-12-24T19:30:00Z, the venue's own time like 2026-12-24T19:30, or from now like "+1d 19:30" or "+90m""#
         ]],
     );
     check_refused(
         json::read(&with_session(&session.replace("\"hall\"", "\"hal\""))),
         expect![
-            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`"
+            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`, `sells_after_begin`"
         ],
     );
     check_refused(

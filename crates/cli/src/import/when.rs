@@ -1,41 +1,51 @@
-//! Instants in files: RFC 3339, or relative like `+1d 19:30` and `+90m`.
+//! Times in files: RFC 3339, the venue's local time like `2026-12-24T19:30`, or relative like `+1d 19:30` and `+90m`.
 
 use std::fmt;
 
-use boxoffice_core::time::{TIMESTAMP_MAX, Timestamp};
+use boxoffice_core::{
+    calendar::{Civil, CivilError, Zone},
+    time::{TIMESTAMP_MAX, Timestamp},
+};
 use boxoffice_wire::repr;
 use serde::{Deserialize, Deserializer, de};
+
+use crate::local_time::with_offset;
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// An instant, or a time relative to another one.
+/// An instant, a local time, or a time relative to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     At(Timestamp),
+    /// By the clocks of the venue.
+    Local(Civil),
     /// A time after the other one.
     Later {
         span_ms: u64,
     },
     /// A time of day, days after the other one.
     OnDay {
-        /// Days, counted in the clock's own zone.
+        /// Days, counted by the calendar of the clock.
         days: u64,
         clock: Clock,
     },
 }
 
-/// A time of day, with the offset of its zone from UTC.
+/// A time of day, by the clocks of the venue or with an offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     minutes: u64,
-    east_minutes: i64,
+    east_minutes: Option<i64>,
 }
 
 /// A text that is not an instant.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no time; write RFC 3339 like 2026-12-24T19:30:00Z, or from now like \"+1d 19:30\" or \"+90m\"")]
+#[error(
+    "{0:?} is no time; write RFC 3339 like 2026-12-24T19:30:00Z, the venue's own time like 2026-12-24T19:30, or from now like \
+     \"+1d 19:30\" or \"+90m\""
+)]
 pub struct WhenError(String);
 
 impl When {
@@ -46,30 +56,68 @@ impl When {
     pub fn read(text: &str) -> Result<When, WhenError> {
         let read = match text.strip_prefix('+') {
             Some(relative) => later(relative),
-            None => repr::timestamp(text).map(When::At),
+            None => repr::timestamp(text).map(When::At).or_else(|| local(text)),
         };
         read.ok_or_else(|| WhenError(text.to_owned()))
     }
 
     /// Whether it is relative.
     pub fn is_relative(self) -> bool {
-        !matches!(self, When::At(_))
+        match self {
+            When::At(_) | When::Local(_) => false,
+            When::Later { .. } | When::OnDay { .. } => true,
+        }
     }
 
-    /// The instant. A relative one is counted from `from`. `None` beyond the year 9999.
-    pub fn after(self, from: Timestamp) -> Option<Timestamp> {
+    /// The instant. A relative one is counted from `from`, and a local time is that of `zone`.
+    ///
+    /// # Errors
+    /// It is beyond the year 9999, or the clocks of the zone show it never or twice.
+    pub fn after(self, from: Timestamp, zone: &Zone) -> Result<Timestamp, String> {
+        let too_far = || "its time is beyond the year 9999".to_owned();
         let at = match self {
-            When::At(at) => at.0,
-            When::Later { span_ms } => from.0.checked_add(span_ms)?,
-            When::OnDay { days, clock } => {
-                let east_ms = clock.east_minutes * MINUTE_MS as i64;
-                let local_day = from.0.checked_add_signed(east_ms)? / DAY_MS;
-                let local = local_day.checked_add(days)?.checked_mul(DAY_MS)?.checked_add(clock.minutes * MINUTE_MS)?;
-                local.checked_add_signed(-east_ms)?
+            When::At(at) => Some(at.0),
+            When::Later { span_ms } => from.0.checked_add(span_ms),
+            When::Local(local) => return instant(zone, local),
+            When::OnDay { days, clock: Clock { minutes, east_minutes: None } } => {
+                let today = zone.civil(from).ok_or_else(too_far)?.date();
+                let day = u32::try_from(days).ok().and_then(|days| today.days_later(days));
+                let time_ms = u32::try_from(minutes * MINUTE_MS).ok();
+                let local = day.zip(time_ms).and_then(|(day, time_ms)| Civil::new(day, time_ms));
+                return instant(zone, local.ok_or_else(too_far)?);
+            }
+            When::OnDay { days, clock: Clock { minutes, east_minutes: Some(east_minutes) } } => {
+                let east_ms = east_minutes * MINUTE_MS as i64;
+                let local_day = from.0.checked_add_signed(east_ms).map(|local| local / DAY_MS);
+                let local = local_day
+                    .and_then(|day| day.checked_add(days)?.checked_mul(DAY_MS)?.checked_add(minutes * MINUTE_MS));
+                local.and_then(|local| local.checked_add_signed(-east_ms))
             }
         };
-        (at <= TIMESTAMP_MAX.0).then_some(Timestamp(at))
+        at.filter(|at| *at <= TIMESTAMP_MAX.0).map(Timestamp).ok_or_else(too_far)
     }
+}
+
+/// The instant of a local time.
+fn instant(zone: &Zone, local: Civil) -> Result<Timestamp, String> {
+    zone.instant(local).map_err(|error| match error {
+        CivilError::DoesNotExist { before, after } => format!(
+            "{local} does not exist in {zone}, because the clocks go forward over it; write {} or {}",
+            with_offset(zone, before),
+            with_offset(zone, after),
+        ),
+        CivilError::ExistsTwice { first, second } => format!(
+            "{local} exists twice in {zone}, because the clocks go back; write {} or {}",
+            with_offset(zone, first),
+            with_offset(zone, second),
+        ),
+        CivilError::OutOfRange => "its time is before 1970 or beyond the year 9999".into(),
+    })
+}
+
+/// `2026-12-24T19:30`, or with a blank, optionally with seconds.
+fn local(text: &str) -> Option<When> {
+    Civil::parse(&text.replacen(' ', "T", 1)).map(When::Local)
 }
 
 /// `1d 19:30`, `1d12h`, `90m`.
@@ -109,11 +157,11 @@ fn clock(text: &str) -> Option<Clock> {
     let at = text.find(['Z', '+', '-']).unwrap_or(text.len());
     let (time, zone) = text.split_at(at);
     let east_minutes = match zone.chars().next() {
-        None => 0,
-        Some('Z') => (zone.len() == 1).then_some(0)?,
+        None => None,
+        Some('Z') => Some((zone.len() == 1).then_some(0)?),
         Some(sign) => {
             let minutes = i64::try_from(minutes(&zone[1..])?).ok()?;
-            if sign == '-' { -minutes } else { minutes }
+            Some(if sign == '-' { -minutes } else { minutes })
         }
     };
     Some(Clock { minutes: minutes(time)?, east_minutes })
@@ -156,52 +204,170 @@ mod tests {
 
     use super::*;
 
-    fn shown(text: &str, from: &str) -> String {
+    fn shown(text: &str, from: &str, zone: &Zone) -> String {
         let from = repr::timestamp(from).expect("a time");
-        match When::read(text).map(|when| when.after(from)) {
-            Ok(Some(at)) => repr::rfc3339(at).expect("a time before the year 10000"),
-            Ok(None) => "too far".into(),
+        match When::read(text).map(|when| when.after(from, zone)) {
+            Ok(Ok(at)) => repr::rfc3339(at).expect("a time before the year 10000"),
+            Ok(Err(error)) => error,
             Err(error) => error.to_string(),
         }
     }
 
+    /// In this order in UTC, Copenhagen, New York and Kathmandu.
+    fn everywhere(inputs: &[&str], from: &str) -> String {
+        let mut text = String::new();
+        for input in inputs {
+            text += &format!("{input}\n");
+            for name in ["UTC", "Europe/Copenhagen", "America/New_York", "Asia/Kathmandu"] {
+                let zone = Zone::new(name).expect("a zone");
+                text += &format!("  {name:<18} {}\n", shown(input, from, &zone));
+            }
+        }
+        text
+    }
+
     #[test]
-    fn times_are_fixed_or_counted_from_another() {
+    fn times_are_fixed_local_or_counted_from_another() {
         let inputs = [
             "2026-12-24T19:30:00Z",
             "2026-12-24T19:30:00+01:00",
+            "2026-12-24T19:30",
+            "2026-12-24 19:30",
             "+1d 19:30",
             "+0d 19:30",
             "+1d 19:30+02:00",
             "+1d 00:30-05:00",
+            "+1d 19:30Z",
             "+90m",
-            "+2h30m",
-            "+1d 2h",
             "+3d",
         ];
-        let shown: Vec<String> =
-            inputs.iter().map(|text| format!("{text:<26} {}", shown(text, "2026-11-21T23:10:00Z"))).collect();
+        // It is still the 21st in New York, and already the 22nd in Copenhagen and Kathmandu.
         expect![[r#"
-            2026-12-24T19:30:00Z       2026-12-24T19:30:00.000Z
-            2026-12-24T19:30:00+01:00  2026-12-24T18:30:00.000Z
-            +1d 19:30                  2026-11-22T19:30:00.000Z
-            +0d 19:30                  2026-11-21T19:30:00.000Z
-            +1d 19:30+02:00            2026-11-23T17:30:00.000Z
-            +1d 00:30-05:00            2026-11-22T05:30:00.000Z
-            +90m                       2026-11-22T00:40:00.000Z
-            +2h30m                     2026-11-22T01:40:00.000Z
-            +1d 2h                     "+1d 2h" is no time; write RFC 3339 like 2026-12-24T19:30:00Z, or from now like "+1d 19:30" or "+90m"
-            +3d                        2026-11-24T23:10:00.000Z
-        "#]].assert_eq(&(shown.join("\n") + "\n"));
+            2026-12-24T19:30:00Z
+              UTC                2026-12-24T19:30:00.000Z
+              Europe/Copenhagen  2026-12-24T19:30:00.000Z
+              America/New_York   2026-12-24T19:30:00.000Z
+              Asia/Kathmandu     2026-12-24T19:30:00.000Z
+            2026-12-24T19:30:00+01:00
+              UTC                2026-12-24T18:30:00.000Z
+              Europe/Copenhagen  2026-12-24T18:30:00.000Z
+              America/New_York   2026-12-24T18:30:00.000Z
+              Asia/Kathmandu     2026-12-24T18:30:00.000Z
+            2026-12-24T19:30
+              UTC                2026-12-24T19:30:00.000Z
+              Europe/Copenhagen  2026-12-24T18:30:00.000Z
+              America/New_York   2026-12-25T00:30:00.000Z
+              Asia/Kathmandu     2026-12-24T13:45:00.000Z
+            2026-12-24 19:30
+              UTC                2026-12-24T19:30:00.000Z
+              Europe/Copenhagen  2026-12-24T18:30:00.000Z
+              America/New_York   2026-12-25T00:30:00.000Z
+              Asia/Kathmandu     2026-12-24T13:45:00.000Z
+            +1d 19:30
+              UTC                2026-11-22T19:30:00.000Z
+              Europe/Copenhagen  2026-11-23T18:30:00.000Z
+              America/New_York   2026-11-23T00:30:00.000Z
+              Asia/Kathmandu     2026-11-23T13:45:00.000Z
+            +0d 19:30
+              UTC                2026-11-21T19:30:00.000Z
+              Europe/Copenhagen  2026-11-22T18:30:00.000Z
+              America/New_York   2026-11-22T00:30:00.000Z
+              Asia/Kathmandu     2026-11-22T13:45:00.000Z
+            +1d 19:30+02:00
+              UTC                2026-11-23T17:30:00.000Z
+              Europe/Copenhagen  2026-11-23T17:30:00.000Z
+              America/New_York   2026-11-23T17:30:00.000Z
+              Asia/Kathmandu     2026-11-23T17:30:00.000Z
+            +1d 00:30-05:00
+              UTC                2026-11-22T05:30:00.000Z
+              Europe/Copenhagen  2026-11-22T05:30:00.000Z
+              America/New_York   2026-11-22T05:30:00.000Z
+              Asia/Kathmandu     2026-11-22T05:30:00.000Z
+            +1d 19:30Z
+              UTC                2026-11-22T19:30:00.000Z
+              Europe/Copenhagen  2026-11-22T19:30:00.000Z
+              America/New_York   2026-11-22T19:30:00.000Z
+              Asia/Kathmandu     2026-11-22T19:30:00.000Z
+            +90m
+              UTC                2026-11-22T00:40:00.000Z
+              Europe/Copenhagen  2026-11-22T00:40:00.000Z
+              America/New_York   2026-11-22T00:40:00.000Z
+              Asia/Kathmandu     2026-11-22T00:40:00.000Z
+            +3d
+              UTC                2026-11-24T23:10:00.000Z
+              Europe/Copenhagen  2026-11-24T23:10:00.000Z
+              America/New_York   2026-11-24T23:10:00.000Z
+              Asia/Kathmandu     2026-11-24T23:10:00.000Z
+        "#]].assert_eq(&everywhere(&inputs, "2026-11-21T23:10:00Z"));
+    }
+
+    #[test]
+    fn a_time_that_the_clocks_skip_or_show_twice_is_refused_with_the_two_that_may_be_meant() {
+        let inputs =
+            ["2027-03-28T02:30", "2026-10-25T02:30", "2027-03-14T02:30", "2026-11-01T01:30", "2026-10-25T02:30+01:00"];
+        expect![[r#"
+            2027-03-28T02:30
+              UTC                2027-03-28T02:30:00.000Z
+              Europe/Copenhagen  2027-03-28T02:30 does not exist in Europe/Copenhagen, because the clocks go forward over it; write 2027-03-28T01:30+01:00 or 2027-03-28T03:30+02:00
+              America/New_York   2027-03-28T06:30:00.000Z
+              Asia/Kathmandu     2027-03-27T20:45:00.000Z
+            2026-10-25T02:30
+              UTC                2026-10-25T02:30:00.000Z
+              Europe/Copenhagen  2026-10-25T02:30 exists twice in Europe/Copenhagen, because the clocks go back; write 2026-10-25T02:30+02:00 or 2026-10-25T02:30+01:00
+              America/New_York   2026-10-25T06:30:00.000Z
+              Asia/Kathmandu     2026-10-24T20:45:00.000Z
+            2027-03-14T02:30
+              UTC                2027-03-14T02:30:00.000Z
+              Europe/Copenhagen  2027-03-14T01:30:00.000Z
+              America/New_York   2027-03-14T02:30 does not exist in America/New_York, because the clocks go forward over it; write 2027-03-14T01:30-05:00 or 2027-03-14T03:30-04:00
+              Asia/Kathmandu     2027-03-13T20:45:00.000Z
+            2026-11-01T01:30
+              UTC                2026-11-01T01:30:00.000Z
+              Europe/Copenhagen  2026-11-01T00:30:00.000Z
+              America/New_York   2026-11-01T01:30 exists twice in America/New_York, because the clocks go back; write 2026-11-01T01:30-04:00 or 2026-11-01T01:30-05:00
+              Asia/Kathmandu     2026-10-31T19:45:00.000Z
+            2026-10-25T02:30+01:00
+              UTC                2026-10-25T01:30:00.000Z
+              Europe/Copenhagen  2026-10-25T01:30:00.000Z
+              America/New_York   2026-10-25T01:30:00.000Z
+              Asia/Kathmandu     2026-10-25T01:30:00.000Z
+        "#]].assert_eq(&everywhere(&inputs, "2026-10-24T12:00:00Z"));
+        // The day after has 25 hours in Copenhagen, and a time after the change is counted by the calendar.
+        expect![[r#"
+            +1d 02:30
+              UTC                2026-10-25T02:30:00.000Z
+              Europe/Copenhagen  2026-10-25T02:30 exists twice in Europe/Copenhagen, because the clocks go back; write 2026-10-25T02:30+02:00 or 2026-10-25T02:30+01:00
+              America/New_York   2026-10-25T06:30:00.000Z
+              Asia/Kathmandu     2026-10-24T20:45:00.000Z
+            +1d 19:30
+              UTC                2026-10-25T19:30:00.000Z
+              Europe/Copenhagen  2026-10-25T18:30:00.000Z
+              America/New_York   2026-10-25T23:30:00.000Z
+              Asia/Kathmandu     2026-10-25T13:45:00.000Z
+        "#]].assert_eq(&everywhere(&["+1d 02:30", "+1d 19:30"], "2026-10-24T12:00:00Z"));
     }
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "+", "+1", "+d", "tomorrow", "+1d 25:00", "+1h 19:30", "+1d 19:30+99:00", "+1d 1930", "+é"] {
+        let shown = |text: &str| shown(text, "2026-11-21T23:10:00Z", &Zone::utc());
+        for text in [
+            "",
+            "+",
+            "+1",
+            "+d",
+            "tomorrow",
+            "+1d 25:00",
+            "+1h 19:30",
+            "+1d 19:30+99:00",
+            "+1d 1930",
+            "+é",
+            "2026-02-30T19:30",
+        ] {
             let error = When::read(text).expect_err(text).to_string();
             assert!(error.contains("is no time; write RFC 3339"), "{error}");
         }
-        assert_eq!(shown("+99999999999d", "2026-11-21T23:10:00Z"), "too far");
-        assert!(shown("+999999999999999999999d", "2026-11-21T23:10:00Z").contains("is no time"));
+        assert_eq!(shown("+99999999999d"), "its time is beyond the year 9999");
+        assert_eq!(shown("+99999999999d 19:30"), "its time is beyond the year 9999");
+        assert!(shown("+999999999999999999999d").contains("is no time"));
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     args::NodeArgs,
     draw::{self, amount},
     failure::Outcome,
+    local_time::{date_and_time_in, zone_or_utc},
     node_client::{date_and_time, now, say, time_of_day},
     words::counted,
 };
@@ -109,8 +110,9 @@ fn days(days: &[u32]) -> String {
 
 fn purchases(state: &LivePurchases) -> Vec<String> {
     let line = |purchase: &Purchase| {
-        let Purchase { cursor, order, at, total } = purchase;
-        format!("purchase {cursor}  order {order}, {}, {}", date_and_time(*at), amount(*total))
+        let Purchase { cursor, order, at, total, zone, items: _ } = purchase;
+        let at = date_and_time_in(&zone_or_utc(zone.as_deref()), *at);
+        format!("purchase {cursor}  order {order}, {at}, {}", amount(*total))
     };
     state.new_purchases().iter().map(line).collect()
 }

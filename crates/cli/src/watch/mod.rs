@@ -20,7 +20,8 @@ use crate::{
     args::{NodeArgs, Watch},
     draw::{self, Key, Names, Page, Plan, Screen},
     failure::{Failure, Outcome},
-    node_client::{self, date_and_time, now, options, say, time_of_day},
+    local_time::{date_and_time_in, zone_or_utc},
+    node_client::{self, now, options, say, time_of_day},
 };
 
 /// How often the page is drawn again.
@@ -94,8 +95,8 @@ pub async fn session(client: &Client, id: &Id, node_args: &NodeArgs) -> Result<S
 
 /// The place and time of a session in a line.
 pub fn headline(session: &SessionView) -> String {
-    let SessionView { id, venue, hall, title, starts_at, .. } = session;
-    format!("{id}: {title}, {venue} / {hall}, {}", date_and_time(*starts_at))
+    let SessionView { id, venue, hall, title, starts_at, zone, .. } = session;
+    format!("{id}: {title}, {venue} / {hall}, {}", date_and_time_in(&zone_or_utc(zone.as_deref()), *starts_at))
 }
 
 /// A session as it was last seen.

@@ -68,8 +68,7 @@ async fn a_field_is_not_sent_to_a_node_that_does_not_know_it() {
         let (room, begin, end) = (id("room-5"), Timestamp(1_000), Timestamp(2_000));
         // Without a fallback the client itself refuses the request, and sends nothing.
         let cart = Cart::new(&old);
-        let error =
-            cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect_err("the node is too old");
+        let error = cart.hold_slot(&room, begin, end).details("with a piano").await.expect_err("the node is too old");
         let no = error.refusal().expect("a refusal");
         assert_eq!((no.code, no.name.as_str()), (110, "unsupported_version"));
         let message = "`details` of `cart.hold_slot` needs protocol 1.1, and the node speaks 1.0";
@@ -89,7 +88,7 @@ async fn a_field_is_not_sent_to_a_node_that_does_not_know_it() {
             assert!(format!("{:?}", request.call).contains("with a piano"), "{request:?}");
             two.ok(&request, held(cart.id())).await;
         };
-        tokio::join!(cart.hold_slot_with_details(&room, begin, end, "with a piano"), serve).0.expect("granted");
+        tokio::join!(cart.hold_slot(&room, begin, end).details("with a piano"), serve).0.expect("granted");
         one.expect_no_request().await;
     }
 }
@@ -502,7 +501,7 @@ async fn without_retries_a_request_still_goes_to_the_own_node_if_it_was_not_sent
         two.expect_no_request().await;
     };
     let buy = async {
-        cart.hold_slot_with_details(&room, begin, end, "with a piano").await.expect("granted");
+        cart.hold_slot(&room, begin, end).details("with a piano").await.expect("granted");
         let reply = cart.hold_seats(&id("hamlet"), SEATS).await;
         assert!(matches!(reply, Err(Error::Failed(_))), "{reply:?}");
     };

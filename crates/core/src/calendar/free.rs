@@ -2,8 +2,8 @@
 //!
 //! Within a stretch that is open and free, the first slot begins as early as it can. That is at the beginning of the window, at
 //! the opening, or at the end of a booking and the buffers after it. The next slot begins where the one before and its buffers
-//! end, so all slots found could be booked together. With a step, each slot begins instead at the next multiple of the step since
-//! midnight, by the clocks of the hours' zone (UTC without hours).
+//! end, so all slots found could be booked together. With a step, every slot is found that begins on the raster of the step and
+//! fits by itself, so slots may overlap each other. The raster counts from local midnight, by the clocks of the calendar's zone.
 
 use alloc::vec::Vec;
 
@@ -35,8 +35,10 @@ pub struct FreeSearch {
     pub length_ms: u64,
     /// How many are enough, at most [`FREE_SLOTS_MAX`].
     pub count: usize,
-    /// Slots begin at multiples of this since local midnight, in milliseconds. At most a day. Without it, they begin anywhere.
+    /// Slots begin on a raster of this, in milliseconds. At most a day. Without it, they begin anywhere.
     pub step_ms: Option<u64>,
+    /// Where the raster begins after local midnight, in milliseconds. Less than the step.
+    pub align_ms: u64,
 }
 
 impl FreeSearch {
@@ -61,20 +63,31 @@ impl FreeSearch {
             Some(step_ms) if !(1..=DAY_MS).contains(&step_ms) => {
                 Err(format_smolstr!("a step is 1 to {DAY_MS} ms, not {step_ms}"))
             }
+            None if self.align_ms > 0 => Err(SmolStr::new_static("only a step has an alignment")),
+            Some(step_ms) if self.align_ms >= step_ms => {
+                Err(format_smolstr!("an alignment is less than its step of {step_ms} ms, not {} ms", self.align_ms))
+            }
             Some(_) | None => Ok(()),
         }
     }
 }
 
 impl Calendar {
-    /// The first slots that fit beside the bookings, under the current terms, in order.
+    /// The first slots that fit beside the bookings, under the current terms, in order. The raster of a step is one of the clocks of
+    /// `zone`.
     ///
     /// # Errors
     /// A text that names what is out of bounds.
     ///
     /// # Panics
     /// If the capacity is zero.
-    pub fn free_slots(&self, now: Timestamp, search: &FreeSearch, terms: &Terms) -> Result<Vec<Slot>, SmolStr> {
+    pub fn free_slots(
+        &self,
+        now: Timestamp,
+        search: &FreeSearch,
+        terms: &Terms,
+        zone: &Zone,
+    ) -> Result<Vec<Slot>, SmolStr> {
         search.validate()?;
         // Time that has passed is never offered.
         let from = if planted::is("a slot in the past") { now.min(search.from) } else { now };
@@ -84,8 +97,8 @@ impl Calendar {
         let to = search.to.min(latest);
         let Some(window) = Slot::new(from, to) else { return Ok(Vec::new()) };
         match &terms.hours {
-            Some(hours) => Ok(self.fill(window, search, terms, hours.open(from, to), hours.zone())),
-            None => Ok(self.fill(window, search, terms, core::iter::once((from, to)), &Zone::utc())),
+            Some(hours) => Ok(self.fill(window, search, terms, hours.open(from, to), zone)),
+            None => Ok(self.fill(window, search, terms, core::iter::once((from, to)), zone)),
         }
     }
 
@@ -108,7 +121,7 @@ impl Calendar {
         for (opens, closes) in open {
             at = at.max(opens);
             loop {
-                at = aligned(at, search.step_ms, zone);
+                at = aligned(at, search, zone);
                 let Some(slot) = Slot::of_length(at, search.length_ms).filter(|slot| slot.end() <= closes) else {
                     break;
                 };
@@ -121,7 +134,10 @@ impl Calendar {
                         if found.len() == search.count {
                             return found;
                         }
-                        at = Timestamp(slot.end().0 + gap_ms);
+                        at = match search.step_ms {
+                            None => Timestamp(slot.end().0 + gap_ms),
+                            Some(_) => Timestamp(slot.begin().0 + 1),
+                        };
                     }
                 }
             }
@@ -130,13 +146,16 @@ impl Calendar {
     }
 }
 
-/// The first instant from `at` on at which the clocks show a multiple of the step.
-fn aligned(at: Timestamp, step_ms: Option<u64>, zone: &Zone) -> Timestamp {
-    let Some(step_ms) = step_ms else { return at };
+/// The first instant from `at` on at which the clocks are on the raster of the search.
+fn aligned(at: Timestamp, search: &FreeSearch, zone: &Zone) -> Timestamp {
+    let Some(step_ms) = search.step_ms.filter(|_| !planted::is("a raster that is ignored")) else { return at };
+    let align_ms = search.align_ms;
     // Two days are longer than any step. Where the clocks change on the way, the count starts anew.
     for stretch in zone.stretches(at, Timestamp(at.0 + 2 * DAY_MS)) {
         let local = (stretch.begin.0 as i64 + stretch.offset_ms).rem_euclid(DAY_MS as i64) as u64;
-        let next = local.next_multiple_of(step_ms).min(DAY_MS);
+        let next = local.saturating_sub(align_ms).next_multiple_of(step_ms) + align_ms;
+        // The raster of the next day begins anew.
+        let next = if next < DAY_MS { next } else { DAY_MS + align_ms };
         let instant = Timestamp(stretch.begin.0 + next - local);
         if instant < stretch.end {
             return instant;

@@ -20,7 +20,12 @@ pub struct Zone {
 pub enum CivilError {
     /// The clocks go forward over it.
     #[error("this time does not exist: the clocks go forward over it")]
-    DoesNotExist,
+    DoesNotExist {
+        /// The nearest such time that exists before: earlier by as much as the clocks go forward.
+        before: Timestamp,
+        /// The nearest such time that exists after: later by as much as the clocks go forward.
+        after: Timestamp,
+    },
     /// The clocks go back over it, so it could be either.
     #[error("this time exists twice: the clocks go back over it")]
     ExistsTwice {
@@ -74,7 +79,10 @@ impl Zone {
         };
         match self.rules.to_ambiguous_timestamp(Offset::UTC.to_datetime(as_utc)).offset() {
             AmbiguousOffset::Unambiguous { offset } => at(offset),
-            AmbiguousOffset::Gap { .. } => Err(CivilError::DoesNotExist),
+            // What was the offset before makes the later of the two instants.
+            AmbiguousOffset::Gap { before, after } => {
+                Err(CivilError::DoesNotExist { before: at(after)?, after: at(before)? })
+            }
             AmbiguousOffset::Fold { before, after } => {
                 Err(CivilError::ExistsTwice { first: at(before)?, second: at(after)? })
             }
@@ -86,6 +94,11 @@ impl Zone {
         let offset = self.rules.to_offset(jiff_instant(instant)?);
         let local = i64::try_from(instant.0).ok()? + i64::from(offset.seconds()) * 1000;
         Civil::from_utc_ms(local)
+    }
+
+    /// Local time minus UTC at an instant, in milliseconds, or `None` if it is before 1970 or after the end of 9999.
+    pub fn offset_ms(&self, instant: Timestamp) -> Option<i64> {
+        Some(i64::from(self.rules.to_offset(jiff_instant(instant)?).seconds()) * 1000)
     }
 
     /// The window, cut where the clocks change. It ends at [`TIMESTAMP_MAX`] at the latest.

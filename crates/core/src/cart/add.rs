@@ -1,25 +1,26 @@
-//! How a cart adds lines and makes lines grow, when every inventory has granted its part.
+//! How a cart adds lines and makes lines grow, when every inventory has granted its part, and changes of lines that no inventory
+//! takes part in.
 
 use alloc::vec::Vec;
 
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::{CART_LINES_MAX, Cart, Line};
 use crate::{
-    answer::{Answer, At, Held, LineView},
+    answer::{Answer, At, CartView, Held, LineView},
     ask::Granted,
+    command::WantedLine,
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
-    id::{Entity, Id, Request},
+    id::{Id, Request},
     money::Currency,
-    portion::{Content, total},
+    portion::{LineItem, Note, total},
     refusal::Refusal,
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
 /// A line that was asked for, with the grant.
 pub(crate) struct GrantedLine<'a> {
-    /// Its inventory.
-    pub(crate) entity: &'a Entity,
+    pub(crate) wanted: &'a WantedLine,
     pub(crate) granted: &'a Granted,
     /// The line that grows. A new line if absent.
     pub(crate) line: Option<u32>,
@@ -41,6 +42,7 @@ pub(crate) struct Added {
 struct LineChanges {
     added: Vec<NewLine>,
     grown: Vec<GrownLine>,
+    noted: Vec<(u32, SmolStr)>,
     views: Vec<LineView>,
 }
 
@@ -62,9 +64,9 @@ impl Cart {
         let customer = self.customer_with(customer)?;
         let next_line = self.next_line_of(granted)?;
         let currency = self.one_currency(granted)?;
-        let contents: Vec<Content> = granted.iter().map(|line| self.content_of(line)).collect();
-        self.check_limits(granted, &contents)?;
-        self.check_total(granted, &contents)?;
+        let items: Vec<LineItem> = granted.iter().map(|line| self.item_of(line)).collect();
+        self.check_limits(granted, &items)?;
+        self.check_total(granted, &items)?;
 
         let mut events = Vec::with_capacity(2);
         let ttls = granted.iter().map(|line| line.granted.ttl_ms);
@@ -81,20 +83,73 @@ impl Cart {
                 deadline
             }
         };
-        let LineChanges { added: lines, grown, views } = line_changes(at, granted, contents, next_line);
+        let LineChanges { added: lines, grown, noted, views } = line_changes(at, granted, items, next_line);
         let lines_version = self.version + events.len() as u64 + 1;
         let held = Held { cart: self.id, lines: views, currency, deadline, lines_version };
-        let answer = if setting { Answer::Cart(self.view_with(&held)) } else { Answer::Held(held) };
-        let at = |line: &GrantedLine<'_>| {
+        let answer = if setting { Answer::Cart(self.view_with(at, &held)) } else { Answer::Held(held) };
+        let place = |line: &GrantedLine<'_>| {
             let Granted { version, position, .. } = *line.granted;
-            At { entity: line.entity.clone(), version, position }
+            At { entity: line.wanted.entity.clone(), version, position }
         };
-        let asked: Vec<At> = granted.iter().map(at).collect();
+        let asked: Vec<At> = granted.iter().map(place).collect();
         let remembered = Remembered { request, answer: answer.clone(), asked: asked.clone() };
         let known = self.body.is_none() || self.customer().is_some();
         let customer = customer.filter(|_| !known);
-        events.push(CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered });
+        events.push(CartEvent::LinesAdded { at, lines, grown, noted, customer, currency, deadline, remembered });
         Ok(Added { events, answer, asked })
+    }
+
+    /// Sets a line to the quantity that it has. The cart is touched and remembers the request, so a late repeat changes nothing.
+    pub(crate) fn decide_same(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
+        let body = self.check_takes_request()?;
+        let deadline = body.touched(at);
+        let view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
+        let remembered = Remembered::alone(request, Answer::Cart(view));
+        Ok(CartEvent::Touched { at, deadline, remembered })
+    }
+
+    /// Changes the note of a line. An empty one ends it.
+    pub(crate) fn decide_note(
+        &self,
+        at: Timestamp,
+        request: Request,
+        number: u32,
+        note: Note,
+    ) -> Result<CartEvent, Refusal> {
+        let body = self.check_takes_request()?;
+        self.line(number)?;
+        let (deadline, note) = (body.touched(at), note.into_plain());
+        let mut view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
+        let shown = view.lines.iter_mut().find(|line| line.line == number);
+        shown.expect("the line was looked up").note.clone_from(&note);
+        let remembered = Remembered::alone(request, Answer::Cart(view));
+        let currency = body.currency.expect("a cart with lines has a currency");
+        let (lines, grown, noted) = (Vec::new(), Vec::new(), Vec::from([(number, note)]));
+        Ok(CartEvent::LinesAdded { at, lines, grown, noted, customer: None, currency, deadline, remembered })
+    }
+
+    /// Writes lines that were added, that grew, or that stayed as they were.
+    pub(super) fn add_lines(&mut self, event: &CartEvent) {
+        let CartEvent::LinesAdded { at: _, lines, grown, noted, customer, currency, deadline, remembered: _ } = event
+        else {
+            panic!("{event:?} adds no lines");
+        };
+        let version = self.version;
+        let body = self.active();
+        assert!(body.currency.is_none_or(|known| known == *currency), "a cart has one currency");
+        body.currency = Some(*currency);
+        if customer.is_some() {
+            assert!(body.customer.is_none(), "a cart has one customer");
+            body.customer.clone_from(customer);
+        }
+        body.lines.reserve_exact(lines.len());
+        lines.iter().for_each(|line| body.add(line));
+        grown.iter().for_each(|line| body.grow(line));
+        noted.iter().for_each(|(line, note)| body.line_mut(*line).note.clone_from(note));
+        if !(lines.is_empty() && grown.is_empty()) {
+            body.lines_version = version;
+        }
+        body.live_until(*deadline);
     }
 
     /// The number of the first new line, if the cart has room for all of them.
@@ -110,12 +165,18 @@ impl Cart {
         Ok(next_line)
     }
 
-    /// The content of a granted line. A line that grows keeps its price.
-    fn content_of(&self, granted: &GrantedLine<'_>) -> Content {
-        let content = granted.granted.content.as_ref().expect("a grant of a line has a content");
-        let before = granted.line.and_then(|number| self.line(number).ok());
-        let grown = before.and_then(|(_, before)| before.with_quantity(content.quantity()));
-        grown.unwrap_or_else(|| content.clone())
+    /// The item of a granted line. A line that grows keeps its price, and its note unless there is a new one.
+    fn item_of(&self, line: &GrantedLine<'_>) -> LineItem {
+        let content = line.granted.content.as_ref().expect("a grant of a line has a content");
+        let body = self.body.as_ref();
+        let before = line.line.and_then(|number| body?.line(number));
+        let grown = before.and_then(|before| before.content.with_quantity(content.quantity()));
+        let note = match before {
+            Some(before) if line.wanted.note.is_empty() => before.note.clone(),
+            Some(_) | None => line.wanted.note.clone().into_plain(),
+        };
+        let zone = line.granted.zone.clone();
+        LineItem { entity: line.wanted.entity.clone(), content: grown.unwrap_or_else(|| content.clone()), note, zone }
     }
 
     fn one_currency(&self, granted: &[GrantedLine<'_>]) -> Result<Currency, Refusal> {
@@ -125,7 +186,7 @@ impl Cart {
         match granted.iter().find(|line| theirs(line) != currency) {
             None => Ok(currency),
             Some(other) => {
-                let (entity, theirs) = (other.entity, theirs(other));
+                let (entity, theirs) = (&other.wanted.entity, theirs(other));
                 let text =
                     format_smolstr!("the cart pays in {currency:?}, {entity} asks for {theirs:?}; use another cart");
                 Err(Refusal::BadRequest(text))
@@ -134,22 +195,23 @@ impl Cart {
     }
 
     /// Checks the quantity of each entity that the cart would have against the limit of one order.
-    fn check_limits(&self, granted: &[GrantedLine<'_>], contents: &[Content]) -> Result<(), Refusal> {
+    fn check_limits(&self, granted: &[GrantedLine<'_>], items: &[LineItem]) -> Result<(), Refusal> {
         for one in granted {
             let Some(max) = one.granted.limits.per_order else { continue };
-            let added = granted.iter().zip(contents).filter(|(other, _)| other.entity == one.entity);
-            let added: u64 = added.map(|(_, content)| u64::from(content.quantity())).sum();
-            let kept = self.lines_but(granted).filter(|line| line.entity == *one.entity);
+            let entity = &one.wanted.entity;
+            let added = items.iter().filter(|item| item.entity == *entity);
+            let added: u64 = added.map(|item| u64::from(item.content.quantity())).sum();
+            let kept = self.lines_but(granted).filter(|line| line.entity == *entity);
             let kept: u64 = kept.map(|line| u64::from(line.content.quantity())).sum();
             if added + kept > u64::from(max) {
-                return Err(Refusal::LimitPerOrder { entity: one.entity.clone(), max });
+                return Err(Refusal::LimitPerOrder { entity: entity.clone(), max });
             }
         }
         Ok(())
     }
 
-    fn check_total(&self, granted: &[GrantedLine<'_>], contents: &[Content]) -> Result<(), Refusal> {
-        let all = self.lines_but(granted).map(|line| &line.content).chain(contents);
+    fn check_total(&self, granted: &[GrantedLine<'_>], items: &[LineItem]) -> Result<(), Refusal> {
+        let all = self.lines_but(granted).map(|line| &line.content).chain(items.iter().map(|item| &item.content));
         let too_much = || Refusal::BadRequest("the cart would come to more than any cart may".into());
         total(all).map(|_| ()).ok_or_else(too_much)
     }
@@ -162,25 +224,29 @@ impl Cart {
 }
 
 /// New lines, lines that grow, and how the client sees both.
-fn line_changes(at: Timestamp, granted: &[GrantedLine<'_>], contents: Vec<Content>, next_line: u32) -> LineChanges {
+fn line_changes(at: Timestamp, granted: &[GrantedLine<'_>], items: Vec<LineItem>, next_line: u32) -> LineChanges {
     let grown = granted.iter().filter(|line| line.line.is_some()).count();
     let mut changes = LineChanges {
         added: Vec::with_capacity(granted.len() - grown),
         grown: Vec::with_capacity(grown),
+        noted: Vec::new(),
         views: Vec::with_capacity(granted.len()),
     };
-    for (asked, content) in granted.iter().zip(contents) {
+    for (asked, item) in granted.iter().zip(items) {
         let Granted { hold, revision, late, ttl_ms, life_ms, .. } = *asked.granted;
         let ends_at = life_ms.map(|life_ms| at.after(life_ms));
-        let (entity, believed_until) = (asked.entity.clone(), asked.believed_until);
+        let believed_until = asked.believed_until;
         let line = asked.line.unwrap_or(next_line + changes.added.len() as u32);
-        changes.views.push(LineView { line, entity: entity.clone(), content: content.clone(), late });
+        changes.views.push(LineView { line, item: item.clone(), late });
         if asked.line.is_some() {
-            let quota_revision = asked.quota.as_ref().map_or(0, |quota| quota.revision);
+            if !asked.wanted.note.is_empty() {
+                changes.noted.push((line, item.note));
+            }
+            let (content, quota_revision) = (item.content, asked.quota.as_ref().map_or(0, |quota| quota.revision));
             changes.grown.push(GrownLine { line, revision, quota_revision, content, ends_at, believed_until });
         } else {
             let (hold, quota) = ((!late).then_some((hold, revision)), asked.quota.clone());
-            changes.added.push(NewLine { entity, hold, quota, content, ttl_ms, ends_at, believed_until });
+            changes.added.push(NewLine { item, hold, quota, ttl_ms, ends_at, believed_until });
         }
     }
     changes

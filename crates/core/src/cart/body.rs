@@ -28,6 +28,7 @@ pub(crate) const PAYMENT_STOPS_MS: u64 = 60_000;
 pub(crate) struct Body {
     pub(super) state: CartState,
     pub(super) opened_at: Timestamp,
+    pub(super) modified_at: Timestamp,
     pub(super) customer: Option<Id>,
     pub(super) ttl_ms: u64,
     /// When the cart ends even if it is touched.
@@ -61,6 +62,7 @@ impl Body {
         Body {
             state: CartState::Active,
             opened_at: at,
+            modified_at: at,
             customer,
             ttl_ms,
             age_ends_at,
@@ -93,14 +95,13 @@ impl Body {
 
     pub(super) fn add(&mut self, line: &NewLine) {
         let hold = line.hold.map(|(hold, revision)| LineHold::new(hold, revision));
-        let taken = |known: &Line| hold.is_some() && known.entity == line.entity && known.hold == hold;
+        let taken = |known: &Line| hold.is_some() && known.entity == line.item.entity && known.hold == hold;
         assert!(!self.lines.iter().any(taken), "two lines on one hold: {:?}", line.hold);
         self.lines.push(Line {
             number: self.next_line,
-            entity: line.entity.clone(),
+            item: line.item.clone(),
             hold,
             quota: line.quota.clone().map(Box::new),
-            content: line.content.clone(),
             ttl_ms: line.ttl_ms,
             ends_at: line.ends_at,
             believed_until: line.believed_until,

@@ -39,6 +39,7 @@ impl Cart {
         if !late && !asks_gateway {
             let order = self.order_of(now, customer, payment, shipping);
             return Ok(CartEvent::CheckedOut {
+                at,
                 order: Arc::new(order),
                 reserved: Vec::new(),
                 reference: None,
@@ -99,11 +100,17 @@ impl Cart {
     }
 
     /// Decides the checkout under way, when everything that was asked for it is granted.
-    pub(crate) fn decide_paid(&self, at: Timestamp, reserved: Vec<Reserved>, reference: Option<SmolStr>) -> CartEvent {
+    /// The instants are running time and true time.
+    pub(crate) fn decide_paid(
+        &self,
+        (at, now): (Timestamp, Timestamp),
+        reserved: Vec<Reserved>,
+        reference: Option<SmolStr>,
+    ) -> CartEvent {
         let checkout = self.checkout().expect("only a checkout under way is decided");
         let Checkout { customer, payment, shipping, request, .. } = checkout.clone();
-        let order = self.order_of(at, customer, payment, shipping);
-        CartEvent::CheckedOut { order: Arc::new(order), reserved, reference, request }
+        let order = self.order_of(now, customer, payment, shipping);
+        CartEvent::CheckedOut { at, order: Arc::new(order), reserved, reference, request }
     }
 
     fn order_of(&self, at: Timestamp, customer: Option<Id>, payment: Payment, shipping: Option<Shipping>) -> Order {

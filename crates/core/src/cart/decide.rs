@@ -55,12 +55,53 @@ impl Cart {
         Ok(CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered, known: self.version > 0 })
     }
 
-    /// Opens a cart that is open already. The answer is the cart as it is now, and a repeat gets the same answer later.
-    pub(crate) fn decide_open_again(&self, request: Request, customer: Option<&Id>) -> Result<CartEvent, Refusal> {
-        self.customer_with(customer)?;
-        self.may_remember()?;
+    /// Opens a cart that is open already. The answer is the cart as it is now, and a repeat gets the same answer later. A customer is
+    /// set if there is none.
+    pub(crate) fn decide_open_again(
+        &self,
+        at: Timestamp,
+        request: Request,
+        customer: Option<Id>,
+        ttl_ms: Option<u64>,
+    ) -> Result<CartEvent, Refusal> {
+        let body = self.check_takes_request()?;
+        if let (Some(known), Some(named)) = (&body.customer, &customer)
+            && known != named
+        {
+            let text = format_smolstr!("is customer {known}'s, not customer {named}'s");
+            return Err(Refusal::CartOpenDifferently(text));
+        }
+        if let Some(ttl_ms) = ttl_ms.filter(|ttl_ms| *ttl_ms != body.ttl_ms) {
+            let text = format_smolstr!("lives {} ms untouched, not {ttl_ms} ms", body.ttl_ms);
+            return Err(Refusal::CartOpenDifferently(text));
+        }
+        let mut view = self.view().expect("an active cart is open");
+        let Some(customer) = customer.filter(|_| body.customer.is_none()) else {
+            return Ok(CartEvent::Granted(Remembered::alone(request, Answer::Cart(view))));
+        };
+        (view.customer, view.modified_at) = (Some(customer.clone()), at);
+        Ok(CartEvent::CustomerSet { at, customer, remembered: Remembered::alone(request, Answer::Cart(view)) })
+    }
+
+    /// Ends the attempt to pay of a cart that has none. The answer is the cart as it is.
+    ///
+    /// # Errors
+    /// [`Refusal::CartNotActive`] and its like if the cart has ended.
+    pub(crate) fn decide_no_checkout(&self, request: Request) -> Result<CartEvent, Refusal> {
+        self.check_takes_request()?;
         let view = self.view().expect("an active cart is open");
         Ok(CartEvent::Granted(Remembered::alone(request, Answer::Cart(view))))
+    }
+
+    /// The end of an attempt to pay, after the attempt was given up. Its buyer is still there, so the cart is touched unless its
+    /// highest age has come.
+    pub(crate) fn decide_checkout_canceled(&self, at: Timestamp, request: Request) -> CartEvent {
+        let body = self.body.as_ref().expect("only opened carts are paid");
+        let touched = body.touched(at);
+        let deadline = if touched > at { touched } else { body.deadline };
+        let view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
+        let remembered = Remembered::alone(request, Answer::Cart(view));
+        CartEvent::Touched { at, deadline, remembered }
     }
 
     /// Whether lines may be asked for, as far as the cart alone can tell. `others` counts new lines under way.
@@ -78,7 +119,9 @@ impl Cart {
     /// The customer after a request that names one.
     pub(crate) fn customer_with(&self, named: Option<&Id>) -> Result<Option<Id>, Refusal> {
         match (self.customer(), named) {
-            (Some(known), Some(named)) if known != named => bad("the cart is another customer's".into()),
+            (Some(known), Some(named)) if known != named => {
+                bad(format_smolstr!("the cart is customer {known}'s, not customer {named}'s"))
+            }
             (known, named) => Ok(known.or(named).cloned()),
         }
     }
@@ -103,7 +146,7 @@ impl Cart {
         HoldId { cart: self.id, request, part: u16::MAX, attempt: u16::MAX }
     }
 
-    /// The line with the same kind of units or places, by its number and content.
+    /// The line with the same kind of units or places, by its number and content. Of several with different prices, the newest.
     pub(crate) fn same_item(&self, entity: &Entity, want: &Want) -> Option<(u32, &Content)> {
         let same = |line: &&Line| {
             line.entity == *entity
@@ -113,7 +156,16 @@ impl Cart {
                     _ => false,
                 }
         };
-        let line = self.body.as_ref()?.lines.iter().find(same)?;
+        let line = self.body.as_ref()?.lines.iter().rev().find(same)?;
+        Some((line.number, &line.content))
+    }
+
+    /// The line of units of a product at this price, by its number and content. With `late` it is one that is set aside only at the
+    /// checkout, and otherwise one that is held.
+    pub(crate) fn line_at_price(&self, entity: &Entity, price: i64, late: bool) -> Option<(u32, &Content)> {
+        let costs = |line: &&Line| matches!(line.content, Content::Units { price: known, .. } if known == price);
+        let mut lines = self.body.as_ref()?.lines.iter().rev();
+        let line = lines.find(|line| line.entity == *entity && line.hold.is_none() == late && costs(line))?;
         Some((line.number, &line.content))
     }
 
@@ -173,39 +225,29 @@ impl Cart {
         Ok(self.reduced(at, number, left, Some(request)))
     }
 
-    /// Sets a line to the quantity that it has. The cart is touched and remembers the request, so a late repeat changes nothing.
-    pub(crate) fn decide_same(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
-        let body = self.check_takes_request()?;
-        let deadline = body.touched(at);
-        let view = CartView { deadline, ..self.view().expect("an active cart is open") };
-        let remembered = Remembered::alone(request, Answer::Cart(view));
-        let currency = body.currency.expect("a cart with lines has a currency");
-        let (lines, grown) = (Vec::new(), Vec::new());
-        Ok(CartEvent::LinesAdded { lines, grown, customer: None, currency, deadline, remembered })
-    }
-
     /// An operator, or a canceled inventory, takes a line away. The cart is not touched by it.
     pub(crate) fn decide_revoke(
         &self,
+        at: Timestamp,
         number: u32,
         taken: TakenAway,
         request: Option<Request>,
     ) -> Result<CartEvent, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         self.line(number)?;
-        Ok(self.reduced_until(body.deadline, number, None, Some(taken), request))
+        Ok(self.reduced_until((at, body.deadline), number, None, Some(taken), request))
     }
 
     fn reduced(&self, at: Timestamp, number: u32, left: Option<Content>, request: Option<Request>) -> CartEvent {
         let body = self.body.as_ref().expect("only opened carts have lines");
         let kept = body.lines.iter().filter(|line| line.number != number || left.is_some());
         let deadline = body.touched_with(at, kept.map(|line| line.ttl_ms));
-        self.reduced_until(deadline, number, left, None, request)
+        self.reduced_until((at, deadline), number, left, None, request)
     }
 
     fn reduced_until(
         &self,
-        deadline: Timestamp,
+        (at, deadline): (Timestamp, Timestamp),
         number: u32,
         left: Option<Content>,
         taken: Option<TakenAway>,
@@ -229,9 +271,9 @@ impl Cart {
         }
         view.lines_version = self.version + 1;
         view.total = self.total_of(view.lines.iter().map(|line| &line.content));
-        view.deadline = deadline;
+        (view.deadline, view.modified_at) = (deadline, at);
         let remembered = request.map(|request| Remembered::alone(request, Answer::Cart(view)));
-        CartEvent::LineReduced { line: number, left, revision, quota_revision, deadline, taken, remembered }
+        CartEvent::LineReduced { at, line: number, left, revision, quota_revision, deadline, taken, remembered }
     }
 
     /// The sum of lines of this cart (P7), or `None` without lines.
@@ -251,7 +293,7 @@ impl Cart {
     pub(crate) fn decide_cancel(&self, at: Timestamp, request: Request) -> Result<CartEvent, Refusal> {
         self.may_change()?.ok_or_else(|| self.not_found())?;
         let mut view = self.view().expect("an active cart is open");
-        (view.state, view.ended) = (CartState::Canceled, Some(Ended::Canceled));
+        (view.state, view.ended, view.modified_at) = (CartState::Canceled, Some(Ended::Canceled), at);
         Ok(CartEvent::Canceled { at, remembered: Remembered::alone(request, Answer::Cart(view)) })
     }
 
@@ -324,7 +366,7 @@ impl Cart {
     }
 
     /// The open cart, if it takes another change that it has to remember.
-    fn check_takes_request(&self) -> Result<&Body, Refusal> {
+    pub(super) fn check_takes_request(&self) -> Result<&Body, Refusal> {
         let body = self.may_change()?.ok_or_else(|| self.not_found())?;
         self.may_remember()?;
         Ok(body)

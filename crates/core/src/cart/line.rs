@@ -1,6 +1,7 @@
 //! A line of a cart, and its hold.
 
 use alloc::{boxed::Box, vec::Vec};
+use core::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use crate::{
     ask::Ask,
     event::QuotaClaim,
     id::{CartId, Entity, HoldId, Id, RequestHash},
-    portion::{Content, Portion},
+    portion::{Content, LineItem, Portion},
     time::Timestamp,
 };
 
@@ -16,17 +17,31 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
     pub(super) number: u32,
-    pub(super) entity: Entity,
+    pub(super) item: LineItem,
     /// `None` while it is to be validated at the checkout.
     pub(super) hold: Option<LineHold>,
     pub(super) quota: Option<Box<QuotaClaim>>,
-    pub(super) content: Content,
     pub(super) ttl_ms: Option<u64>,
     /// When its hold ends even if the cart is touched, because its holder has a share.
     pub(super) ends_at: Option<Timestamp>,
     /// The latest deadline that an inventory of the line may know. Until then it believes in its hold without asking the cart.
     /// It may be later than the cart's own deadline, because another line can shorten the cart's life.
     pub(super) believed_until: Timestamp,
+}
+
+/// A line is read as its item.
+impl Deref for Line {
+    type Target = LineItem;
+
+    fn deref(&self) -> &LineItem {
+        &self.item
+    }
+}
+
+impl DerefMut for Line {
+    fn deref_mut(&mut self) -> &mut LineItem {
+        &mut self.item
+    }
 }
 
 /// The hold of a line, without its cart.
@@ -95,7 +110,7 @@ impl Line {
         (revision, quota_revision): (Option<u64>, Option<u64>),
         ends: bool,
     ) -> Vec<(Entity, Ask)> {
-        let Line { number, entity, hold, quota, content, .. } = self;
+        let Line { number, item: LineItem { entity, content, .. }, hold, quota, .. } = self;
         let mut asks = Vec::new();
         if let (Some(hold), Some(revision)) = (hold, revision) {
             assert!(revision > hold.revision, "line {number} is released by an old revision");

@@ -38,12 +38,12 @@ impl Cart {
             }
         };
         if chosen.is_empty() {
-            return Err(Refusal::BadRequest("nothing of the order is left to refund".into()));
+            return Err(Refusal::AlreadyRefunded("everything of the order".into()));
         }
         for number in &chosen {
             self.line(*number)?;
             if record.is_refunded(*number) {
-                return Err(Refusal::BadRequest(format_smolstr!("line {number} was refunded before")));
+                return Err(Refusal::AlreadyRefunded(format_smolstr!("line {number} of the order")));
             }
         }
         let contents = body.lines.iter().filter(|line| chosen.contains(&line.number)).map(|line| &line.content);

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use super::{Cart, Checkout, line::LineHold, memory::Memory, order::OrderRecord};
 use crate::{
-    answer::{CartState, Ended, Order, Purchase},
+    answer::{CartState, Ended, Order, Purchase, PurchasedItem},
     ask::Ask,
     event::{CartEvent, Reserved},
     id::{Entity, Request},
@@ -93,7 +93,9 @@ impl Cart {
             self.outbox.owe(None, Ask::Pay(capture));
         }
         if let Some(customer) = &order.customer {
-            let purchase = Purchase { cursor: 0, order: order.id, at: order.at, total: order.total };
+            let items = PurchasedItem::of_lines(&order.lines);
+            let zone = order.lines.iter().find_map(|line| line.zone.clone());
+            let purchase = Purchase { cursor: 0, order: order.id, at: order.at, total: order.total, zone, items };
             self.outbox.owe(Some(Entity::Customer(customer.clone())), Ask::Post { purchase });
         }
     }

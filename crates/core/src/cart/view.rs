@@ -24,6 +24,7 @@ impl Cart {
             state: body.state,
             customer: body.customer.clone(),
             opened_at: body.opened_at,
+            modified_at: body.modified_at,
             deadline: body.deadline,
             lines: self.lines(),
             lines_version: body.lines_version,
@@ -35,11 +36,12 @@ impl Cart {
     }
 
     /// The cart as it will be with lines that were just held.
-    pub(super) fn view_with(&self, held: &Held) -> CartView {
+    pub(super) fn view_with(&self, at: Timestamp, held: &Held) -> CartView {
         let mut view = self.view().expect("only lines of opened carts are set to a quantity");
+        view.modified_at = at;
         for changed in &held.lines {
             match view.lines.iter_mut().find(|line| line.line == changed.line) {
-                Some(line) => line.content = changed.content.clone(),
+                Some(line) => line.item = changed.item.clone(),
                 None => view.lines.push(changed.clone()),
             }
         }
@@ -185,6 +187,7 @@ impl Cart {
             state: CartState::Active,
             customer,
             opened_at: at,
+            modified_at: at,
             deadline,
             lines: Vec::new(),
             lines_version: 0,
@@ -198,12 +201,8 @@ impl Cart {
     pub(super) fn lines(&self) -> Vec<LineView> {
         let lines = self.body.as_ref().map_or(&[][..], |body| &body.lines);
         let done = self.state() == Some(CartState::Done);
-        let view = |line: &Line| LineView {
-            line: line.number,
-            entity: line.entity.clone(),
-            content: line.content.clone(),
-            late: !done && line.hold.is_none(),
-        };
+        let view =
+            |line: &Line| LineView { line: line.number, item: line.item.clone(), late: !done && line.hold.is_none() };
         lines.iter().map(view).collect()
     }
 }

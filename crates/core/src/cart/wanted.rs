@@ -11,7 +11,6 @@ use crate::{
     portion::LINE_QUANTITY_MAX,
     refusal::Refusal,
     seat::{HOLD_SEATS_MAX, Seat},
-    terms::check_details,
 };
 
 /// Checks a request for holds as far as possible without any state. Merges lines of the same units or places, because they count
@@ -52,7 +51,7 @@ fn check_line(line: &WantedLine) -> Result<(), Refusal> {
         }
         (Want::Places { quantity: wanted, .. }, Entity::Session(_)) => quantity(*wanted),
         (Want::Units { quantity: wanted, .. }, Entity::Product(_)) => quantity(*wanted),
-        (Want::Slot { begin, end, details }, Entity::Resource(_)) if begin < end => check_details(details),
+        (Want::Slot { begin, end, .. }, Entity::Resource(_)) if begin < end => Ok(()),
         (Want::Slot { .. }, Entity::Resource(_)) => Err(Refusal::BadInterval("it ends before it begins".into())),
         (_, entity) => Err(Refusal::BadRequest(format_smolstr!("{entity} has nothing of the kind"))),
     }
@@ -81,11 +80,7 @@ fn summed(wanted: Vec<WantedLine>) -> Result<Vec<WantedLine>, Refusal> {
             lines.push(line);
             continue;
         };
-        match (&mut lines[place].want, line.want) {
-            (Want::Units { quantity, .. }, Want::Units { quantity: more, .. })
-            | (Want::Places { quantity, .. }, Want::Places { quantity: more, .. }) => *quantity += more,
-            (first, second) => panic!("{first:?} and {second:?} are not the same"),
-        }
+        lines[place].merge(line);
         check_line(&lines[place])?;
     }
     Ok(lines)

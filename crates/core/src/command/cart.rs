@@ -5,12 +5,13 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::want::WantedLine;
+use super::want::Want;
 use crate::{
     holder::Holder,
-    id::{CartId, CartToken, Id},
+    id::{CartId, CartToken, Entity, Id},
     money::Money,
     payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
+    portion::Note,
     seat::SeatSet,
 };
 
@@ -34,7 +35,7 @@ pub enum CartCommand {
         lines: Vec<WantedLine>,
         /// The customer, if the cart has none yet.
         customer: Option<Id>,
-        /// Whether a guest asks. If that opens the cart, the bounds of guests' carts apply.
+        /// Whether a guest asks, and not the desk. If that opens the cart, the bounds of guests' carts apply.
         guest: bool,
         /// Who holds, if it has a share and no more. The node that the caller is connected to says so.
         holder: Option<Holder>,
@@ -44,8 +45,16 @@ pub enum CartCommand {
         line: u32,
         /// How many altogether.
         quantity: u32,
+        /// Whether a guest asks.
+        guest: bool,
         /// As in `Hold`.
         holder: Option<Holder>,
+    },
+    /// `cart.set_note` of a line.
+    SetNote {
+        line: u32,
+        /// An empty note ends the one that the line has.
+        note: Note,
     },
     /// `cart.release` of a whole line, or of these seats of it.
     Release {
@@ -64,6 +73,11 @@ pub enum CartCommand {
         expect: Expect,
         /// As in `Hold`, for lines that are held only now.
         holder: Option<Holder>,
+    },
+    /// `cart.checkout_cancel` and `admin.checkout_cancel` end the attempt to pay that is under way. The cart is active again.
+    CancelCheckout {
+        /// Whether an operator asks, and not the buyer.
+        by_operator: bool,
     },
     /// `order.refund` puts lines of the order back on sale and pays their price back.
     Refund {
@@ -85,6 +99,113 @@ pub enum CartCommand {
     Order,
     /// `admin.audit` of state, lines, holds and owed messages.
     Audit,
+}
+
+/// One line to be added to a cart. The cart asks the inventory for what is wanted, and keeps the rest itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedLine {
+    /// The session, product or resource.
+    pub entity: Entity,
+    pub want: Want,
+    /// What the buyer notes at it. Empty if nothing.
+    pub note: Note,
+}
+
+impl WantedLine {
+    /// A line of what is wanted of this inventory, without anything that may be left out.
+    pub fn new(entity: Entity, want: Want) -> WantedLine {
+        WantedLine { entity, want, note: Note::default() }
+    }
+
+    /// Adds a later line of the same units or places, because both count as one. The last note counts.
+    ///
+    /// # Panics
+    /// They are of different things.
+    pub(crate) fn merge(&mut self, later: WantedLine) {
+        if !later.note.is_empty() {
+            self.note = later.note;
+        }
+        match (&mut self.want, later.want) {
+            (Want::Units { quantity, .. }, Want::Units { quantity: more, .. })
+            | (Want::Places { quantity, .. }, Want::Places { quantity: more, .. }) => *quantity += more,
+            (first, second) => panic!("{first:?} and {second:?} are not the same"),
+        }
+    }
+}
+
+/// What a command does to a cart, for those who treat many commands alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Reads it, for its owner.
+    Read,
+    /// Adds to it, and opens it if need be.
+    Begin,
+    /// Changes a cart that was begun.
+    Change,
+    /// Buys it.
+    Buy,
+    /// Gives something back.
+    GiveBack,
+    /// Is an operator's or the gateway's.
+    Inside,
+}
+
+impl CartCommand {
+    /// What it does to the cart.
+    pub fn purpose(&self) -> Purpose {
+        match self {
+            CartCommand::Get | CartCommand::Order => Purpose::Read,
+            CartCommand::Open { .. } | CartCommand::Hold { .. } => Purpose::Begin,
+            CartCommand::SetQuantity { quantity: 0, .. } => Purpose::GiveBack,
+            CartCommand::SetQuantity { .. } | CartCommand::SetNote { .. } => Purpose::Change,
+            CartCommand::Checkout { .. } => Purpose::Buy,
+            CartCommand::Release { .. } | CartCommand::Cancel | CartCommand::CancelCheckout { .. } => Purpose::GiveBack,
+            CartCommand::Refund { .. } | CartCommand::Revoke { .. } | CartCommand::Settle { .. } => Purpose::Inside,
+            CartCommand::Paid { .. } | CartCommand::Audit => Purpose::Inside,
+        }
+    }
+
+    /// How many lines it asks for.
+    pub fn asked_lines(&self) -> usize {
+        match self {
+            CartCommand::Hold { lines, .. } => lines.len(),
+            CartCommand::Open { .. }
+            | CartCommand::Get
+            | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
+            | CartCommand::Release { .. }
+            | CartCommand::Cancel
+            | CartCommand::CancelCheckout { .. }
+            | CartCommand::Checkout { .. }
+            | CartCommand::Refund { .. }
+            | CartCommand::Revoke { .. }
+            | CartCommand::Settle { .. }
+            | CartCommand::Paid { .. }
+            | CartCommand::Order
+            | CartCommand::Audit => 0,
+        }
+    }
+
+    /// The customer for whom it is asked, if it names one.
+    pub fn customer(&self) -> Option<&Id> {
+        match self {
+            CartCommand::Open { customer, .. }
+            | CartCommand::Hold { customer, .. }
+            | CartCommand::Checkout { customer, .. } => customer.as_ref(),
+            CartCommand::Get
+            | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
+            | CartCommand::Release { .. }
+            | CartCommand::Cancel
+            | CartCommand::CancelCheckout { .. }
+            | CartCommand::Refund { .. }
+            | CartCommand::Revoke { .. }
+            | CartCommand::Settle { .. }
+            | CartCommand::Paid { .. }
+            | CartCommand::Order
+            | CartCommand::Audit => None,
+        }
+    }
 }
 
 /// What the buyer of a cart expects to buy. A checkout of anything else is refused.

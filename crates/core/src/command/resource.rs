@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::limits::Limits;
+use super::{limits::Limits, want::Details};
 use crate::{calendar::BookingName, id::Id, money::Currency, time::Timestamp};
 
 /// Commands to a resource.
@@ -23,7 +23,7 @@ pub enum ResourceCommand {
         when: When,
         repeat: Option<Repeat>,
         /// Free text, kept beside the calendar.
-        details: SmolStr,
+        details: Details,
     },
     /// `resource.cancel` of the booking, or with `series` of every booking of the series. The cart of a booking that a cart made
     /// releases it, or refunds it.
@@ -53,6 +53,10 @@ pub enum ResourceCommand {
         length_ms: u64,
         /// The number of slots, 1 to 1 000.
         count: u32,
+        /// Slots begin on a raster of this since local midnight, in milliseconds, and may overlap each other.
+        step_ms: Option<u64>,
+        /// Where the raster begins after midnight, in milliseconds.
+        align_ms: u64,
     },
     /// `admin.audit`.
     Audit,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::limits::Limits;
-use crate::{id::Id, money::Money, seat::Seat, time::Timestamp};
+use crate::{id::Id, money::Money, names::Names, seat::Seat, time::Timestamp};
 
 /// Commands to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub struct NewSession {
     pub limits: Limits,
     /// Free text.
     pub comments: SmolStr,
+    /// Whether everybody may still hold after it has begun. Otherwise only the desk may.
+    pub sells_after_begin: bool,
 }
 
 /// Interchangeable places of a session.
@@ -58,4 +60,6 @@ pub struct Area {
     pub capacity: u32,
     /// The price of one place, in the currency of the session.
     pub price: Money,
+    /// Its names for people, by locale.
+    pub names: Names,
 }

@@ -53,4 +53,8 @@ pub struct VenueDetails {
     pub position: Option<(i32, i32)>,
     /// Free text.
     pub comments: SmolStr,
+    /// The IANA name of its time zone. Its sessions are told in UTC if it has none.
+    pub zone: Option<SmolStr>,
+    /// Street and number, or what else leads there. May be empty.
+    pub address: SmolStr,
 }

@@ -1,21 +1,16 @@
-//! The wish of a line of a cart.
+//! What is asked of an inventory, for a line of a cart or for a quota.
 
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
 
 use crate::{
-    id::{Entity, Id, hash64},
+    id::{Id, hash64},
     seat::{Seat, SeatSet},
+    text::Text,
     time::Timestamp,
 };
 
-/// One line to be added to a cart.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WantedLine {
-    /// The session, product or resource.
-    pub entity: Entity,
-    pub want: Want,
-}
+/// The details of a booking.
+pub type Details = Text<0, 1_024>;
 
 /// The things that a hold asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +36,7 @@ pub enum Want {
         begin: Timestamp,
         end: Timestamp,
         /// Free text of the booking.
-        details: SmolStr,
+        details: Details,
     },
     /// A part of a customer's quota.
     Quota {

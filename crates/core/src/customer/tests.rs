@@ -39,6 +39,7 @@ fn hold(customer: &mut Customer, number: u64, revision: u64, count: u32, max: u3
         deadline: Timestamp(9_000),
         at: Timestamp(0),
         holder: None,
+        desk: true,
     };
     match customer.decide_hold(Timestamp(1), &ask) {
         Ok(event) => write(customer, [event]),
@@ -50,7 +51,7 @@ fn hold(customer: &mut Customer, number: u64, revision: u64, count: u32, max: u3
 }
 
 fn post(customer: &mut Customer, order: u128) -> bool {
-    let purchase = Purchase { cursor: 0, order: OrderId(order), at: Timestamp(3), total: euros(500) };
+    let purchase = Purchase { cursor: 0, order: OrderId(order), at: Timestamp(3), total: euros(500), zone: None, items: Vec::new() };
     let event = customer.decide_post(&purchase);
     event.iter().for_each(|event| customer.apply(event));
     event.is_some()

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{NAME_BYTES_MAX, check_position};
+use super::{ADDRESS_BYTES_MAX, NAME_BYTES_MAX, check_position};
+use crate::{calendar::Zone, command::VenueDetails};
 
 /// A listed venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,9 +14,37 @@ pub struct Listing {
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
     pub position: Option<(i32, i32)>,
+    /// The IANA name of its zone.
+    pub zone: Option<SmolStr>,
+}
+
+impl VenueDetails {
+    /// The details with the zone's name as the IANA database writes it.
+    ///
+    /// # Errors
+    /// The reason if they may not be listed, the address is too long, or there is no such zone.
+    pub fn checked(self) -> Result<VenueDetails, SmolStr> {
+        let zone = self.zone.as_deref().map(|name| {
+            Zone::new(name)
+                .ok_or_else(|| format_smolstr!("{name} is no zone of the IANA database, as Europe/Berlin is"))
+        });
+        let zone = zone.transpose()?.map(|zone| SmolStr::new(zone.name()));
+        if self.address.len() > ADDRESS_BYTES_MAX {
+            return Err(format_smolstr!("the address is longer than {ADDRESS_BYTES_MAX} bytes"));
+        }
+        let details = VenueDetails { zone, ..self };
+        Listing::of(&details).check()?;
+        Ok(details)
+    }
 }
 
 impl Listing {
+    /// The listed part of these details.
+    pub fn of(details: &VenueDetails) -> Listing {
+        let VenueDetails { name, city, position, zone, comments: _, address: _ } = details;
+        Listing { name: name.clone(), city: city.clone(), position: *position, zone: zone.clone() }
+    }
+
     /// Checks that it may be listed.
     ///
     /// # Errors

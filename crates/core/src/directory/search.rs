@@ -13,7 +13,7 @@ use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 use super::{
     Directory, check_position,
     places::Nearest,
-    words::{Words, fold},
+    words::{Words, fold, key},
 };
 use crate::{
     answer::{TitleView, VenueEntry, VenuesPage},
@@ -29,7 +29,7 @@ pub const PAGE_MAX: u32 = 1_000;
 pub enum VenueCursor {
     /// In the order of names.
     Name {
-        /// Its name in lower case.
+        /// Its name.
         name: SmolStr,
         id: Id,
     },
@@ -49,9 +49,9 @@ pub struct TitlePage {
 impl Directory {
     /// Venues by name, then id. Near a point, those that have a position, by distance, then id.
     ///
-    /// A city matches as a whole. A name matches if each word of `name` is somewhere in the venue's name. Case is ignored. Both
-    /// narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs as much as all pages before it,
-    /// and with a city or name as much as all venues that fit.
+    /// A city matches as a whole. A name matches if each word of `name` is somewhere in the venue's name. Both are compared
+    /// without case and accents. Both narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs
+    /// as much as all pages before it, and with a city or name as much as all venues that fit.
     ///
     /// # Errors
     /// The reason if the limit or the point is out of bounds, the name has no word in it or is too long, or the cursor is
@@ -70,7 +70,7 @@ impl Directory {
         match (near, after) {
             (None, None) => Ok(self.venues_by_name(city, words, limit, None)),
             (None, Some(VenueCursor::Name { name, id })) => {
-                Ok(self.venues_by_name(city, words, limit, Some((fold(name), id.clone()))))
+                Ok(self.venues_by_name(city, words, limit, Some((key(name), id.clone()))))
             }
             (Some(near), None) => {
                 check_position(near)?;
@@ -86,15 +86,15 @@ impl Directory {
         }
     }
 
-    /// The venues of a city, by id. Case is ignored.
+    /// The venues of a city, by id. The city is compared as in [`Directory::search_venues`].
     pub fn venues_of_city(&self, city: &str) -> Vec<Id> {
         let mut venues: Vec<Id> = self.fitting(Some(fold(city)), None, None).map(|(_, id)| id.clone()).collect();
         venues.sort_unstable();
         venues
     }
 
-    /// Titles by name, then id. Each word of `name` is somewhere in the title's name, in any case. `after` is the name and the id
-    /// of the last title of the page before. The limit is 1 to [`PAGE_MAX`].
+    /// Titles by name, then id. Each word of `name` is somewhere in the title's name, compared as a venue's. `after` is the name
+    /// and the id of the last title of the page before. The limit is 1 to [`PAGE_MAX`].
     ///
     /// # Errors
     /// The reason if the limit is out of bounds, or the name has no word in it or is too long.
@@ -106,9 +106,9 @@ impl Directory {
     ) -> Result<TitlePage, SmolStr> {
         check_limit(limit)?;
         let words = name.map(Words::new).transpose()?;
-        let after = after.map_or(Unbounded, |(name, id)| Excluded((fold(name), id.clone())));
+        let after = after.map_or(Unbounded, |(name, id)| Excluded((key(name), id.clone())));
         let keys = self.titles_by_name.range((after, Unbounded)).map(|(key, ())| key);
-        let fitting = keys.filter(|(folded, _)| words.as_ref().is_none_or(|words| words.are_in(folded)));
+        let fitting = keys.filter(|(key, _)| words.as_ref().is_none_or(|words| words.are_in(key)));
         let (titles, more) = page(limit, fitting, |(_, id)| {
             let title = self.title(id).expect("indexed titles are kept").clone();
             TitleView { id: id.clone(), title }
@@ -128,7 +128,7 @@ impl Directory {
         let fitting = self.fitting(city, words, after);
         let (venues, more) = page(limit, fitting, |(_, id)| self.entry(id, None));
         let last = venues.last().filter(|_| more);
-        let cursor = |last: &VenueEntry| VenueCursor::Name { name: fold(&last.name), id: last.id.clone() };
+        let cursor = |last: &VenueEntry| VenueCursor::Name { name: last.name.clone(), id: last.id.clone() };
         let next = last.map(|last| cursor(last).to_smolstr());
         VenuesPage { venues, next }
     }
@@ -157,7 +157,8 @@ impl Directory {
         VenuesPage { venues, next: last.filter(|_| more).map(|cursor| cursor.to_smolstr()) }
     }
 
-    /// Folded name and id of the venues of a city, or of all, that have these words in their name. They are by name, then id.
+    /// Key of the name and id of the venues of a city, or of all, that have these words in their name. They are by name, then
+    /// id.
     fn fitting<'a>(
         &'a self,
         city: Option<SmolStr>,
@@ -191,6 +192,7 @@ impl Directory {
             city: listing.city,
             position: listing.position,
             distance_m: distance_mm.map(|distance| (distance + 500) / 1_000),
+            zone: listing.zone,
         }
     }
 }
@@ -216,8 +218,7 @@ impl VenueCursor {
             let (order, rest) = text.split_once(' ')?;
             let (first, second) = rest.split_once(' ')?;
             match order {
-                // A name that a page gives is folded already.
-                "name" if !second.is_empty() && fold(second) == second => {
+                "name" if !second.is_empty() => {
                     Some(VenueCursor::Name { id: Id::new(first)?, name: second.to_smolstr() })
                 }
                 "near" => Some(VenueCursor::Near { distance_mm: number(first)?, id: Id::new(second)? }),

@@ -14,7 +14,7 @@ use crate::{
     id::{Entity, HoldId, Id, Request},
     money::{Currency, Money},
     payment::{PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, VoidStatus},
-    portion::Content,
+    portion::{Content, LineItem},
     time::Timestamp,
 };
 
@@ -36,12 +36,15 @@ pub enum CartEvent {
         /// Whether it was a tombstone, which has disowned holds and may have been evicted since.
         known: bool,
     },
-    /// Lines were added, or grew. The cart was touched.
+    /// Lines were added, grew, or got another note. The cart was touched.
     LinesAdded {
+        at: Timestamp,
         /// The new lines, in order.
         lines: Vec<NewLine>,
         /// Lines that have more than before.
         grown: Vec<GrownLine>,
+        /// Known lines with another note.
+        noted: Vec<(u32, SmolStr)>,
         /// The customer, if the cart had none.
         customer: Option<Id>,
         /// The same for every line of the cart.
@@ -52,6 +55,7 @@ pub enum CartEvent {
     },
     /// A line has less, or ended. The cart owes its inventory the release.
     LineReduced {
+        at: Timestamp,
         line: u32,
         /// Its new content. `None` if it ended.
         left: Option<Content>,
@@ -103,7 +107,7 @@ pub enum CartEvent {
     /// The checkout under way ended without an order. The event before disowned the holds that were only for it.
     CheckoutAbandoned {
         at: Timestamp,
-        /// Why the payment failed, which is remembered under the checkout's request. `None` if the gateway was not asked.
+        /// Why there is no order, which is remembered under the checkout's request. `None` if something could not be set aside.
         failure: Option<PaymentFailure>,
         /// Whether the cart ends and releases everything. Otherwise it is active again.
         release: bool,
@@ -117,6 +121,8 @@ pub enum CartEvent {
     /// The cart is done, with this order. It owes every inventory the sale, the gateway the capture, and the customer the
     /// purchase.
     CheckedOut {
+        /// In running time. The order has the true time.
+        at: Timestamp,
         order: Arc<Order>,
         /// Holds of lines that were validated at the checkout.
         reserved: Vec<Reserved>,
@@ -155,19 +161,26 @@ pub enum CartEvent {
     },
     /// A request was granted without a change of its own, and is remembered.
     Granted(Remembered),
+    /// The cart has a customer from now on.
+    CustomerSet { at: Timestamp, customer: Id, remembered: Remembered },
+    /// The cart was touched without a change of its lines.
+    Touched {
+        at: Timestamp,
+        /// The new deadline of the cart.
+        deadline: Timestamp,
+        remembered: Remembered,
+    },
 }
 
 /// A new line of a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewLine {
-    /// The session, product or resource.
-    pub entity: Entity,
+    /// What it is, with the prices captured now.
+    pub item: LineItem,
     /// Its hold and revision. `None` for a line that is validated at the checkout.
     pub hold: Option<(HoldId, u64)>,
     /// The hold on the customer's quota, if there is a limit.
     pub quota: Option<QuotaClaim>,
-    /// Its content, with the prices captured now.
-    pub content: Content,
     /// How long the inventory lets carts live untouched, if it has a limit.
     pub ttl_ms: Option<u64>,
     /// When its hold ends even if the cart is touched.
@@ -227,6 +240,8 @@ impl CartEvent {
         match self {
             CartEvent::LinesAdded { remembered, .. }
             | CartEvent::Canceled { remembered, .. }
+            | CartEvent::CustomerSet { remembered, .. }
+            | CartEvent::Touched { remembered, .. }
             | CartEvent::Granted(remembered) => Some(remembered),
             CartEvent::Opened { remembered, .. }
             | CartEvent::LineReduced { remembered, .. }
@@ -242,6 +257,31 @@ impl CartEvent {
             | CartEvent::StrayAuthorized { .. }
             | CartEvent::VoidChanged { .. }
             | CartEvent::Delivered { .. } => None,
+        }
+    }
+
+    /// When it happened, if it changes what a cart's owner sees of lines, customer, deadline or state.
+    pub(crate) fn modified_at(&self) -> Option<Timestamp> {
+        match self {
+            CartEvent::Opened { at, .. }
+            | CartEvent::LinesAdded { at, .. }
+            | CartEvent::LineReduced { at, .. }
+            | CartEvent::Canceled { at, .. }
+            | CartEvent::Expired { at, .. }
+            | CartEvent::CheckoutBegun { at, .. }
+            | CartEvent::CheckoutAbandoned { at, .. }
+            | CartEvent::CheckedOut { at, .. }
+            | CartEvent::CustomerSet { at, .. }
+            | CartEvent::Touched { at, .. } => Some(*at),
+            CartEvent::GrowthUndone { .. }
+            | CartEvent::Disowned { .. }
+            | CartEvent::PaymentChanged(_)
+            | CartEvent::Refunded { .. }
+            | CartEvent::RefundChanged { .. }
+            | CartEvent::StrayAuthorized { .. }
+            | CartEvent::VoidChanged { .. }
+            | CartEvent::Delivered { .. }
+            | CartEvent::Granted(_) => None,
         }
     }
 }

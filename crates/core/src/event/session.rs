@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::HoldEvent;
 use crate::{
-    ask::Opening,
+    ask::{Opening, VenueZone},
     fairness::Charge,
     id::{HoldId, Id, OrderId, Request},
     seat::{Seat, SeatState},
@@ -117,6 +117,8 @@ pub enum SessionEvent {
         seats: Vec<Seat>,
         request: Request,
     },
+    /// Its venue sent another zone. No instant moves.
+    ZoneSet(VenueZone),
 }
 
 impl SessionEvent {
@@ -135,7 +137,8 @@ impl SessionEvent {
             | SessionEvent::PlacesSold { .. }
             | SessionEvent::Hold(_)
             | SessionEvent::Canceled { .. }
-            | SessionEvent::Vacated => None,
+            | SessionEvent::Vacated
+            | SessionEvent::ZoneSet(_) => None,
         }
     }
 }

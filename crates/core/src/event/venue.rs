@@ -9,6 +9,7 @@ use crate::{
     command::{NewSession, VenueDetails},
     id::{Id, Request},
     layout::Layout,
+    time::Timestamp,
 };
 
 /// Events of venues.
@@ -18,6 +19,10 @@ pub enum VenueEvent {
     Put {
         details: VenueDetails,
         request: Request,
+        /// When it was put. If the zone is another one, sessions that end later are sent it.
+        at: Timestamp,
+        /// How many coming sessions show another hour because of it.
+        shifted: u32,
     },
     /// A hall was created or changed, or put without a change.
     HallPut {
@@ -45,4 +50,6 @@ pub enum VenueEvent {
         /// The version of the details.
         version: u64,
     },
+    /// The session knows the venue's zone.
+    SessionZoned(Id),
 }

@@ -21,7 +21,7 @@ use crate::{
     event::{CartEvent, Remembered},
     holder::Holder,
     id::{CartId, Entity, HoldId, Id, Request},
-    payment::Settlement,
+    payment::{PaymentFailure, Settlement},
     planted,
     push_exact::push_exact,
     refusal::Refusal,
@@ -155,9 +155,11 @@ impl<R> CartHost<R> {
             CartCommand::Open { .. }
             | CartCommand::Hold { .. }
             | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
             | CartCommand::Release { .. }
             | CartCommand::Cancel
             | CartCommand::Checkout { .. }
+            | CartCommand::CancelCheckout { .. }
             | CartCommand::Refund { .. }
             | CartCommand::Revoke { .. }
             | CartCommand::Settle { .. } => match request {
@@ -222,7 +224,10 @@ impl<R> CartHost<R> {
     /// Takes a change that is no repeat. Changes of lines and checkouts may have to wait for inventories. The others are decided here.
     fn change(&mut self, stage: &mut Stage<'_, R>, waiter: (R, Timestamp), request: Request, command: CartCommand) {
         let decided = match command {
-            CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
+            CartCommand::Hold { .. }
+            | CartCommand::SetQuantity { .. }
+            | CartCommand::SetNote { .. }
+            | CartCommand::Release { .. }
                 if self.checkout.is_some() =>
             {
                 Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
@@ -230,8 +235,8 @@ impl<R> CartHost<R> {
             CartCommand::Hold { lines, customer, guest, holder } => {
                 return self.change_lines(stage, waiter, request, LineChange::Hold { lines, customer, guest, holder });
             }
-            CartCommand::SetQuantity { line, quantity, holder } => {
-                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, holder });
+            CartCommand::SetQuantity { line, quantity, guest, holder } => {
+                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, guest, holder });
             }
             CartCommand::Release { line, seats } => {
                 return self.change_lines(stage, waiter, request, LineChange::Release { line, seats });
@@ -253,6 +258,7 @@ impl<R> CartHost<R> {
                 return self.check_out_later(stage, checkout);
             }
             CartCommand::Settle { attempt, outcome } => self.settle(stage, request, attempt, outcome),
+            CartCommand::CancelCheckout { by_operator } => self.cancel_checkout(stage, request, by_operator),
             other => decide(stage, request, other),
         };
         let (from, _) = waiter;
@@ -287,6 +293,27 @@ impl<R> CartHost<R> {
             cart.may_remember_outcome()?;
         }
         Ok(CartEvent::Granted(Remembered::alone(request, Answer::Done)))
+    }
+
+    /// The buyer, or an operator, ends the attempt to pay that is under way. A cart without one is left as it is, because the
+    /// attempt may have ended by itself in the meantime.
+    fn cancel_checkout(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        request: Request,
+        by_operator: bool,
+    ) -> Result<CartEvent, Refusal> {
+        if self.checkout.is_some() {
+            // It waits for lines under way, for a moment, and is no attempt yet.
+            return Err(Refusal::InProgress);
+        }
+        let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        if cart.checkout().is_none() {
+            return cart.decide_no_checkout(request);
+        }
+        self.withdraw(stage, PaymentFailure::Canceled { by_operator });
+        let cart = stage.entity.cart().expect("it was being paid");
+        Ok(cart.decide_checkout_canceled(stage.at, request))
     }
 
     /// Keeps a checkout. It is decided in this turn unless lines are under way.
@@ -453,10 +480,15 @@ impl<R> CartHost<R> {
         Reply::NotMine { hold }
     }
 
-    /// A canceled session, or the resource of a canceled booking, wants a hold or its sale back. The line ends, or is refunded.
+    /// A canceled session, or the resource of a canceled booking, wants a hold or its sale back. The line ends, or is refunded. If
+    /// the cart is being paid, the order is not decided yet, so the attempt is given up and nobody is charged.
     fn revoked(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, reason: &SmolStr) -> Option<Reply> {
         let line = stage.entity.cart().and_then(|cart| cart.line_on(from, hold));
         let Some(line) = line else { return Some(self.overdue(stage, from, hold)) };
+        let paying = stage.entity.cart().is_some_and(|cart| cart.checkout().is_some());
+        if paying && !planted::is("a canceled session that lets its buyers pay") {
+            self.withdraw(stage, PaymentFailure::Withdrawn { reason: reason.clone() });
+        }
         let cart = stage.entity.cart().expect("it has the line");
         let event = match cart.state() {
             Some(CartState::Active) => {
@@ -466,12 +498,12 @@ impl<R> CartHost<R> {
                     _ => Taker::Operator,
                 };
                 let taken = TakenAway { by, reason: reason.clone() };
-                cart.decide_revoke(line, taken, None).ok()
+                cart.decide_revoke(stage.at, line, taken, None).ok()
             }
             Some(CartState::Done) if !cart.is_refunded(line) => {
                 cart.decide_refund(stage.now, Some(&[line]), reason, None).ok()
             }
-            // The line is being paid or released. The inventory asks again.
+            // The line is being released. The inventory asks again.
             _ => None,
         };
         stage.write(event);
@@ -484,6 +516,7 @@ impl<R> CartHost<R> {
         match reply {
             Reply::Granted(granted) => self.granted(stage, &from, granted),
             Reply::Refused { hold, revision, refusal } => self.refused(stage, &from, hold, revision, &refusal),
+            Reply::Repriced { hold, revision, price } => self.repriced(stage, &from, (hold, revision), price),
             Reply::Stale { hold, revision, live } => self.stale(stage, &from, hold, revision, live),
             Reply::Released { .. } => {
                 let stray = self.mail.acknowledge(stage.entity, &from, &reply).is_none();
@@ -502,7 +535,8 @@ impl<R> CartHost<R> {
             | Reply::Opened
             | Reply::OpenRefused
             | Reply::Vacated
-            | Reply::Listed { .. } => {}
+            | Reply::Listed { .. }
+            | Reply::ZoneSet { .. } => {}
         }
     }
 
@@ -577,14 +611,15 @@ fn decide<R>(stage: &Stage<'_, R>, request: Request, command: CartCommand) -> Re
     match command {
         CartCommand::Open { customer, ttl_ms, guest } => match cart.may_change()? {
             None => cart.decide_open(stage.at, stage.rules, request, customer, ttl_ms, guest),
-            Some(_) => cart.decide_open_again(request, customer.as_ref()),
+            Some(_) => cart.decide_open_again(stage.at, request, customer, ttl_ms),
         },
+        CartCommand::SetNote { line, note } => cart.decide_note(stage.at, request, line, note),
         CartCommand::Cancel => cart.decide_cancel(stage.at, request),
         CartCommand::Refund { lines, reason } => {
             cart.decide_refund(stage.now, lines.as_deref(), &reason, Some(request))
         }
         CartCommand::Revoke { line, reason } => {
-            cart.decide_revoke(line, TakenAway { by: Taker::Operator, reason }, Some(request))
+            cart.decide_revoke(stage.at, line, TakenAway { by: Taker::Operator, reason }, Some(request))
         }
         other => panic!("{other:?} is decided elsewhere"),
     }

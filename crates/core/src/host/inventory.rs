@@ -283,8 +283,8 @@ fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -
         ResourceCommand::Bookings { from, to, limit, after } => {
             Answer::Bookings(resource.bookings(from, to, limit, after.as_ref())?)
         }
-        ResourceCommand::FreeSlots { from, to, length_ms, count } => {
-            Answer::FreeSlots(resource.free_slots(at, from, to, length_ms, count)?)
+        ResourceCommand::FreeSlots { from, to, length_ms, count, step_ms, align_ms } => {
+            Answer::FreeSlots(resource.free_slots(at, (from, to), length_ms, count, (step_ms, align_ms))?)
         }
         ResourceCommand::Audit => Answer::ResourceAudit(Box::new(resource.audit())),
         other => panic!("{other:?} is no read"),
@@ -301,6 +301,7 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         Reply::Granted(_)
         | Reply::Refused { .. }
         | Reply::Stale { .. }
+        | Reply::Repriced { .. }
         | Reply::Released { .. }
         | Reply::Sold { .. }
         | Reply::Refunded { .. }
@@ -309,7 +310,8 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         | Reply::OpenRefused
         | Reply::Vacated
         | Reply::Listed { .. }
-        | Reply::Posted { .. } => None,
+        | Reply::Posted { .. }
+        | Reply::ZoneSet { .. } => None,
     };
     if let Some(hold) = hold {
         write_timed(entity, event, (hold, at), turn);
@@ -332,13 +334,14 @@ fn answer_ask<R>(
             write_timed(entity, released.map(Event::by_expiry), (hold, at), turn);
             return;
         }
-        Ask::Hold { hold, revision, want, life_ms, holder } => {
+        Ask::Hold { hold, revision, want, life_ms, holder, desk } => {
             // The cart learns from the grant how long it may live. If the grant is lost, a short deadline frees the hold soon. A
             // cart that knows the hold extends it when it is asked.
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
             let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
             let holder = holder.map(|holder| (holder, &rules.fairness, life_ms));
-            let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms), at, holder };
+            let ask =
+                HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms), at, holder, desk };
             answer_hold(entity, rules, (at, now), &ask, turn)
         }
         // A deposed leader may have given the hold other seats than its successor, so it cannot tell what is left.
@@ -386,7 +389,7 @@ fn answer_ask<R>(
             Reply::Forgotten
         }
         Ask::Open(opening) => match entity.session() {
-            Some(session) if session.opening() == *opening => Reply::Opened,
+            Some(session) if session.is_opened_with(&opening) => Reply::Opened,
             Some(_) => Reply::OpenRefused,
             None => {
                 entity.apply(Event::Session(SessionEvent::Opened(*opening)), turn);
@@ -397,6 +400,14 @@ fn answer_ask<R>(
             let posted = entity.customer_or_unknown().decide_post(&purchase);
             write(entity, posted.map(Event::Customer), turn);
             Reply::Posted { order: purchase.order }
+        }
+        Ask::SetZone(zone) => {
+            // Only a deposed leader does not know the session yet. It stays silent, and the venue asks again.
+            let Some(session) = entity.session() else { return };
+            let version = zone.version;
+            let set = session.decide_zone(zone);
+            write(entity, set.map(Event::Session), turn);
+            Reply::ZoneSet { version }
         }
         other @ (Ask::Overdue { .. } | Ask::Revoke { .. } | Ask::Vacate | Ask::List { .. } | Ask::Pay(_)) => {
             panic!("{} was asked {other:?} by {from}", entity.entity())

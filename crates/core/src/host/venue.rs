@@ -6,10 +6,9 @@ use smol_str::format_smolstr;
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
-    answer::{Answer, Answered, At, Outcome},
-    ask::{Ask, Reply},
+    answer::{Answer, Answered, At, Outcome, VenueChange},
+    ask::{Ask, Reply, VenueZone},
     command::{Command, NewSession, VenueCommand, VenueDetails},
-    directory::Listing,
     event::VenueEvent,
     id::{Entity, Id, Request},
     planted,
@@ -19,21 +18,30 @@ use crate::{
     venue::{Creation, Search, Venue},
 };
 
+/// How many sessions are sent the zone in one turn.
+const ZONED_BATCH: usize = 256;
+
+/// How long the next batch waits, in milliseconds, because the sessions have other things to do.
+const BATCH_PAUSE_MS: u64 = 5;
+
 /// A venue's openings and listings under way.
 pub(super) struct VenueHost<R> {
     /// Whether the sessions that the venue owed their opening at the start were asked.
     resumed: bool,
     /// Clients that wait for their session to open.
     waiting: BTreeMap<Id, Vec<R>>,
-    /// Clients that wait for the directory to know the details of this version.
-    listing: Vec<(u64, R)>,
+    /// Clients that wait for the directory to know the details of this version, with the number of sessions that show another
+    /// hour.
+    listing: Vec<(u64, u32, R)>,
     /// When asks without a reply are repeated.
     again_at: Timestamp,
+    /// Sessions up to here were sent the zone since the last repeat.
+    zoned: Option<Id>,
 }
 
 impl<R> VenueHost<R> {
     pub(super) fn new() -> VenueHost<R> {
-        VenueHost { resumed: false, waiting: BTreeMap::new(), listing: Vec::new(), again_at: Timestamp(0) }
+        VenueHost { resumed: false, waiting: BTreeMap::new(), listing: Vec::new(), again_at: Timestamp(0), zoned: None }
     }
 
     pub(super) fn idle(&self, entity: &Speculation) -> bool {
@@ -45,6 +53,8 @@ impl<R> VenueHost<R> {
             // Everything that the venue owed when it was loaded is committed.
             self.resumed = true;
             stage.turn.now.extend(owed(stage.entity));
+            let zones = self.zones(stage);
+            stage.turn.now.extend(zones);
             self.again_at = stage.at.after(stage.rules.ask_again_ms);
         }
         match input {
@@ -62,6 +72,9 @@ impl<R> VenueHost<R> {
                 }
             }
             Input::Reply { from: _, reply: Reply::Listed { version } } => self.listed(stage, version),
+            Input::Reply { from: Entity::Session(session), reply: Reply::ZoneSet { version } } => {
+                zoned(stage, session, version);
+            }
             Input::Reply { from, reply } => self.hear(stage.entity, from, reply, stage.turn),
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", stage.entity.entity()),
             Input::Ask { from: Entity::Session(session), ask: Ask::Vacate } => self.vacate(stage, session),
@@ -71,7 +84,10 @@ impl<R> VenueHost<R> {
                     // Only after a read, because the event that owes it may not be committed yet.
                     stage.turn.read.extend(owed(stage.entity));
                     self.again_at = stage.at.after(stage.rules.ask_again_ms);
+                    self.zoned = None;
                 }
+                let zones = self.zones(stage);
+                stage.turn.read.extend(zones);
             }
         }
         if stage.entity.venue().is_some_and(Venue::unfinished) {
@@ -81,35 +97,42 @@ impl<R> VenueHost<R> {
 
     /// Creates the venue or changes its details. The answer waits until searches find it.
     fn put(&mut self, stage: &mut Stage<'_, R>, from: R, request: Option<Request>, details: VenueDetails) {
-        let listing = Listing { name: details.name.clone(), city: details.city.clone(), position: details.position };
         let Some(request) = request else {
             return stage.turn.answer(from, Err(Refusal::RequestIdMissing));
         };
-        let version = match stage.entity.venue().and_then(|venue| venue.answered(request)) {
+        let (version, shifted) = match stage.entity.venue().and_then(|venue| venue.answered(request)) {
             Some(Err(refusal)) => return stage.turn.answer(from, Err(refusal)),
-            Some(Ok(version)) => version,
+            Some(Ok(known)) => known,
             None => {
-                if let Err(reason) = listing.check() {
-                    return stage.turn.answer(from, Err(Refusal::BadRequest(reason)));
-                }
-                stage.entity.apply_venue(VenueEvent::Put { details, request }, stage.turn);
+                let details = match details.checked() {
+                    Ok(details) => details,
+                    Err(reason) => return stage.turn.answer(from, Err(Refusal::BadRequest(reason))),
+                };
+                let before = stage.entity.venue();
+                let shifted = before.map_or(0, |venue| venue.shifted_by(details.zone.as_deref(), stage.now));
+                let put = VenueEvent::Put { details, request, at: stage.now, shifted };
+                stage.entity.apply_venue(put, stage.turn);
+                // The sessions learn the zone as soon as the event is committed.
+                self.zoned = None;
+                let zones = self.zones(stage);
+                stage.turn.committed.extend(zones);
                 let venue = stage.entity.venue().expect("it was just put");
                 let version = venue.version();
                 // The directory is not sent details that it knows.
                 if let Some((details, version)) = venue.unlisted() {
                     let ask = Ask::List { details: details.clone(), version };
                     stage.turn.committed.push(Effect::Ask { to: Entity::Directory, ask });
-                    if self.again_at <= stage.at {
-                        self.again_at = stage.at.after(stage.rules.ask_again_ms);
-                    }
                 }
-                version
+                if self.again_at <= stage.at {
+                    self.again_at = stage.at.after(stage.rules.ask_again_ms);
+                }
+                (version, shifted)
             }
         };
         if stage.entity.venue().is_some_and(|venue| venue.is_listed(version)) {
-            stage.turn.answer(from, stage.entity.ok_again(Answer::Done, version));
+            stage.turn.answer(from, stage.entity.ok_again(Answer::VenuePut(VenueChange { shifted }), version));
         } else if self.listing.len() < WAITERS_MAX {
-            self.listing.push((version, from));
+            self.listing.push((version, shifted, from));
         } else {
             stage.turn.answer(from, Err(Refusal::InProgress));
         }
@@ -121,11 +144,11 @@ impl<R> VenueHost<R> {
         if owed {
             stage.entity.apply_venue(VenueEvent::Listed { version }, stage.turn);
         }
-        for (awaited, from) in core::mem::take(&mut self.listing) {
+        for (awaited, shifted, from) in core::mem::take(&mut self.listing) {
             if awaited <= version || stage.entity.venue().is_some_and(|venue| venue.is_listed(awaited)) {
-                stage.turn.answer(from, stage.entity.ok_again(Answer::Done, awaited));
+                stage.turn.answer(from, stage.entity.ok_again(Answer::VenuePut(VenueChange { shifted }), awaited));
             } else {
-                self.listing.push((awaited, from));
+                self.listing.push((awaited, shifted, from));
             }
         }
     }
@@ -134,7 +157,7 @@ impl<R> VenueHost<R> {
         let decided = match stage.entity.venue() {
             _ if request.is_none() => Err(Refusal::RequestIdMissing),
             None => Err(stage.entity.not_found()),
-            Some(venue) => venue.decide_create(stage.rules, &session),
+            Some(venue) => venue.decide_create(stage.rules, stage.now, &session),
         };
         match decided {
             Err(refusal) => stage.turn.answer(from, Err(refusal)),
@@ -150,6 +173,19 @@ impl<R> VenueHost<R> {
                 }
             }
         }
+    }
+
+    /// The zone for the next sessions that are owed it. The others follow after a pause, so that neither a turn nor its messages
+    /// grow with the programme.
+    fn zones(&mut self, stage: &mut Stage<'_, R>) -> Vec<Effect<R>> {
+        let Some(venue) = stage.entity.venue() else { return Vec::new() };
+        let sessions = venue.zoning(self.zoned.as_ref(), ZONED_BATCH);
+        if sessions.len() == ZONED_BATCH {
+            stage.turn.wake(stage.at.after(BATCH_PAUSE_MS));
+        }
+        self.zoned = sessions.last().cloned().or(self.zoned.take());
+        let zone = venue.zone();
+        sessions.into_iter().map(|session| zone_effect(session, &zone)).collect()
     }
 
     /// A session reports that it is canceled.
@@ -187,6 +223,10 @@ impl<R> VenueHost<R> {
         let outcome = match reply {
             Reply::Opened => {
                 entity.apply_venue(VenueEvent::SessionOpened(session.clone()), turn);
+                if let Some(venue) = entity.venue().filter(|venue| venue.owes_zone(&session)) {
+                    // Its opening may have had an older zone.
+                    turn.committed.push(zone_effect(session.clone(), &venue.zone()));
+                }
                 created(entity, &session)
             }
             Reply::OpenRefused => {
@@ -196,12 +236,14 @@ impl<R> VenueHost<R> {
             Reply::Granted(_)
             | Reply::Refused { .. }
             | Reply::Stale { .. }
+            | Reply::Repriced { .. }
             | Reply::Released { .. }
             | Reply::Sold { .. }
             | Reply::Refunded { .. }
             | Reply::Posted { .. }
             | Reply::Listed { .. }
             | Reply::Vacated
+            | Reply::ZoneSet { .. }
             | Reply::Forgotten
             | Reply::MineFor { .. }
             | Reply::NotMine { .. } => return,
@@ -210,6 +252,20 @@ impl<R> VenueHost<R> {
             turn.answer(from, outcome.clone());
         }
     }
+}
+
+/// A session knows the zone of a version.
+fn zoned<R>(stage: &mut Stage<'_, R>, session: Id, version: u64) {
+    let current =
+        |venue: &&Venue| venue.zone().version == version || planted::is("an old zone taken for the current one");
+    let owed = stage.entity.venue().filter(current).is_some_and(|venue| venue.owes_zone(&session));
+    if owed {
+        stage.entity.apply_venue(VenueEvent::SessionZoned(session), stage.turn);
+    }
+}
+
+fn zone_effect<R>(session: Id, zone: &VenueZone) -> Effect<R> {
+    Effect::Ask { to: Entity::Session(session), ask: Ask::SetZone(zone.clone()) }
 }
 
 /// Decides every command but those of the details and the creation of sessions.

@@ -14,6 +14,7 @@ use crate::{
     id::{Entity, HoldId, OrderId, Request},
     inventory::Inventory,
     money::{AMOUNT_MAX, Currency},
+    planted,
     portion::{Content, Portion},
     refusal::{Refusal, Shortage},
     rules::Rules,
@@ -51,7 +52,7 @@ impl Product {
     /// The reply to an ask that sets nothing aside before the checkout.
     fn late(&self, ask: &HoldAsk<'_>, want_hash: u64, quantity: u32) -> Granted {
         let HoldAsk { hold, revision, deadline, .. } = *ask;
-        let content = Content::Units { quantity, price: self.details.price.amount };
+        let content = Content::Units { quantity, price: self.details.price.amount, name: self.details.name.clone() };
         let asked = Hold::new(revision, want_hash, deadline, self.version, ());
         Granted { late: true, ..self.grant(hold, &asked, Some(content)) }
     }
@@ -98,7 +99,7 @@ impl Inventory for Product {
 
     fn content(&self, hold: HoldId) -> Option<Content> {
         let Units { quantity, price } = self.holds.live(hold)?.what;
-        Some(Content::Units { quantity, price })
+        Some(Content::Units { quantity, price, name: self.details.name.clone() })
     }
 
     fn held(&self, hold: HoldId) -> Option<Portion> {
@@ -122,6 +123,12 @@ impl Inventory for Product {
         // Units that are set aside stay so when the product's policy changes.
         if self.details.hold == HoldPolicy::AtCheckout && !now && has.is_none() {
             return Err(Reply::Granted(self.late(ask, want_hash, quantity)));
+        }
+        let price = self.details.price.amount;
+        if has.is_some_and(|has| quantity > has.quantity && price != has.price)
+            && !planted::is("a further unit at the price of before")
+        {
+            return Err(Reply::Repriced { hold: ask.hold, revision: ask.revision, price });
         }
         let decided = self.decide_units(ask, want_hash, quantity, has);
         decided.map(Event::Product).map_err(|refusal| ask.refused(refusal))

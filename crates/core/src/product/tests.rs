@@ -45,6 +45,7 @@ fn ask(product: &mut Product, number: u64, revision: u64, quantity: u32, now: bo
         deadline: Timestamp(9_000),
         at: Timestamp(0),
         holder: None,
+        desk: true,
     };
     match product.decide_hold(Timestamp(1), &ask) {
         Ok(event) => {
@@ -137,7 +138,7 @@ fn example_15_a_late_product_is_checked_at_the_checkout() {
     let before = late.clone();
     let granted = hold(&mut late, 1, 1, 1_000).expect("nothing is reserved");
     assert!(granted.late);
-    assert_eq!(granted.content, Some(Content::Units { quantity: 1_000, price: 250 }));
+    assert_eq!(granted.content, Some(Content::Units { quantity: 1_000, price: 250, name: late.details.name.clone() }));
     assert_eq!(hold(&mut late, 1, 1, 0).map_err(|no| no.code()), Err(402));
     assert_eq!(late, before);
     assert_eq!(ask(&mut late, 1, 1, 1_000, true), Err(short(1_000, 100, 0)));
@@ -259,8 +260,15 @@ fn invalid_quantities_and_other_wants_are_refused() {
     }
     hold(&mut product, 1, 1, 1_000_000).expect("the maximum of a line");
     let want = Want::Slot { begin: Timestamp(1), end: Timestamp(2), details: "".into() };
-    let ask =
-        HoldAsk { hold: hold_id(2), revision: 1, want: &want, deadline: Timestamp(9), at: Timestamp(0), holder: None };
+    let ask = HoldAsk {
+        hold: hold_id(2),
+        revision: 1,
+        want: &want,
+        deadline: Timestamp(9),
+        at: Timestamp(0),
+        holder: None,
+        desk: true,
+    };
     let Err(Reply::Refused { refusal, .. }) = product.decide_hold(Timestamp(1), &ask) else { panic!("granted") };
     assert_eq!(refusal, Refusal::BadRequest("product p has no time".into()));
 }

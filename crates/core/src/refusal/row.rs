@@ -119,7 +119,6 @@ details! {
     u16: number => Shown::Number((*number).into());
     u32: number => Shown::Number((*number).into());
     u64: number => Shown::Number(*number);
-    i64: amount => Shown::Amount(*amount);
     Id: id => Shown::Id(id);
     Entity: entity => Shown::Entity(entity);
     Currency: currency => Shown::Currency(*currency);
@@ -138,6 +137,12 @@ impl Detail<1> for Option<u64> {
 impl Detail<2> for Vec<TakenSeat> {
     fn parts(&self) -> [Option<Shown<'_>>; 2] {
         [Some(Shown::SeatsOf(self)), Some(Shown::StatesOf(self))]
+    }
+}
+
+impl Detail<2> for Money {
+    fn parts(&self) -> [Option<Shown<'_>>; 2] {
+        [Some(Shown::Amount(self.amount)), Some(Shown::Currency(self.currency))]
     }
 }
 

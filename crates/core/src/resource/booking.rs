@@ -15,12 +15,12 @@ use crate::{
         BookingKey, BookingName, CART_BOOKING_PREFIX, Date, Frequency, INTERVAL_MAX, OCCURRENCES_MAX,
         Repeat as Recurrence, Slot, Until as End, Weekday, Weekdays, is_reserved, occurrences,
     },
-    command::{Every, Rate, Repeat, ResourceDetails, Until, When},
+    command::{Details, Every, Rate, Repeat, ResourceDetails, Until, When},
     event::{Remembered, ResourceEvent},
     id::{Entity, Id, Request},
     refusal::{Conflict, Refusal},
     rules::Rules,
-    terms::{bad, check_details, check_limits, check_name, check_price, check_properties, check_ttl},
+    terms::{bad, check_limits, check_name, check_price, check_properties, check_ttl},
     time::Timestamp,
 };
 
@@ -50,10 +50,10 @@ impl Resource {
         booking: &Id,
         when: &When,
         repeat: Option<&Repeat>,
-        details: &SmolStr,
+        details: &Details,
         request: Request,
     ) -> Result<ResourceEvent, Refusal> {
-        check_details(details)?;
+        let details = &details.clone().into_plain();
         if is_reserved(booking) {
             return bad(format_smolstr!("only the bookings of carts are called {CART_BOOKING_PREFIX}…"));
         }

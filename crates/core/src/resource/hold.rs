@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+use smol_str::SmolStr;
+
 use super::{Resource, Time, place::price};
 use crate::{
     ask::Reply,
@@ -16,7 +18,7 @@ use crate::{
     money::Currency,
     portion::{Content, Portion},
     refusal::{Conflict, Refusal},
-    terms::{check_details, unfit},
+    terms::unfit,
     time::Timestamp,
 };
 
@@ -42,7 +44,6 @@ impl Resource {
         let Want::Slot { begin, end, ref details } = *ask.want else {
             return Err(unfit("resource", &self.id, ask.want));
         };
-        check_details(details)?;
         let slot = self.place.asked(&When::Utc { begin, end })?;
         self.check(at, slot, None)?;
         self.place.check_begin(at, slot)?;
@@ -50,7 +51,7 @@ impl Resource {
         let HoldAsk { hold, revision, deadline, .. } = *ask;
         let entity = || Entity::Resource(self.id.clone());
         let charge = self.holds.charge(ask, entity, (Supply { number: 0, size: None }, 1))?;
-        let details = details.clone();
+        let details = details.clone().into_plain();
         Ok(ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline, charge })
     }
 }
@@ -70,6 +71,10 @@ impl Inventory for Resource {
 
     fn sale_terms(&self) -> (Option<Currency>, Limits) {
         (Some(self.details.rate.currency), self.details.limits.clone())
+    }
+
+    fn zone(&self) -> Option<SmolStr> {
+        Some(self.details.zone.clone())
     }
 
     fn content(&self, hold: HoldId) -> Option<Content> {

@@ -102,7 +102,7 @@ impl Place {
         for _ in 0..26 * 4 {
             match self.zone.instant(later) {
                 Ok(instant) | Err(CivilError::ExistsTwice { first: instant, .. }) => return instant,
-                Err(CivilError::DoesNotExist) => {}
+                Err(CivilError::DoesNotExist { .. }) => {}
                 Err(CivilError::OutOfRange) => break,
             }
             let Some(next) = quarter_later(later) else { break };

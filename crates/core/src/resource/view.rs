@@ -65,20 +65,20 @@ impl Resource {
         self.calendar.bookings(from, to).filter(move |(name, slot)| (slot.begin(), hidden(name)) > after)
     }
 
-    /// The first free slots of a length, under the current terms.
+    /// The first free slots of a length, under the current terms, on a raster if there is a step. Both are in milliseconds.
     ///
     /// # Errors
     /// [`Refusal::BadInterval`] if the window or the length is empty, [`Refusal::BadRequest`] if the count is not 1 to 1 000.
     pub fn free_slots(
         &self,
         at: Timestamp,
-        from: Timestamp,
-        to: Timestamp,
+        (from, to): (Timestamp, Timestamp),
         length_ms: u64,
         count: u32,
+        (step_ms, align_ms): (Option<u64>, u64),
     ) -> Result<Vec<(Timestamp, Timestamp)>, Refusal> {
         check_page(from, to, count)?;
-        let search = FreeSearch { from, to, length_ms, count: count as usize, step_ms: None };
+        let search = FreeSearch { from, to, length_ms, count: count as usize, step_ms, align_ms };
         search.validate().map_err(Refusal::BadInterval)?;
         let terms = &self.place.terms;
         // Bookings end before the horizon.
@@ -86,7 +86,8 @@ impl Resource {
         if from >= to {
             return Ok(Vec::new());
         }
-        let found = self.calendar.free_slots(at, &FreeSearch { to, ..search }, terms).map_err(Refusal::BadInterval)?;
+        let search = FreeSearch { to, ..search };
+        let found = self.calendar.free_slots(at, &search, terms, &self.place.zone).map_err(Refusal::BadInterval)?;
         Ok(found.into_iter().map(|slot| (slot.begin(), slot.end())).collect())
     }
 

@@ -43,7 +43,7 @@ pub(crate) fn check_areas(session: &NewSession) -> Result<(), Refusal> {
         return bad("the prices are not all in one currency".into());
     }
     let mut seen = BTreeSet::new();
-    for Area { id, name, capacity, price } in &session.areas {
+    for Area { id, name, capacity, price, names: _ } in &session.areas {
         if !seen.insert(id) {
             return bad(format_smolstr!("there are two areas {id}"));
         }
@@ -81,7 +81,8 @@ impl Session {
         let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
         let free = u64::from(self.areas()[number].capacity) - taken.all();
         if u64::from(quantity) > free + u64::from(has) {
-            return Err(Refusal::NotEnoughPlaces { area: area.clone(), free: free as u32 });
+            let held = (taken.held - u64::from(has)) as u32;
+            return Err(Refusal::NotEnoughPlaces { area: area.clone(), free: free as u32, held });
         }
         let size = Some((u64::from(self.areas()[number].capacity), free));
         let charge = self.charge(ask, Supply { number: area_supply(number as u16), size }, quantity)?;

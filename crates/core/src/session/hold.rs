@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::{Session, book::Share};
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     id::{Entity, HoldId, OrderId},
     inventory::Inventory,
     money::Currency,
+    planted,
     portion::{Content, Portion, PricedSeat},
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
@@ -38,6 +39,10 @@ impl Inventory for Session {
 
     fn sale_terms(&self) -> (Option<Currency>, Limits) {
         (Some(self.terms.currency), self.limits())
+    }
+
+    fn zone(&self) -> Option<SmolStr> {
+        self.terms.zone.name.clone()
     }
 
     fn content(&self, hold: HoldId) -> Option<Content> {
@@ -131,6 +136,9 @@ impl Session {
         if at >= self.terms.ends_at {
             return Err(Refusal::SessionClosed("it is over".into()));
         }
+        if at >= self.terms.starts_at && !self.sells_late(ask) {
+            return Err(Refusal::SessionClosed("it has begun".into()));
+        }
         let seats = match ask.want {
             Want::Seats { seats, best_effort } => self.named(seats.as_slice(), *best_effort)?,
             Want::Best(wish) => self.best(wish)?,
@@ -142,6 +150,11 @@ impl Session {
         let HoldAsk { hold, revision, deadline, .. } = *ask;
         let charge = self.charge(ask, self.seats_supply(), seats.len() as u32)?;
         Ok(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge })
+    }
+
+    /// Whether this ask may have seats or places after the begin.
+    fn sells_late(&self, ask: &HoldAsk<'_>) -> bool {
+        ask.desk || self.terms.sells_after_begin || planted::is("a session that has begun still sells")
     }
 
     /// The account that a hold of so many is charged to.

@@ -53,12 +53,18 @@ fn wish(areas: Vec<Area>, limits: Limits, layout: &Layout) -> NewSession {
         hold_ttl_ms: None,
         limits,
         comments: "".into(),
+        sells_after_begin: false,
     }
 }
 
 fn seated(rows: &[u16]) -> Session {
     let layout = hall(rows);
-    Session::opened(&Opening { venue: id("venue"), session: wish(vec![], Limits::default(), &layout), layout })
+    Session::opened(&Opening {
+        venue: id("venue"),
+        session: wish(vec![], Limits::default(), &layout),
+        layout,
+        zone: Default::default(),
+    })
 }
 
 fn hold_id(number: u64) -> HoldId {
@@ -73,7 +79,7 @@ fn write(session: &mut Session, events: impl IntoIterator<Item = Event>) {
 }
 
 fn hold(session: &mut Session, number: u64, revision: u64, want: &Want, deadline: Timestamp) -> Result<Granted, Reply> {
-    let ask = HoldAsk { hold: hold_id(number), revision, want, deadline, at: Timestamp(0), holder: None };
+    let ask = HoldAsk { hold: hold_id(number), revision, want, deadline, at: Timestamp(0), holder: None, desk: true };
     match session.decide_hold(NOW, &ask) {
         Ok(event) => {
             write(session, [event]);
@@ -133,7 +139,7 @@ fn example_8_an_area_of_495() {
     sell(&mut session, 1, 2, &places(5));
     assert_eq!(free(&session), 490);
     let result = refusal(hold(&mut session, 2, 1, &floor(500), LATER));
-    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 490 });
+    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 490, held: 0 });
     assert_eq!(session.area_counts(), [AreaCounts { area: id("floor"), free: 490, held: 0, sold: 5 }]);
 }
 
@@ -261,7 +267,7 @@ fn places_grow_and_shrink_and_a_refused_growth_changes_nothing() {
     hold(&mut session, 1, 2, &floor(10), LATER).expect("its own places count as free");
     hold(&mut session, 1, 3, &floor(4), LATER).expect("less is fine");
     let result = refusal(hold(&mut session, 1, 4, &floor(11), LATER));
-    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 6 });
+    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 6, held: 0 });
     assert_eq!(session.held(hold_id(1)), Some(places(4)));
     // The refusal changed nothing, so its revision was not used up.
     hold(&mut session, 1, 4, &floor(5), LATER).expect("there is room");
@@ -283,8 +289,15 @@ fn invalid_wants_are_refused() {
     hold(&mut session, 1, 1, &floor(1), LATER).expect("there is room");
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(2), LATER)), Refusal::RequestIdReused);
     assert_eq!(refusal(hold(&mut session, 1, 2, &want(&[(0, 0)]), LATER)), Refusal::RequestIdReused);
-    let over =
-        HoldAsk { hold: hold_id(2), revision: 1, want: &floor(1), deadline: LATER, at: Timestamp(0), holder: None };
+    let over = HoldAsk {
+        hold: hold_id(2),
+        revision: 1,
+        want: &floor(1),
+        deadline: LATER,
+        at: Timestamp(0),
+        holder: None,
+        desk: true,
+    };
     let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("the session is over");
     assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));
 }
@@ -292,11 +305,11 @@ fn invalid_wants_are_refused() {
 #[test]
 fn a_session_may_have_seats_areas_and_limits() {
     let layout = hall(&[2]);
-    let area = Area { id: id("floor"), name: "Floor".into(), capacity: 3, price: euros(5) };
+    let area = Area { id: id("floor"), name: "Floor".into(), capacity: 3, price: euros(5), names: Default::default() };
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("finals"), max: 6 }) };
     let new = wish(vec![area.clone()], limits.clone(), &layout);
     assert_eq!(check_areas(&new), Ok(()));
-    let opening = Opening { venue: id("venue"), session: new, layout };
+    let opening = Opening { venue: id("venue"), session: new, layout, zone: Default::default() };
     let mut session = Session::opened(&opening);
     assert_eq!(session.opening(), opening);
     let granted = hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("the seats are free");
@@ -307,7 +320,13 @@ fn a_session_may_have_seats_areas_and_limits() {
 
 #[test]
 fn invalid_areas_are_refused() {
-    let area = |name: &str, capacity, price| Area { id: id(name), name: "".into(), capacity, price };
+    let area = |name: &str, capacity, price| Area {
+        id: id(name),
+        name: "".into(),
+        capacity,
+        price,
+        names: Default::default(),
+    };
     let seatless = Layout::new(vec![], None).expect("a hall may have no seats");
     let result = |areas: Vec<Area>| check_areas(&wish(areas, Limits::default(), &seatless)).map_err(|no| no.code());
     let pounds = crate::money::Money { currency: crate::money::Currency::new("GBP").expect("letters"), amount: 1 };

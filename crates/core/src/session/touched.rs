@@ -71,7 +71,8 @@ impl Session {
             | SessionEvent::Canceled { .. }
             | SessionEvent::Vacated
             | SessionEvent::SeatsBlocked { .. }
-            | SessionEvent::SeatsUnblocked { .. } => None,
+            | SessionEvent::SeatsUnblocked { .. }
+            | SessionEvent::ZoneSet(_) => None,
         }
     }
 

@@ -18,12 +18,24 @@ use crate::{
 
 /// The view of a session with this content.
 pub(crate) fn opened_view(
-    Opening { venue, session, layout }: Opening,
+    Opening { venue, session, layout, zone }: Opening,
     canceled: Option<SmolStr>,
     counts: SeatCounts,
     area_counts: Vec<AreaCounts>,
 ) -> Arc<SessionView> {
-    let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments } = session;
+    let NewSession {
+        id,
+        hall,
+        title,
+        starts_at,
+        ends_at,
+        prices,
+        areas,
+        hold_ttl_ms,
+        limits,
+        comments,
+        sells_after_begin,
+    } = session;
     Arc::new(SessionView {
         id,
         venue,
@@ -40,6 +52,8 @@ pub(crate) fn opened_view(
         counts,
         area_counts,
         layout,
+        zone: zone.name,
+        sells_after_begin,
     })
 }
 

@@ -7,6 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::Venue;
 use crate::{
     answer::SessionEntry,
+    calendar::Zone,
     command::NewSession,
     event::VenueEvent,
     id::{Id, Request},
@@ -19,8 +20,11 @@ use crate::{
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
+/// Milliseconds of a day of 24 hours.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// The longest session, in milliseconds. It is 31 days.
-const SESSION_SPAN_MAX_MS: u64 = 31 * 24 * 60 * 60 * 1000;
+const SESSION_SPAN_MAX_MS: u64 = 31 * DAY_MS;
 
 /// The most sessions of one search.
 const SEARCH_MAX: u32 = 1_000;
@@ -61,7 +65,12 @@ impl Venue {
     }
 
     /// Books the hall for a session.
-    pub(crate) fn decide_create(&self, rules: &Rules, session: &NewSession) -> Result<Creation, Refusal> {
+    pub(crate) fn decide_create(
+        &self,
+        rules: &Rules,
+        now: Timestamp,
+        session: &NewSession,
+    ) -> Result<Creation, Refusal> {
         if let Some(known) = self.sessions.get(&session.id) {
             return if same(&known.session, session) {
                 Ok(Creation::Known)
@@ -71,7 +80,7 @@ impl Venue {
         }
         let hall = self.halls.get(&session.hall);
         let hall = hall.ok_or_else(|| Refusal::NotFound(format_smolstr!("hall {}", session.hall)))?;
-        check_times(rules, session)?;
+        check_times(rules, now, session)?;
         check_comments(&session.comments)?;
         let prices = in_order(&hall.layout, &session.prices)?;
         check_areas(session)?;
@@ -102,18 +111,30 @@ impl Venue {
     }
 }
 
-fn check_times(rules: &Rules, session: &NewSession) -> Result<(), Refusal> {
+fn check_times(rules: &Rules, now: Timestamp, session: &NewSession) -> Result<(), Refusal> {
     let (starts_at, ends_at) = (session.starts_at, session.ends_at);
     if starts_at >= ends_at {
-        return bad("the session ends before it starts".into());
+        let (begin, end) = (in_utc(starts_at), in_utc(ends_at));
+        return bad(format_smolstr!("the session ends at {end}, which is not after its begin at {begin}"));
     }
     if ends_at > TIMESTAMP_MAX {
         return bad("the session ends after the year 9999".into());
     }
-    if ends_at.0 - starts_at.0 > SESSION_SPAN_MAX_MS {
-        return bad("the session is longer than 31 days".into());
+    let span_ms = ends_at.0 - starts_at.0;
+    if span_ms > SESSION_SPAN_MAX_MS {
+        let days = span_ms.div_ceil(DAY_MS);
+        return bad(format_smolstr!("the session takes {days} days; the longest takes 31 days, so create several"));
+    }
+    if ends_at <= now {
+        let (end, now) = (in_utc(ends_at), in_utc(now));
+        return bad(format_smolstr!("the session is over: it ends at {end}, and it is {now} now"));
     }
     check_ttl(rules, session.hold_ttl_ms)
+}
+
+/// An instant as people read it.
+fn in_utc(at: Timestamp) -> SmolStr {
+    Zone::utc().civil(at).map_or_else(|| format_smolstr!("{} ms", at.0), |local| format_smolstr!("{local}Z"))
 }
 
 /// The prices in the order of the layout's categories, if there is exactly one for each.
@@ -147,9 +168,22 @@ fn same(known: &NewSession, wanted: &NewSession) -> bool {
         prices.sort_unstable();
         prices
     };
-    let NewSession { id, hall, title, starts_at, ends_at, prices: _, areas, hold_ttl_ms, limits, comments } = known;
+    let NewSession {
+        id,
+        hall,
+        title,
+        starts_at,
+        ends_at,
+        prices: _,
+        areas,
+        hold_ttl_ms,
+        limits,
+        comments,
+        sells_after_begin,
+    } = known;
     (id, hall, title, starts_at, ends_at, hold_ttl_ms)
         == (&wanted.id, &wanted.hall, &wanted.title, &wanted.starts_at, &wanted.ends_at, &wanted.hold_ttl_ms)
         && (areas, limits, comments) == (&wanted.areas, &wanted.limits, &wanted.comments)
+        && *sells_after_begin == wanted.sells_after_begin
         && prices(known) == prices(wanted)
 }

@@ -118,7 +118,7 @@ fn the_same_number_in_another_currency_is_a_wrong_amount() {
     let mut fixture = Fixture::new(Rules::default());
     let details = ProductCommand::Put(Box::new(product(euros(250), 5)));
     fixture.send(Some("put"), Command::Product(id("p"), details));
-    let units = WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity: 2, now: false } };
+    let units = WantedLine::new(Entity::Product(id("p")), Want::Units { quantity: 2, now: false });
     fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![units])));
     fixture.run();
     fixture.gateway_open = false;
@@ -130,7 +130,9 @@ fn the_same_number_in_another_currency_is_a_wrong_amount() {
     let input = Input::Paid { key, step: PaymentStep::Authorize, outcome };
     fixture.post(Message { to: Entity::Cart(cart("a")), input });
     fixture.run();
-    assert_eq!(fixture.answers[&paying], Err(Refusal::AmountMismatch { asked: 500, got: 500 }));
+    assert_eq!(fixture.answers[&paying], Err(Refusal::AmountMismatch { asked: euros(500), got: dollars }));
+    let said = fixture.answers[&paying].as_ref().expect_err("it is a wrong amount").to_string();
+    assert_eq!(said, "the gateway set aside 500 minor units of USD instead of 500 of EUR");
     fixture.gateway_open = true;
     fixture.run();
     assert_eq!(fixture.gateway.ledger(), "a-1: authorized 500 voided");

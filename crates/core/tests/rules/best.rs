@@ -296,7 +296,7 @@ fn fixture(layout: &std::sync::Arc<Layout>) -> Fixture {
 }
 
 fn hold(fixture: &mut Fixture, name: &str, wish: BestWish) -> Result<Vec<Seat>, Refusal> {
-    let line = WantedLine { entity: Entity::Session(id("s")), want: Want::Best(wish) };
+    let line = WantedLine::new(Entity::Session(id("s")), Want::Best(wish));
     let ticket = fixture.send(Some("best"), Command::Cart(cart(name), hold_lines(vec![line])));
     fixture.run();
     let outcome = fixture.answers[&ticket].clone()?;

@@ -10,6 +10,7 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id},
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     payment::{OnDecline, Settlement},
+    portion::Note,
     refusal::{LineRefusal, Refusal},
     rules::Rules,
     seat::{HOLD_SEATS_MAX, Seat, SeatSet, SeatSetError},
@@ -20,6 +21,7 @@ use crate::{
     catalogue::open,
     fixture::Fixture,
     script::{check_out, details, euros, hold_lines, id, layout, new_session, pay, product},
+    states::written_and_read,
     test_gateway::CallFate,
 };
 
@@ -37,7 +39,7 @@ fn outcome_of(fixture: &mut Fixture, request: &str, command: CartCommand) -> Out
 
 fn line(session: &str, seat: u16) -> WantedLine {
     let seats = SeatSet::new([Seat { row: 0, seat }]).expect("a seat");
-    WantedLine { entity: Entity::Session(id(session)), want: Want::Seats { seats, best_effort: false } }
+    WantedLine::new(Entity::Session(id(session)), Want::Seats { seats, best_effort: false })
 }
 
 #[test]
@@ -265,7 +267,7 @@ fn ids_tokens_and_codes() {
 }
 
 fn units(quantity: u32) -> WantedLine {
-    WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } }
+    WantedLine::new(Entity::Product(id("p")), Want::Units { quantity, now: false })
 }
 
 fn shop(price: i64, stock: u64) -> Fixture {
@@ -286,7 +288,11 @@ fn the_total_of_a_cart_is_bounded() {
     assert_eq!(fixture.states.audit().units.held, 0);
     assert!(outcome_of(&mut fixture, "3", hold_lines(vec![units(most)])).is_ok());
     assert_eq!(
-        outcome_of(&mut fixture, "4", CartCommand::SetQuantity { line: 1, quantity: most + 1, holder: None }),
+        outcome_of(
+            &mut fixture,
+            "4",
+            CartCommand::SetQuantity { line: 1, quantity: most + 1, guest: false, holder: None }
+        ),
         Err(refusal.clone())
     );
     assert_eq!(outcome_of(&mut fixture, "5", hold_lines(vec![units(1)])), Err(refusal));
@@ -300,7 +306,7 @@ fn a_cart_that_has_answered_enough_can_still_pay_and_be_refunded() {
     assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(2)])).is_ok());
     let mut answered = 1;
     loop {
-        let set = CartCommand::SetQuantity { line: 1, quantity: 2 + answered % 2, holder: None };
+        let set = CartCommand::SetQuantity { line: 1, quantity: 2 + answered % 2, guest: false, holder: None };
         match outcome_of(&mut fixture, &format!("s{answered}"), set) {
             Ok(_) => answered += 1,
             Err(refusal) => break assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}"),
@@ -318,7 +324,8 @@ fn changes_that_wait_are_bounded_and_so_are_their_waiters() {
     let mut fixture = shop(100, 100);
     assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(1)])).is_ok());
     let product = Entity::Product(id("p"));
-    let set = |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 1, quantity, holder: None });
+    let set =
+        |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 1, quantity, guest: false, holder: None });
     let sets: Vec<_> = (2..20).map(|quantity| fixture.send(Some(&format!("s{quantity}")), set(quantity))).collect();
     let first: Vec<_> = (0..256).map(|_| fixture.send(Some("s2"), set(2))).collect();
     let queued: Vec<_> = (0..256).map(|_| fixture.send(Some("s3"), set(3))).collect();
@@ -344,7 +351,7 @@ fn late_shop(stocks: &[(&str, u64)]) -> Fixture {
 }
 
 fn units_of(name: &str, quantity: u32) -> WantedLine {
-    WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity, now: false } }
+    WantedLine::new(Entity::Product(id(name)), Want::Units { quantity, now: false })
 }
 
 #[test]
@@ -433,4 +440,57 @@ pub(crate) fn repeated_settlements_are_bounded() {
     // A full cart still takes a needed settlement.
     assert!(outcome_of(&mut fixture, "by hand", settle(Settlement::Voided)).is_ok());
     assert_eq!(fixture.states.payments().failed, 0);
+}
+
+fn notes(outcome: &Outcome) -> Vec<&str> {
+    let lines = match &outcome.as_ref().expect("it is granted").answer {
+        Answer::Held(held) => &held.lines,
+        Answer::Cart(cart) => &cart.lines,
+        Answer::Order { order, .. } => &order.lines,
+        other => panic!("{other:?} has no lines"),
+    };
+    lines.iter().map(|line| line.note.as_str()).collect()
+}
+
+#[test]
+fn a_note_stays_with_its_line_until_it_is_changed() {
+    let mut fixture = shop(100, 50);
+    let noted = |quantity, note: &'static str| WantedLine { note: note.into(), ..units(quantity) };
+    let set = |line, note: &'static str| CartCommand::SetNote { line, note: note.into() };
+    let get = |fixture: &mut Fixture| outcome_of(fixture, "get", CartCommand::Get);
+
+    assert_eq!(notes(&outcome_of(&mut fixture, "1", hold_lines(vec![noted(1, "a\tb\r\nc")]))), ["a\tb\r\nc"]);
+    // A line that grows keeps its note unless it gets another one, and of several the last counts.
+    assert_eq!(notes(&outcome_of(&mut fixture, "2", hold_lines(vec![units(1)]))), ["a\tb\r\nc"]);
+    let more = outcome_of(&mut fixture, "3", hold_lines(vec![noted(1, "first"), noted(1, "last"), units(1)]));
+    assert_eq!((notes(&more), notes(&get(&mut fixture))), (vec!["last"], vec!["last"]));
+    let grown = CartCommand::SetQuantity { line: 1, quantity: 9, guest: false, holder: None };
+    assert_eq!(notes(&outcome_of(&mut fixture, "4", grown)), ["last"]);
+    let reduced = CartCommand::SetQuantity { line: 1, quantity: 2, guest: false, holder: None };
+    assert_eq!(notes(&outcome_of(&mut fixture, "5", reduced)), ["last"]);
+
+    // A repeat gets the answer of its request, and changes nothing.
+    assert_eq!(notes(&outcome_of(&mut fixture, "6", set(1, ""))), [""]);
+    assert_eq!(notes(&outcome_of(&mut fixture, "7", set(1, "gift"))), ["gift"]);
+    assert_eq!(notes(&outcome_of(&mut fixture, "6", set(1, ""))), [""]);
+    assert_eq!(notes(&get(&mut fixture)), ["gift"]);
+    assert_eq!(outcome_of(&mut fixture, "8", set(2, "none")), Err(Refusal::NoSuchLine(2)));
+
+    assert_eq!(notes(&outcome_of(&mut fixture, "9", check_out())), ["gift"]);
+    assert_eq!(outcome_of(&mut fixture, "10", set(1, "late")), Err(Refusal::CartNotActive("done".into())));
+    assert_eq!(notes(&get(&mut fixture)), ["gift"]);
+}
+
+/// The bound of a note is one of commands. A version with a lower bound opens what another version has stored.
+#[test]
+fn a_stored_note_that_is_longer_than_the_bound_is_opened() {
+    let mut fixture = shop(100, 50);
+    let long = "x".repeat(Note::BYTES_MAX + 1);
+    let said = WantedLine { note: Note::as_said(long.as_str()), ..units(1) };
+    assert!(said.note.check().is_err(), "a request with it is refused");
+    assert_eq!(notes(&outcome_of(&mut fixture, "1", hold_lines(vec![said]))), [long.as_str()]);
+    fixture.states = written_and_read(&fixture.states);
+    fixture.crash(&Entity::Cart(CartId(1)), 0);
+    assert_eq!(notes(&outcome_of(&mut fixture, "get", CartCommand::Get)), [long.as_str()]);
+    assert_eq!(notes(&outcome_of(&mut fixture, "2", check_out())), [long.as_str()]);
 }

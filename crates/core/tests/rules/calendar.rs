@@ -4,7 +4,7 @@ mod script;
 mod words;
 
 mod bookings;
-mod free;
+pub(crate) mod free;
 mod hours;
 mod model;
 mod repeat;

@@ -7,8 +7,9 @@ use boxoffice_core::{
     command::{Command, NewSession, VenueCommand},
     host::Input,
     id::{Entity, Id},
-    layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, POINT_MAX, Point, Row, Run},
+    layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, LayoutNames, POINT_MAX, Point, Row, Run},
     money::{Currency, Money, PRICE_MAX},
+    names::Names,
     refusal::Refusal,
     rules::Rules,
     time::{TIMESTAMP_MAX, Timestamp},
@@ -84,9 +85,18 @@ fn bad_sessions_are_refused_by_name() {
     let dollars = Money { amount: 1, currency: Currency::new("USD").expect("three letters") };
     let long = "the price of a is not 0 to 1000000000000 minor units";
     for (session, refusal) in [
-        (times(Timestamp(2_000), Timestamp(2_000)), "the session ends before it starts"),
-        (times(Timestamp(2_001), Timestamp(2_000)), "the session ends before it starts"),
-        (times(Timestamp(0), Timestamp(31 * 86_400_000 + 1)), "the session is longer than 31 days"),
+        (
+            times(Timestamp(2_000), Timestamp(2_000)),
+            "the session ends at 1970-01-01T00:00:02Z, which is not after its begin at 1970-01-01T00:00:02Z",
+        ),
+        (
+            times(Timestamp(2_001), Timestamp(2_000)),
+            "the session ends at 1970-01-01T00:00:02Z, which is not after its begin at 1970-01-01T00:00:02.001Z",
+        ),
+        (
+            times(Timestamp(0), Timestamp(31 * 86_400_000 + 1)),
+            "the session takes 32 days; the longest takes 31 days, so create several",
+        ),
         (times(TIMESTAMP_MAX, Timestamp(TIMESTAMP_MAX.0 + 1)), "the session ends after the year 9999"),
         (times(Timestamp(u64::MAX - 1), Timestamp(u64::MAX)), "the session ends after the year 9999"),
         (NewSession { hold_ttl_ms: Some(0), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
@@ -258,8 +268,29 @@ fn layouts_are_written_as_rows_and_read_with_all_checks() {
     assert_eq!(read.point(4), Point { x: 200, y: 0 });
     assert_eq!((read.right_neighbour(3), read.right_neighbour(4), read.left_neighbour(6)), (None, Some(5), None));
     assert!(read.accessible(7) && !read.accessible(6));
-    let twice = (vec![hall.rows()[0].clone(), hall.rows()[0].clone()], None::<Point>);
+    let twice = (vec![hall.rows()[0].clone(), hall.rows()[0].clone()], None::<Point>, LayoutNames::default());
     let bytes = rmp_serde::to_vec(&twice).expect("anything can be written");
     let error = rmp_serde::from_slice::<Layout>(&bytes).expect_err("two rows of one name");
     assert!(error.to_string().contains("row 1 is called 1 like another row"), "{error}");
+}
+
+#[test]
+fn sections_and_categories_have_names_for_people_beside_their_ids() {
+    let names = |name: &str| Names::new([("da".into(), name.into()), ("en".into(), "x".into())]).expect("names");
+    let hall = (*layout("aa/bb")).clone();
+    let named = |sections: &[&str], categories: &[&str]| {
+        let of = |ids: &[&str]| ids.iter().map(|name| (id(name), names(name))).collect();
+        hall.clone().named(LayoutNames { sections: of(sections), categories: of(categories) })
+    };
+    let both = named(&[], &["b", "a"]).expect("the hall has them");
+    assert_eq!(both, named(&[], &["a", "b"]).expect("the same"));
+    assert_ne!(both, hall, "a name is a part of the layout");
+    assert_ne!(both.digest(), hall.digest(), "and of its digest, so caches tell them apart");
+    assert_eq!(hall.clone().named(LayoutNames::default()).map(|layout| layout.digest()), Ok(hall.digest()));
+    let written = rmp_serde::to_vec_named(&both).expect("layouts can be written");
+    assert_eq!(rmp_serde::from_slice::<Layout>(&written).expect("and read"), both);
+    let wrong = |kind, name| Err(LayoutError::NamedWrongly { kind, id: id(name) });
+    assert_eq!(named(&[], &["c"]), wrong("category", "c"));
+    assert_eq!(named(&["stalls"], &[]), wrong("section", "stalls"));
+    assert_eq!(named(&[], &["a", "a"]), wrong("category", "a"));
 }

@@ -69,7 +69,7 @@ fn to_cluster() -> impl Strategy<Value = ClusterCommand> {
 fn command() -> impl Strategy<Value = Command> {
     let hold = (any::<u128>(), id(), seats(), any::<bool>(), prop::option::of(id()));
     let hold = hold.prop_map(|(cart, session, seats, best_effort, customer)| {
-        let line = WantedLine { entity: Entity::Session(session), want: Want::Seats { seats, best_effort } };
+        let line = WantedLine::new(Entity::Session(session), Want::Seats { seats, best_effort });
         Command::Cart(CartId(cart), CartCommand::Hold { lines: vec![line], customer, guest: false, holder: None })
     });
     let pay = (any::<u128>(), "[a-z]{0,9}").prop_map(|(cart, method)| {
@@ -80,7 +80,14 @@ fn command() -> impl Strategy<Value = Command> {
         )
     });
     let put = (id(), ".{0,20}", any::<Option<(i32, i32)>>()).prop_map(|(venue, text, position)| {
-        let details = VenueDetails { name: text.clone().into(), city: text.into(), position, comments: "".into() };
+        let details = VenueDetails {
+            name: text.clone().into(),
+            city: text.into(),
+            position,
+            comments: "".into(),
+            zone: None,
+            address: "".into(),
+        };
         Command::Venue(venue, VenueCommand::Put(details))
     });
     let title = (id(), ".{0,20}", prop::option::of(any::<u64>())).prop_map(|(id, name, duration_ms)| {

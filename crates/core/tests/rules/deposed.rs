@@ -74,8 +74,14 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
     let mut host: Host<Ticket> = Host::new(session.clone(), fixture.states.get(&session), Arc::new(Rules::default()));
     let hold = |name| HoldId { cart: cart(name), request: RequestHash(1), part: 0, attempt: 0 };
     let best = |count| Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: false });
-    let wanted =
-        |name, count| Ask::Hold { hold: hold(name), revision: 1, want: best(count), life_ms: 1_000_000, holder: None };
+    let wanted = |name, count| Ask::Hold {
+        hold: hold(name),
+        revision: 1,
+        want: best(count),
+        life_ms: 1_000_000,
+        holder: None,
+        desk: false,
+    };
     let seats = |seats: &[u16]| {
         Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))
     };

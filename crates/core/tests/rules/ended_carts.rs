@@ -42,7 +42,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
     for (received, owner) in [(true, false), (false, false), (true, true)] {
         let mut fixture = ExpiryRun::new(1).fixture;
         let want = Want::Units { quantity: 2, now: false };
-        let line = WantedLine { entity: Entity::Product(id("p")), want };
+        let line = WantedLine::new(Entity::Product(id("p")), want);
         let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false, holder: None };
         fixture.send(Some("hold"), Command::Cart(CartId(0), hold));
         fixture.run();
@@ -61,7 +61,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
     let mut fixture = ExpiryRun::new(1).fixture;
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
-        let line = WantedLine { entity: Entity::Product(id(name)), want };
+        let line = WantedLine::new(Entity::Product(id(name)), want);
         let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false, holder: None };
         if name == "q" {
             let details = ProductDetails { hold_ttl_ms: Some(150), ..product(euros(250), 100) };
@@ -204,7 +204,13 @@ impl ExpiryRun {
         {
             let start = 1_000_000 * (number as u64 + 1);
             let plain = new_session(name, &layout, start, start + 1_000, *ttl_ms);
-            let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 60, price: euros(500) };
+            let stand = Area {
+                id: id("stand"),
+                name: "Stand".into(),
+                capacity: 60,
+                price: euros(500),
+                names: Default::default(),
+            };
             let limits = if number == 2 { limits.clone() } else { Limits::default() };
             let session = NewSession { areas: vec![stand], limits, ..plain };
             fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
@@ -280,7 +286,9 @@ impl ExpiryRun {
             },
             4 | 5 => CartCommand::Release { line, seats: None },
             6 | 7 => CartCommand::Revoke { line, reason: "".into() },
-            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32, holder: None },
+            8 | 9 => {
+                CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32, guest: false, holder: None }
+            }
             10 if self.rng.below(8) == 0 => {
                 return Command::Session(self.session(), SessionCommand::Cancel { reason: "rain".into() });
             }
@@ -320,6 +328,6 @@ impl ExpiryRun {
                 (Entity::Session(self.session()), Want::Seats { seats, best_effort: false })
             }
         };
-        WantedLine { entity, want }
+        WantedLine::new(entity, want)
     }
 }

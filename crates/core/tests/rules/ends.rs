@@ -154,7 +154,8 @@ fn extreme_fixture(wild: &mut Wild) -> Fixture {
     );
     fixture.run();
     let (capacity, price) = (wild.one(&[1, 6, 999_999, 1_000_000]), wild.price());
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity, price: euros(price) };
+    let stand =
+        Area { id: id("stand"), name: "Stand".into(), capacity, price: euros(price), names: Default::default() };
     let limits = wild.limits();
     let limits = Limits { per_order: limits.per_order.map(|max| max.max(1)), ..Limits::default() };
     for (name, at, areas) in [("s", 10 * MINUTE_MS, Vec::new()), ("t", 40 * MINUTE_MS, vec![stand])] {
@@ -263,7 +264,7 @@ fn check_state(state: &State) {
 fn amount(content: &Content) -> i128 {
     match content {
         Content::Seats(seats) => seats.iter().map(|priced| i128::from(priced.price)).sum(),
-        Content::Places { quantity, price, .. } | Content::Units { quantity, price } => {
+        Content::Places { quantity, price, .. } | Content::Units { quantity, price, .. } => {
             i128::from(*quantity) * i128::from(*price)
         }
         Content::Slot { price, .. } => i128::from(*price),
@@ -511,7 +512,7 @@ fn shop(raised: RaisedNumbers, commands: &[(&str, CartCommand)]) -> Fixture {
 fn units(name: &str, quantity: u32) -> CartCommand {
     let want = Want::Units { quantity, now: false };
     CartCommand::Hold {
-        lines: vec![WantedLine { entity: Entity::Product(id(name)), want }],
+        lines: vec![WantedLine::new(Entity::Product(id(name)), want)],
         customer: None,
         guest: false,
         holder: None,
@@ -538,8 +539,10 @@ pub(crate) fn an_entity_at_its_last_version_refuses_changes() {
     assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 
     let messages = RaisedNumbers { messages: u64::MAX - 1, ..RaisedNumbers::default() };
-    let mut fixture =
-        shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1, holder: None })]);
+    let mut fixture = shop(
+        messages,
+        &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1, guest: false, holder: None })],
+    );
     let counts = outcome_of(&mut fixture, "3", Command::Cart(buyer(0), CartCommand::Cancel));
     assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 }
@@ -551,8 +554,10 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
     let hold = HoldId { cart: buyer(0), request: RequestHash(1), part: 0, attempt: 0 };
     for (revision, granted) in [(u64::MAX, false), (REVISION_MAX + 1, false), (REVISION_MAX, true)] {
         let want = Want::Units { quantity: 3, now: false };
-        let input =
-            Input::Ask { from: cart.clone(), ask: Ask::Hold { hold, revision, want, life_ms: 1, holder: None } };
+        let input = Input::Ask {
+            from: cart.clone(),
+            ask: Ask::Hold { hold, revision, want, life_ms: 1, holder: None, desk: false },
+        };
         let mut host: Host<()> = Host::new(product.clone(), fixture.states.get(&product), Default::default());
         let mut turn = Turn::default();
         host.handle(fixture.now, input.clone(), &mut turn);
@@ -560,7 +565,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
     }
     // The cart does not know it, so it is free again.
     let want = Want::Units { quantity: 3, now: false };
-    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1, holder: None };
+    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1, holder: None, desk: false };
     fixture.post(crate::fixture::Message { to: product, input: Input::Ask { from: cart, ask } });
     fixture.run();
     fixture.wait(HOUR_MS, Fixture::run);

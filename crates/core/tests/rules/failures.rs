@@ -26,7 +26,7 @@ fn a_hold_that_may_have_been_granted_before_a_failure_is_released() {
     }
     fixture.run();
     let (buyer, failing) = (Entity::Cart(cart("a")), Entity::Product(id("p")));
-    let line = |name| WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity: 2, now: false } };
+    let line = |name| WantedLine::new(Entity::Product(id(name)), Want::Units { quantity: 2, now: false });
     let ticket = fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![line("p"), line("q")])));
     // The cart asks. Both grant, and their replies are lost.
     let request = fixture.mail.pop_front().expect("the command is on its way");

@@ -14,7 +14,7 @@ use boxoffice_core::{
     answer::{Answered, At, Outcome},
     ask::{Ask, Reply},
     command::{CartCommand, Command, Expect, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
-    event::{CartEvent, Event},
+    event::{CartEvent, Event, ProductEvent},
     host::{Effect, Host, Input, Turn},
     id::{Entity, OrderId, Request, RequestHash, hash64},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
@@ -449,6 +449,18 @@ impl Fixture {
         }
     }
 
+    /// Each unit costs what the product costs when it is held (P7).
+    fn check_prices(&self, entity: &Entity, events: &[Event]) {
+        let state = self.states.get(entity);
+        let Some(State::Product(product)) = state.as_deref() else { return };
+        for event in events {
+            let Event::Product(ProductEvent::UnitsHeld { hold, quantity, price, .. }) = event else { continue };
+            let had = state.as_ref().and_then(|state| state.held(*hold)).map_or(0, |held| held.quantity());
+            let costs = product.view().details.price.amount;
+            assert!(*quantity <= had || *price == costs, "{entity} has {costs}, and {hold:?} gets more at {price}");
+        }
+    }
+
     fn write(&mut self, entity: &Entity, events: Vec<Event>) {
         if events.is_empty() {
             self.turns.push(self.log.len());
@@ -461,6 +473,7 @@ impl Fixture {
             assert!(!State::never_archived(&events), "{entity} restarts after its eviction");
             self.states.reload(entity.clone(), state);
         }
+        self.check_prices(entity, &events);
         let watched = WatchedBefore::of(entity, &events, &self.states);
         self.states.apply(entity, events.clone());
         if let Some(before) = watched {
@@ -634,11 +647,13 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Ask::Vacate => "vacate",
             Ask::Post { .. } => "post",
             Ask::Pay(_) => "pay",
+            Ask::SetZone(_) => "set_zone",
         },
         Input::Reply { reply, .. } => match reply {
             Reply::Granted(_) => "granted",
             Reply::Refused { .. } => "refused",
             Reply::Stale { .. } => "stale",
+            Reply::Repriced { .. } => "repriced",
             Reply::Released { .. } => "released",
             Reply::Sold { .. } => "sold",
             Reply::Forgotten => "forgotten",
@@ -649,6 +664,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Reply::Listed { .. } => "listed",
             Reply::Vacated => "vacated",
             Reply::Posted { .. } => "posted",
+            Reply::ZoneSet { .. } => "zone_set",
             Reply::OpenRefused => "open_refused",
         },
     }

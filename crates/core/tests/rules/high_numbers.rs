@@ -88,7 +88,7 @@ impl RaisedNumbers {
             "attempt" => self.payments,
             "count" if has("begun") => self.payments,
             "next_line" | "line" | "lines" => self.lines,
-            "number" if has("entity") => self.lines,
+            "number" if has("item") => self.lines,
             "next" => self.messages,
             "generation" | "first_generation" | "next_generation" => self.generations,
             _ => 0,

@@ -139,3 +139,23 @@ fn a_decline_that_comes_after_the_deadline_ends_the_cart() {
         "#]],
     );
 }
+
+/// An open cart gets a customer where it has none. Another customer or another life is refused, and nothing is ignored.
+#[test]
+fn an_open_cart_is_opened_again_as_it_is() {
+    check(
+        "product p 9 1.00
+         a open 20
+         a open 20
+         a open for ann as x
+         a open 20 for ann
+         a open 20 for bob
+         a open 30
+         a hold p 1 for bob
+         a hold p 1 for ann
+         a checkout
+         a open for ann as x
+         ann",
+        expect![[r#""#]],
+    );
+}

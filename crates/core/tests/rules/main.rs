@@ -58,3 +58,5 @@ mod states;
 mod time;
 mod tombstones;
 mod traps;
+mod venue_zones;
+mod withdrawn;

@@ -202,9 +202,11 @@ fn command(step: &Step) -> Command {
             (cart, CartCommand::Open { customer: None, ttl_ms: *ttl_ms, guest: *cart == GUEST })
         }
         Step::Hold { cart, lines } => {
-            let line = |(number, seats, best_effort): &(usize, Vec<Seat>, bool)| WantedLine {
-                entity: Entity::Session(session(*number)),
-                want: Want::Seats { seats: set(seats), best_effort: *best_effort },
+            let line = |(number, seats, best_effort): &(usize, Vec<Seat>, bool)| {
+                WantedLine::new(
+                    Entity::Session(session(*number)),
+                    Want::Seats { seats: set(seats), best_effort: *best_effort },
+                )
             };
             let lines = lines.iter().map(line).collect();
             (cart, CartCommand::Hold { lines, customer: None, guest: *cart == GUEST, holder: None })
@@ -261,7 +263,7 @@ impl Reference {
         for (&cart, basket) in &mut self.baskets {
             if basket.view.state == CartState::Active && self.now >= basket.view.deadline {
                 let aged = basket.view.deadline >= basket.age_ends_at;
-                basket.view.state = CartState::Expired;
+                (basket.view.state, basket.view.modified_at) = (CartState::Expired, basket.view.deadline);
                 basket.view.ended = Some(if aged { Ended::TooOld } else { Ended::Expired });
                 self.owners.retain(|_, owner| *owner != Owner::Cart(cart));
             }
@@ -307,7 +309,13 @@ impl Reference {
 
     fn open(&mut self, cart: usize, ttl_ms: Option<u64>) -> StepResult {
         if let Some(basket) = self.active(cart)? {
-            return Ok(Answer::Cart(basket.view.clone()));
+            return match ttl_ms.filter(|ttl_ms| *ttl_ms != basket.ttl_ms) {
+                Some(ttl_ms) => {
+                    let text = format!("lives {} ms untouched, not {ttl_ms} ms", basket.ttl_ms);
+                    Err(Refusal::CartOpenDifferently(text.into()))
+                }
+                None => Ok(Answer::Cart(basket.view.clone())),
+            };
         }
         let (default_ms, max_ms) = if cart == GUEST { (600, 600) } else { (1_000, 5_000) };
         let ttl_ms = ttl_ms.unwrap_or(default_ms);
@@ -362,7 +370,7 @@ impl Reference {
             let seats = seats.iter().map(priced).collect();
             let entity = Entity::Session(self::session(number));
             let content = Content::Seats(seats);
-            basket.view.lines.push(LineView { line: basket.next_line, entity, content, late: false });
+            basket.view.lines.push(LineView::new(basket.next_line, entity, content, false));
             basket.next_line += 1;
         }
         basket.touch(now);
@@ -416,9 +424,10 @@ impl Reference {
     }
 
     fn cancel(&mut self, cart: usize) -> StepResult {
+        let now = self.now;
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         basket.view.state = CartState::Canceled;
-        basket.view.ended = Some(Ended::Canceled);
+        (basket.view.ended, basket.view.modified_at) = (Some(Ended::Canceled), now);
         let view = basket.view.clone();
         self.owners.retain(|_, owner| *owner != Owner::Cart(cart));
         Ok(Answer::Cart(view))
@@ -428,7 +437,7 @@ impl Reference {
         let now = self.now;
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         let total = basket.view.total.ok_or(Refusal::CartEmpty)?;
-        basket.view.state = CartState::Done;
+        (basket.view.state, basket.view.modified_at) = (CartState::Done, now);
         basket.view.order = Some(buyer(cart).order());
         let order = Order {
             id: buyer(cart).order(),
@@ -496,6 +505,7 @@ impl Basket {
             state: CartState::Active,
             customer: None,
             opened_at: at,
+            modified_at: at,
             deadline,
             lines: Vec::new(),
             lines_version: 0,
@@ -510,6 +520,7 @@ impl Basket {
     fn touch(&mut self, now: Timestamp) {
         let short = self.view.lines.iter().any(|line| line.entity == Entity::Session(session(1)));
         let ttl_ms = if short { self.ttl_ms.min(SHORT_TTL_MS) } else { self.ttl_ms };
+        self.view.modified_at = now;
         self.view.deadline = now.after(ttl_ms).min(self.age_ends_at);
         let prices = self.view.lines.iter().flat_map(|line| line.content.seats()).map(|priced| priced.price);
         self.view.total = (!self.view.lines.is_empty()).then(|| euros(prices.sum()));

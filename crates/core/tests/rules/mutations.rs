@@ -211,7 +211,7 @@ pub(crate) fn a_late_release_is_forgotten() {
     let mut fixture = Fixture::new(Rules::default());
     let put = ProductCommand::Put(Box::new(product(euros(100), 9)));
     fixture.send(Some("put"), Command::Product(id("p"), put));
-    let line = WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity: 2, now: false } };
+    let line = WantedLine::new(Entity::Product(id("p")), Want::Units { quantity: 2, now: false });
     fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![line.clone()])));
     fixture.run();
     fixture.send(Some("release"), Command::Cart(cart("a"), CartCommand::Release { line: 1, seats: None }));

@@ -78,9 +78,9 @@ pub(crate) fn a_repeat_gets_the_same_decline() {
             c hold p 1 -> line 1 p 1, until 1800.000
                 5 free, 1 held, 3 sold
             gateway authorize more
-            c pay release as pay -> no: amount_mismatch, the gateway answered 101 instead of 100 minor units
+            c pay release as pay -> no: amount_mismatch, the gateway set aside 101 minor units of EUR instead of 100 of EUR
                 6 free, 0 held, 3 sold
-            c pay release as pay -> no: amount_mismatch, the gateway answered 101 instead of 100 minor units
+            c pay release as pay -> no: amount_mismatch, the gateway set aside 101 minor units of EUR instead of 100 of EUR
             c get -> canceled (1.00 asked, 1.01 got), line 1 p 1, total 1.00
             d hold p 1 -> line 1 p 1, until 1800.000
                 5 free, 1 held, 3 sold
@@ -254,7 +254,7 @@ fn buy(fixture: &mut Fixture, request: &str, command: CartCommand) -> Result<Ans
 
 fn units(quantity: u32) -> CartCommand {
     let want = Want::Units { quantity, now: false };
-    hold_lines(vec![WantedLine { entity: Entity::Product(id("p")), want }])
+    hold_lines(vec![WantedLine::new(Entity::Product(id("p")), want)])
 }
 
 fn shop() -> Fixture {
@@ -281,7 +281,7 @@ pub(crate) fn a_cart_without_room_for_an_outcome_asks_no_gateway() {
     while buy(
         &mut fixture,
         &format!("same {answered}"),
-        CartCommand::SetQuantity { line: 1, quantity: 1, holder: None },
+        CartCommand::SetQuantity { line: 1, quantity: 1, guest: false, holder: None },
     )
     .is_ok()
     {
@@ -348,9 +348,9 @@ fn the_version_of_lines_changes_only_with_lines() {
     step(&mut fixture, "hold", units(2), true);
     step(&mut fixture, "more", units(2), true);
     step(&mut fixture, "open again", CartCommand::Open { customer: None, ttl_ms: None, guest: false }, false);
-    step(&mut fixture, "same", CartCommand::SetQuantity { line: 1, quantity: 4, holder: None }, false);
-    step(&mut fixture, "up", CartCommand::SetQuantity { line: 1, quantity: 6, holder: None }, true);
-    step(&mut fixture, "down", CartCommand::SetQuantity { line: 1, quantity: 5, holder: None }, true);
+    step(&mut fixture, "same", CartCommand::SetQuantity { line: 1, quantity: 4, guest: false, holder: None }, false);
+    step(&mut fixture, "up", CartCommand::SetQuantity { line: 1, quantity: 6, guest: false, holder: None }, true);
+    step(&mut fixture, "down", CartCommand::SetQuantity { line: 1, quantity: 5, guest: false, holder: None }, true);
     fixture.gateway.plan("authorize", &[CallFate::Declines]);
     step(&mut fixture, "declined", pay(Some(OnDecline::Keep), None), false);
     step(&mut fixture, "op", CartCommand::Revoke { line: 1, reason: "".into() }, true);
@@ -364,7 +364,7 @@ fn a_cart_shows_why_it_ended() {
     let mut fixture = shop();
     buy(&mut fixture, "hold", units(1)).expect("there are some");
     fixture.gateway.plan("authorize", &[CallFate::OtherAmount]);
-    let failure = PaymentFailure::AmountMismatch { asked: 100, got: 101 };
+    let failure = PaymentFailure::AmountMismatch { asked: euros(100), got: euros(101) };
     assert_eq!(buy(&mut fixture, "pay", pay(Some(OnDecline::Release), None)), Err(failure.refusal()));
     assert_eq!(view(&mut fixture).ended, Some(Ended::Unpaid(failure)));
 }

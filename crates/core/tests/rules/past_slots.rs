@@ -36,7 +36,7 @@ pub(crate) fn a_slot_that_has_begun_is_not_for_sale() {
     assert!(outcome_of(&mut fixture, "put", of_room(put)).is_ok());
     let hold = |fixture: &mut Fixture, begin: u64| {
         let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + MINUTE_MS), details: "".into() };
-        let lines = vec![WantedLine { entity: Entity::Resource(id("r")), want }];
+        let lines = vec![WantedLine::new(Entity::Resource(id("r")), want)];
         outcome_of(
             fixture,
             &format!("hold {begin}"),
@@ -50,7 +50,7 @@ pub(crate) fn a_slot_that_has_begun_is_not_for_sale() {
     assert!(hold(&mut fixture, now).is_ok());
 
     let (from, to) = (Timestamp(0), Timestamp(now + 10 * MINUTE_MS));
-    let search = ResourceCommand::FreeSlots { from, to, length_ms: MINUTE_MS, count: 100 };
+    let search = ResourceCommand::FreeSlots { from, to, length_ms: MINUTE_MS, count: 100, step_ms: None, align_ms: 0 };
     let Ok(Answer::FreeSlots(slots)) = outcome_of(&mut fixture, "free", of_room(search)) else { panic!("it is open") };
     assert_eq!(slots.first(), Some(&(Timestamp(now + MINUTE_MS), Timestamp(now + 2 * MINUTE_MS))));
     assert_eq!(slots.len(), 9, "{slots:?}");

@@ -114,10 +114,8 @@ impl Run {
         for (name, details) in [("p", product(euros(250), 5)), ("q", second)] {
             fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
         }
-        let line = |name: &str, quantity| WantedLine {
-            entity: Entity::Product(id(name)),
-            want: Want::Units { quantity, now: false },
-        };
+        let line =
+            |name: &str, quantity| WantedLine::new(Entity::Product(id(name)), Want::Units { quantity, now: false });
         fixture.send(Some("hold"), Command::Cart(buyer(), hold_lines(vec![line("p", 2), line("q", 1)])));
         fixture.run();
         Run { fixture, steps: 0, crash }
@@ -583,7 +581,7 @@ fn settlements_of_an_operator() {
 fn without_a_gateway() {
     let mut run = Run::new(false, None);
     let other = cart("b");
-    let units = |quantity| WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
+    let units = |quantity| WantedLine::new(Entity::Product(id("p")), Want::Units { quantity, now: false });
     run.fixture.send(Some("hold"), Command::Cart(other, hold_lines(vec![units(1)])));
     run.settle();
     let first = run.send("pay", pay(None, None));

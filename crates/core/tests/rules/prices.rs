@@ -5,7 +5,7 @@ use expect_test::expect;
 use crate::script::check;
 
 #[test]
-fn a_product_that_becomes_dearer() {
+pub(crate) fn a_product_that_becomes_dearer() {
     check(
         "product p 9 1.00
          a hold p 2
@@ -21,24 +21,24 @@ fn a_product_that_becomes_dearer() {
             a hold p 2 -> line 1 p 2, until 1800.000
                 7 free, 2 held, 0 sold
             product p 9 3.00 -> 7 free, 2 held, 0 sold
-            a set 1 3 -> active, line 1 p 3, total 3.00, until 1800.000
+            a set 1 3 -> active, line 1 p 2, line 2 p 1, total 5.00, until 1800.000
                 6 free, 3 held, 0 sold
-            a hold p 1 -> line 1 p 4, until 1800.000
+            a hold p 1 -> line 2 p 2, until 1800.000
                 5 free, 4 held, 0 sold
             b hold p 1 -> line 1 p 1, until 1800.000
                 4 free, 5 held, 0 sold
-            a pay -> order of line 1 p 4, total 4.00, Authorized
+            a pay -> order of line 1 p 2, line 2 p 2, total 8.00, Authorized
                 4 free, 1 held, 4 sold
             b pay -> order of line 1 p 1, total 3.00, Authorized
                 4 free, 0 held, 5 sold
-            gateway -> a-1: authorized 400 captured 400; b-1: authorized 300 captured 300
+            gateway -> a-1: authorized 800 captured 800; b-1: authorized 300 captured 300
         "#]],
     );
 }
 
 /// A late line also keeps its first price.
 #[test]
-fn a_late_product_that_becomes_dearer() {
+pub(crate) fn a_late_product_that_becomes_dearer() {
     check(
         "product q 9 1.00 late
          a hold q 2
@@ -53,14 +53,14 @@ fn a_late_product_that_becomes_dearer() {
             product q 9 1.00 late -> 9 free, 0 held, 0 sold
             a hold q 2 -> line 1 q 2 late, until 1800.000
             product q 9 3.00 late -> 9 free, 0 held, 0 sold
-            a set 1 3 -> active, line 1 q 3 late, total 3.00, until 1800.000
-            a hold q 1 -> line 1 q 4 late, until 1800.000
+            a set 1 3 -> active, line 1 q 2 late, line 2 q 1 late, total 5.00, until 1800.000
+            a hold q 1 -> line 2 q 2 late, until 1800.000
             b hold q 1 -> line 1 q 1 late, until 1800.000
-            a pay -> order of line 1 q 4, total 4.00, Authorized
+            a pay -> order of line 1 q 2, line 2 q 2, total 8.00, Authorized
                 5 free, 0 held, 4 sold
             b pay -> order of line 1 q 1, total 3.00, Authorized
                 4 free, 0 held, 5 sold
-            gateway -> a-1: authorized 400 captured 400; b-1: authorized 300 captured 300
+            gateway -> a-1: authorized 800 captured 800; b-1: authorized 300 captured 300
         "#]],
     );
 }
@@ -147,14 +147,12 @@ fn a_product_that_is_validated_late_from_now_on_and_one_that_no_longer_is() {
             a hold p 2 -> line 1 p 2, until 1800.000
                 7 free, 2 held, 0 sold
             product p 9 2.00 late -> 7 free, 2 held, 0 sold
-            a hold p 1 -> line 1 p 3, until 1800.000
-                6 free, 3 held, 0 sold
-            a set 1 4 -> active, line 1 p 4, total 4.00, until 1800.000
-                5 free, 4 held, 0 sold
+            a hold p 1 -> line 2 p 1 late, until 1800.000
+            a set 1 4 -> active, line 1 p 2, line 2 p 3 late, total 8.00, until 1800.000
             b hold p 100 -> line 1 p 100 late, until 1800.000
-            a checkout -> order of line 1 p 4, total 4.00
-                5 free, 0 held, 4 sold
-            b checkout -> no: out_of_stock, 1 of the products are out of stock: p wanted 100 free 5
+            a checkout -> order of line 1 p 2, line 2 p 3, total 8.00
+                4 free, 0 held, 5 sold
+            b checkout -> no: out_of_stock, 1 of the products are out of stock: p wanted 100 free 4
         "#]],
     );
     check(

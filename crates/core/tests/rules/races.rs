@@ -26,7 +26,8 @@ fn fixture(stock: u64) -> Fixture {
     let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
     open(&mut fixture, &hall, &[]);
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 1, price: euros(500) };
+    let stand =
+        Area { id: id("stand"), name: "Stand".into(), capacity: 1, price: euros(500), names: Default::default() };
     let session = NewSession { areas: vec![stand], ..new_session("s", &hall, 1_000_000, 2_000_000, None) };
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), stock)))));
@@ -36,15 +37,14 @@ fn fixture(stock: u64) -> Fixture {
 }
 
 fn units(quantity: u32) -> WantedLine {
-    WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } }
+    WantedLine::new(Entity::Product(id("p")), Want::Units { quantity, now: false })
 }
 
 #[test]
 fn five_hundred_carts_for_the_last_one() {
-    let last_place =
-        WantedLine { entity: Entity::Session(id("s")), want: Want::Places { area: id("stand"), quantity: 1 } };
+    let last_place = WantedLine::new(Entity::Session(id("s")), Want::Places { area: id("stand"), quantity: 1 });
     let slot = Want::Slot { begin: Timestamp(5_000_000), end: Timestamp(6_000_000), details: "".into() };
-    let same_slot = WantedLine { entity: Entity::Resource(id("r")), want: slot };
+    let same_slot = WantedLine::new(Entity::Resource(id("r")), slot);
     for (seed, wanted) in (0..).zip([units(1), last_place, same_slot]) {
         let mut fixture = fixture(1);
         let mut rng = Rng(seed);
@@ -126,7 +126,7 @@ fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Fixture, Vec<usize
 /// rest follows the order of the queue.
 #[test]
 fn growth_release_and_checkout_of_one_line_in_every_order() {
-    let set = |quantity| CartCommand::SetQuantity { line: 1, quantity, holder: None };
+    let set = |quantity| CartCommand::SetQuantity { line: 1, quantity, guest: false, holder: None };
     let release = || CartCommand::Release { line: 1, seats: None };
     let revoke = || CartCommand::Revoke { line: 1, reason: "".into() };
     let mut runs = 0;

@@ -237,7 +237,8 @@ fn fixture(rules: Rules) -> Fixture {
     fixture.run();
     let [plain, short] = sessions;
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA_MAX }) };
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500) };
+    let stand =
+        Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500), names: Default::default() };
     let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
     for session in [plain, short] {
         fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
@@ -369,7 +370,8 @@ impl RandomRun {
             }
             1..=3 => {
                 let hold_ttl_ms = self.rng.chance(60).then(|| 200 + self.rng.below(3_000));
-                let details = ProductDetails { hold_ttl_ms, ..product(euros(250), 5 + self.rng.below(3)) };
+                let price = euros(250 * (1 + self.rng.below(2) as i64));
+                let details = ProductDetails { hold_ttl_ms, ..product(price, 5 + self.rng.below(3)) };
                 Command::Product(id("p"), ProductCommand::Put(Box::new(details)))
             }
             4 if self.rng.chance(10) => {
@@ -425,7 +427,7 @@ impl RandomRun {
                     true => Want::Best(best),
                     false => Want::Seats { seats: self.seats(), best_effort: true },
                 };
-                let lines = vec![WantedLine { entity: Entity::Session(self.session()), want }];
+                let lines = vec![WantedLine::new(Entity::Session(self.session()), want)];
                 CartCommand::Hold { lines, customer: self.customer(), guest: false, holder: self.holder() }
             }
         };
@@ -443,6 +445,7 @@ impl RandomRun {
             },
             1 if self.rng.chance(50) => CartCommand::Get,
             1 => CartCommand::Order,
+            2 if self.rng.chance(50) => CartCommand::CancelCheckout { by_operator: self.rng.chance(50) },
             2 => CartCommand::Cancel,
             3..=5 => {
                 let (customer, expect) = (self.customer(), self.expect(buyer));
@@ -465,7 +468,12 @@ impl RandomRun {
                     holder: self.holder(),
                 }
             }
-            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32, holder: self.holder() },
+            15..=18 => CartCommand::SetQuantity {
+                line,
+                quantity: self.rng.below(5) as u32,
+                guest: false,
+                holder: self.holder(),
+            },
             19..=21 => {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
                 pay(on_decline[self.rng.below(3) as usize], self.customer())
@@ -482,7 +490,8 @@ impl RandomRun {
                 let late = self.rng.chance(50);
                 let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
                 let hold_ttl_ms = self.rng.chance(50).then(|| 200 + self.rng.below(1_500));
-                let details = ProductDetails { hold, hold_ttl_ms, ..product(euros(250), 4 + self.rng.below(3)) };
+                let price = euros(250 * (1 + self.rng.below(2) as i64));
+                let details = ProductDetails { hold, hold_ttl_ms, ..product(price, 4 + self.rng.below(3)) };
                 return Command::Product(id("p"), ProductCommand::Put(Box::new(details)));
             }
             _ => CartCommand::Hold {
@@ -540,20 +549,20 @@ impl RandomRun {
         let quantity = 1 + self.rng.below(3) as u32;
         match self.rng.below(10) {
             0 | 1 => {
-                return WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
+                return WantedLine::new(Entity::Product(id("p")), Want::Units { quantity, now: false });
             }
             2 | 3 => {
-                return WantedLine { entity: Entity::Product(id("q")), want: Want::Units { quantity, now: false } };
+                return WantedLine::new(Entity::Product(id("q")), Want::Units { quantity, now: false });
             }
             4 => {
                 // Far in the future, because begun slots are not held.
                 let begin = Timestamp(1_000_000_000 + self.rng.below(3) * 1_000);
                 let want = Want::Slot { begin, end: begin.after(1_000 + self.rng.below(1_000)), details: "".into() };
-                return WantedLine { entity: Entity::Resource(id("r")), want };
+                return WantedLine::new(Entity::Resource(id("r")), want);
             }
             5 | 6 => {
                 let want = Want::Places { area: id("stand"), quantity };
-                return WantedLine { entity: Entity::Session(id("t")), want };
+                return WantedLine::new(Entity::Session(id("t")), want);
             }
             _ => {}
         }
@@ -563,7 +572,7 @@ impl RandomRun {
         } else {
             Want::Seats { seats: self.seats(), best_effort: self.rng.chance(20) }
         };
-        WantedLine { entity: Entity::Session(self.session()), want }
+        WantedLine::new(Entity::Session(self.session()), want)
     }
 
     fn session(&mut self) -> Id {

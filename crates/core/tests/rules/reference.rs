@@ -11,6 +11,7 @@ use boxoffice_core::{
     },
     id::Entity,
     payment::OnDecline,
+    portion::Content,
     rules::Rules,
     state_map::{State, StateMap},
     time::Timestamp,
@@ -45,8 +46,13 @@ const RULES: Rules = Rules {
 const SHORT_TTL_MS: u64 = 700;
 /// This cart is a guest's.
 const GUEST: usize = 2;
+/// When the session begins. From then on only the desk sells it, and the guest's cart keeps and pays what it has.
+const BEGINS_AT: u64 = 1_200;
 const QUOTA: u32 = 5;
 const PER_ORDER: u32 = 4;
+/// What the products cost at first, in minor units.
+const UNIT_PRICE: i64 = 200;
+const LATE_PRICE: i64 = 300;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CUSTOMERS: [&str; 3] = ["ann", "ann", "bob"];
 
@@ -75,20 +81,17 @@ impl Item {
     }
 
     fn wanted(self, quantity: u32) -> WantedLine {
-        let units =
-            |name: &str| WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity, now: false } };
+        let units = |name: &str| WantedLine::new(Entity::Product(id(name)), Want::Units { quantity, now: false });
         match self {
             Item::Unit => units("p"),
             Item::Late => units("q"),
-            Item::Place => {
-                WantedLine { entity: Entity::Session(id("t")), want: Want::Places { area: id("stand"), quantity } }
-            }
+            Item::Place => WantedLine::new(Entity::Session(id("t")), Want::Places { area: id("stand"), quantity }),
             Item::Slot(number) => {
                 let begin = Timestamp(1_000_000 + number * 500);
-                WantedLine {
-                    entity: Entity::Resource(id("r")),
-                    want: Want::Slot { begin, end: begin.after(1_000), details: "".into() },
-                }
+                WantedLine::new(
+                    Entity::Resource(id("r")),
+                    Want::Slot { begin, end: begin.after(1_000), details: "".into() },
+                )
             }
         }
     }
@@ -100,14 +103,40 @@ impl Item {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Hold { cart: usize, wants: Vec<(Item, u32)> },
-    Set { cart: usize, line: u32, quantity: u32 },
-    Release { cart: usize, line: u32 },
-    Cancel { cart: usize },
-    Checkout { cart: usize },
-    Refund { cart: usize, line: Option<u32> },
-    Repeat { step: prop::sample::Index },
-    Wait { ms: u64 },
+    Hold {
+        cart: usize,
+        wants: Vec<(Item, u32)>,
+    },
+    Set {
+        cart: usize,
+        line: u32,
+        quantity: u32,
+    },
+    Release {
+        cart: usize,
+        line: u32,
+    },
+    Cancel {
+        cart: usize,
+    },
+    Checkout {
+        cart: usize,
+    },
+    Refund {
+        cart: usize,
+        line: Option<u32>,
+    },
+    /// The desk changes the price of a product.
+    Price {
+        item: Item,
+        price: i64,
+    },
+    Repeat {
+        step: prop::sample::Index,
+    },
+    Wait {
+        ms: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -125,6 +154,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => cart.clone().prop_map(|cart| Step::Cancel { cart }),
         3 => cart.clone().prop_map(|cart| Step::Checkout { cart }),
         2 => (cart, option::of(1..5u32)).prop_map(|(cart, line)| Step::Refund { cart, line }),
+        2 => (prop::bool::ANY, 1..4i64).prop_map(|(late, price)| {
+            Step::Price { item: if late { Item::Late } else { Item::Unit }, price: 100 * price }
+        }),
         3 => any::<prop::sample::Index>().prop_map(|step| Step::Repeat { step }),
         3 => (1..600u64).prop_map(|ms| Step::Wait { ms }),
     ]
@@ -137,6 +169,20 @@ proptest! {
     fn random_commands_over_all_kinds_end_as_in_the_reference(steps in vec(step(), 1..24)) {
         play(&steps);
     }
+}
+
+/// Random commands from a seed.
+#[cfg(feature = "planted")]
+pub(crate) fn run(seed: u64) {
+    use proptest::{
+        strategy::ValueTree,
+        test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+    };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    play(&vec(step(), 1..24).new_tree(&mut runner).expect("steps").current());
 }
 
 fn play(steps: &[Step]) {
@@ -174,21 +220,38 @@ fn fixture() -> Fixture {
     let mut fixture = Fixture::new(RULES);
     let hall = layout("aa");
     open(&mut fixture, &hall, &[]);
-    let limits =
-        Limits { per_order: Some(PER_ORDER), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA }) };
-    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: Item::Place.capacity(), price: euros(500) };
-    let session = new_session("t", &hall, 10_000_000, 11_000_000, Some(SHORT_TTL_MS));
-    let session = NewSession { areas: vec![stand], limits: limits.clone(), ..session };
+    let limits = limits();
+    let stand = Area {
+        id: id("stand"),
+        name: "Stand".into(),
+        capacity: Item::Place.capacity(),
+        price: euros(500),
+        names: Default::default(),
+    };
+    let session = new_session("t", &hall, BEGINS_AT, 11_000_000, Some(SHORT_TTL_MS));
+    let session = NewSession { areas: vec![stand], limits, ..session };
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
-    let plain = product(euros(250), u64::from(Item::Unit.capacity()));
-    let late = product(euros(300), u64::from(Item::Late.capacity()));
-    let late = ProductDetails { hold: HoldPolicy::AtCheckout, limits, ..late };
-    for (name, details) in [("p", plain), ("q", late)] {
-        fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+    for (item, price) in [(Item::Unit, UNIT_PRICE), (Item::Late, LATE_PRICE)] {
+        fixture.send(Some("put"), put(item, price));
     }
     fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
     fixture.run();
     fixture
+}
+
+fn limits() -> Limits {
+    Limits { per_order: Some(PER_ORDER), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA }) }
+}
+
+/// The command that sells one of the products at a price.
+fn put(item: Item, price: i64) -> Command {
+    let plain = product(euros(price), u64::from(item.capacity()));
+    let (name, details) = match item {
+        Item::Unit => ("p", plain),
+        Item::Late => ("q", ProductDetails { hold: HoldPolicy::AtCheckout, limits: limits(), ..plain }),
+        Item::Place | Item::Slot(_) => panic!("{item:?} is no product"),
+    };
+    Command::Product(id(name), ProductCommand::Put(Box::new(details)))
 }
 
 fn command(step: &Step) -> Command {
@@ -201,7 +264,7 @@ fn command(step: &Step) -> Command {
             )
         }
         Step::Set { cart, line, quantity } => {
-            (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity, holder: None })
+            (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity, guest: *cart == GUEST, holder: None })
         }
         Step::Release { cart, line } => (cart, CartCommand::Release { line: *line, seats: None }),
         Step::Cancel { cart } => (cart, CartCommand::Cancel),
@@ -209,6 +272,7 @@ fn command(step: &Step) -> Command {
         Step::Refund { cart, line } => {
             (cart, CartCommand::Refund { lines: line.map(|line| vec![line]), reason: "asked".into() })
         }
+        Step::Price { item, price } => return put(*item, *price),
         Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is not a command"),
     };
     Command::Cart(cart(NAMES[*of]), command)
@@ -219,6 +283,8 @@ struct Line {
     number: u32,
     item: Item,
     quantity: u32,
+    /// Of a unit, when it was held. 0 for places and slots, whose prices do not change.
+    price: i64,
     refunded: bool,
 }
 
@@ -233,12 +299,19 @@ struct Basket {
     lines: Vec<Line>,
 }
 
-#[derive(Default)]
 struct Reference {
     now: u64,
+    /// What a unit costs now, and one that is checked at the checkout.
+    prices: (i64, i64),
     baskets: BTreeMap<usize, Basket>,
     /// Steps that were granted.
     granted: Vec<usize>,
+}
+
+impl Default for Reference {
+    fn default() -> Reference {
+        Reference { now: 0, prices: (UNIT_PRICE, LATE_PRICE), baskets: BTreeMap::new(), granted: Vec::new() }
+    }
 }
 
 type StepResult = Result<(), &'static str>;
@@ -248,6 +321,18 @@ impl Basket {
         let short = self.lines.iter().any(|line| line.item == Item::Place);
         let ttl_ms = if short { SHORT_TTL_MS.min(self.ttl_ms) } else { self.ttl_ms };
         self.deadline = (now + ttl_ms).min(self.age_ends_at);
+    }
+
+    /// Further ones go to the line with their price, or to a new one. Each slot is a line.
+    fn add(&mut self, item: Item, quantity: u32, price: i64) {
+        let same = |line: &&mut Line| line.item == item && line.price == price && !matches!(item, Item::Slot(_));
+        match self.lines.iter_mut().find(same) {
+            Some(line) => line.quantity += quantity,
+            None => {
+                self.lines.push(Line { number: self.next, item, quantity, price, refunded: false });
+                self.next += 1;
+            }
+        }
     }
 
     fn find(&mut self, number: u32) -> Result<&mut Line, &'static str> {
@@ -284,6 +369,7 @@ impl Reference {
             Step::Cancel { cart } => self.active(*cart).map(|basket| basket.state = CartState::Canceled),
             Step::Checkout { cart } => self.check_out(*cart),
             Step::Refund { cart, line } => self.refund(*cart, *line),
+            Step::Price { item, price } => self.set_price(*item, *price),
             Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is not a command"),
         }?;
         self.granted.push(number);
@@ -314,6 +400,9 @@ impl Reference {
 
     /// Whether this many more are available now.
     fn may_take(&self, cart: usize, item: Item, more: u32) -> StepResult {
+        if item == Item::Place && cart == GUEST && self.now >= BEGINS_AT {
+            return Err("session_closed");
+        }
         let (held, sold) = self.counts(|_, other| other == item || other.overlaps(item));
         if held + sold + more > item.capacity() {
             return Err(match item {
@@ -325,6 +414,44 @@ impl Reference {
         let mine = |other: usize| CUSTOMERS[other] == CUSTOMERS[cart];
         let (held, sold) = self.counts(|other, item| mine(other) && item.limited());
         if item.limited() && held + sold + more > QUOTA { Err("limit_per_customer") } else { Ok(()) }
+    }
+
+    /// Whether all these lines are available now. The stock is asked for each before the customer's quota is.
+    fn may_take_late(&self, cart: usize, lines: &[u32]) -> StepResult {
+        let (held, sold) = self.counts(|_, other| other == Item::Late);
+        let mine = |other: usize| CUSTOMERS[other] == CUSTOMERS[cart];
+        let (quota_held, quota_sold) = self.counts(|other, item| mine(other) && item.limited());
+        let (mut taken, mut counted) = (held + sold, quota_held + quota_sold);
+        let in_stock = lines.iter().map(|quantity| {
+            let fits = taken + quantity <= Item::Late.capacity();
+            taken += if fits { *quantity } else { 0 };
+            fits
+        });
+        let in_stock: Vec<bool> = in_stock.collect();
+        let mut refusals = Vec::new();
+        for (quantity, in_stock) in lines.iter().zip(in_stock) {
+            if !in_stock {
+                refusals.push("out_of_stock");
+            } else if counted + quantity > QUOTA {
+                refusals.push("limit_per_customer");
+            } else {
+                counted += quantity;
+            }
+        }
+        refusals.first().map_or(Ok(()), |first| Err(*first))
+    }
+
+    fn price(&self, item: Item) -> i64 {
+        match item {
+            Item::Unit => self.prices.0,
+            Item::Late => self.prices.1,
+            Item::Place | Item::Slot(_) => 0,
+        }
+    }
+
+    fn set_price(&mut self, item: Item, price: i64) -> StepResult {
+        *(if item == Item::Late { &mut self.prices.1 } else { &mut self.prices.0 }) = price;
+        Ok(())
     }
 
     fn hold(&mut self, cart: usize, wants: &[(Item, u32)]) -> StepResult {
@@ -366,16 +493,10 @@ impl Reference {
             next: 1,
             lines: Vec::new(),
         };
+        let prices: Vec<i64> = summed.iter().map(|(item, _)| self.price(*item)).collect();
         let basket = self.baskets.entry(cart).or_insert_with(fresh);
-        for (item, quantity) in summed {
-            let known = basket.lines.iter_mut().find(|line| line.item == item && !matches!(item, Item::Slot(_)));
-            match known {
-                Some(line) => line.quantity += quantity,
-                None => {
-                    basket.lines.push(Line { number: basket.next, item, quantity, refunded: false });
-                    basket.next += 1;
-                }
-            }
+        for ((item, quantity), price) in summed.into_iter().zip(prices) {
+            basket.add(item, quantity, price);
         }
         basket.touch(now);
         Ok(())
@@ -390,13 +511,19 @@ impl Reference {
             if item != Item::Late {
                 self.may_take(cart, item, quantity - before)?;
             }
-            if item.limited() && quantity > PER_ORDER {
+            let lines = self.baskets[&cart].lines.iter().filter(|line| line.item == item);
+            let has: u32 = lines.map(|line| line.quantity).sum();
+            if item.limited() && has + quantity - before > PER_ORDER {
                 return Err("limit_per_order");
             }
         }
-        let now = self.now;
+        let (now, price) = (self.now, self.price(item));
         let basket = self.active(cart)?;
-        basket.find(number)?.quantity = quantity;
+        if quantity > before {
+            basket.add(item, quantity - before, price);
+        } else {
+            basket.find(number)?.quantity = quantity;
+        }
         basket.lines.retain(|line| line.quantity > 0);
         basket.touch(now);
         Ok(())
@@ -417,12 +544,13 @@ impl Reference {
         if basket.lines.is_empty() {
             return Err("cart_empty");
         }
-        let late = basket.lines.iter().find(|line| line.item == Item::Late).map(|line| line.quantity);
-        if let Some(quantity) = late {
+        let late = basket.lines.iter().filter(|line| line.item == Item::Late).map(|line| line.quantity);
+        let late: Vec<u32> = late.collect();
+        if !late.is_empty() {
             if !std::mem::replace(&mut basket.tried, true) {
                 basket.touch(now);
             }
-            self.may_take(cart, Item::Late, quantity)?;
+            self.may_take_late(cart, &late)?;
         }
         self.active(cart)?.state = CartState::Done;
         Ok(())
@@ -434,10 +562,10 @@ impl Reference {
             Some(number) => {
                 let line = basket.find(number)?;
                 if std::mem::replace(&mut line.refunded, true) {
-                    return Err("bad_request");
+                    return Err("already_refunded");
                 }
             }
-            None if basket.lines.iter().all(|line| line.refunded) => return Err("bad_request"),
+            None if basket.lines.iter().all(|line| line.refunded) => return Err("already_refunded"),
             None => basket.lines.iter_mut().for_each(|line| line.refunded = true),
         }
         Ok(())
@@ -477,8 +605,15 @@ impl Reference {
                     let basket = name.and_then(|name| self.baskets.get(&name));
                     let Some(view) = cart.view() else { continue };
                     let basket = basket.unwrap_or_else(|| panic!("{entity} is open"));
-                    let lines: Vec<_> = view.lines.iter().map(|line| (line.line, line.content.quantity())).collect();
-                    let result: Vec<_> = basket.lines.iter().map(|line| (line.number, line.quantity)).collect();
+                    let price = |content: &Content| match content {
+                        Content::Units { price, .. } => *price,
+                        Content::Seats(_) | Content::Places { .. } | Content::Slot { .. } => 0,
+                    };
+                    let lines = view.lines.iter();
+                    let lines = lines.map(|line| (line.line, line.content.quantity(), price(&line.content)));
+                    let lines: Vec<_> = lines.collect();
+                    let result: Vec<_> =
+                        basket.lines.iter().map(|line| (line.number, line.quantity, line.price)).collect();
                     assert_eq!(
                         (view.state, view.deadline.0, lines),
                         (basket.state, basket.deadline, result),

@@ -144,7 +144,7 @@ fn answers_of_puts_show_the_put_content() {
     assert_eq!(stock(outcome_of(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
     // Units are held before the second put. Its answer and that of its repeat count them.
     let want = Want::Units { quantity: 3, now: false };
-    let lines = vec![WantedLine { entity: Entity::Product(id("p")), want }];
+    let lines = vec![WantedLine::new(Entity::Product(id("p")), want)];
     outcome_of(&mut fixture, "hold", &Command::Cart(CartId(1), hold_lines(lines))).expect("there is stock");
     assert_eq!(stock(outcome_of(&mut fixture, "rid 2", &product.other)), (20, 17, 200));
     outcome_of(&mut fixture, "cancel", &Command::Cart(CartId(1), CartCommand::Cancel)).expect("a cart");
@@ -264,7 +264,7 @@ fn histories() -> Vec<(&'static str, Vec<Command>)> {
     let stock = || Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 10))));
     let units = |quantity: u32| {
         let want = Want::Units { quantity, now: false };
-        on_cart(hold_lines(vec![WantedLine { entity: Entity::Product(id("p")), want }]))
+        on_cart(hold_lines(vec![WantedLine::new(Entity::Product(id("p")), want)]))
     };
     let opened = || on_cart(CartCommand::Open { customer: None, ttl_ms: None, guest: false });
     let settled = |attempt| on_cart(CartCommand::Settle { attempt, outcome: Settlement::Declined });
@@ -372,13 +372,12 @@ fn a_repeat_gets_the_versions_of_the_first_answer() {
         let seats = SeatSet::new([Seat { row: seat / 3, seat: seat % 3 }]).expect("a seat");
         let seats = Want::Seats { seats, best_effort: false };
         let units = Want::Units { quantity: units, now: false };
-        let lines = vec![
-            WantedLine { entity: Entity::Session(id("s")), want: seats },
-            WantedLine { entity: Entity::Product(id("p")), want: units },
-        ];
+        let lines =
+            vec![WantedLine::new(Entity::Session(id("s")), seats), WantedLine::new(Entity::Product(id("p")), units)];
         Command::Cart(CartId(number), hold_lines(lines))
     };
-    let set = |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 2, quantity, holder: None });
+    let set =
+        |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 2, quantity, guest: false, holder: None });
     let release = Command::Cart(CartId(1), CartCommand::Release { line: 1, seats: None });
     let stock = Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 10))));
     let bought = |number: u128| Command::Cart(CartId(number), check_out());
@@ -432,10 +431,7 @@ fn a_hold_granted_before_a_crash_of_its_cart_has_its_own_version() {
     let seats =
         |seat: u16| Want::Seats { seats: SeatSet::new([Seat { row: 0, seat }]).expect("a seat"), best_effort: false };
     let hold = |number: u128, seat| {
-        Command::Cart(
-            CartId(number),
-            hold_lines(vec![WantedLine { entity: Entity::Session(id("s")), want: seats(seat) }]),
-        )
+        Command::Cart(CartId(number), hold_lines(vec![WantedLine::new(Entity::Session(id("s")), seats(seat))]))
     };
     let ticket = fixture.send(Some("rid 1"), hold(1, 0));
     // The session has granted it. The cart crashes before the line is committed.

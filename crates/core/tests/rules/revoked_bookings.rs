@@ -476,7 +476,7 @@ fn room(before: Before) -> (Fixture, BookingName) {
     fixture.run();
     for name in ["a", "b"] {
         let want = Want::Slot { begin: Timestamp(100_000_000), end: Timestamp(200_000_000), details: "".into() };
-        let lines = vec![WantedLine { entity: Entity::Resource(id("r")), want }];
+        let lines = vec![WantedLine::new(Entity::Resource(id("r")), want)];
         fixture.send(Some(name), Command::Cart(cart(name), hold_lines(lines)));
         fixture.run();
     }

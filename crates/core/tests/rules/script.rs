@@ -15,6 +15,7 @@
 //! | `a set 1 4` | sets the quantity of a line |
 //! | `a checkout for ann` `a pay` `a pay keep` | pays elsewhere; through the gateway; with the policy for a decline |
 //! | `a checkout expect total 3.00` `… lines 4` `… paid 3.00` | refused if the cart differs; `pay` too |
+//! | `a stop` | its buyer ends the attempt to pay |
 //! | `a refund 1 2` `a revoke 1 why` `a settle 1 yes` | refunds lines; an operator releases a line, or settles an attempt |
 //! | `box cancel s` | cancels the session |
 //! | `desk cancel r a` `desk cancel r a 100` | cancels the booking that cart a made last, or the last one from 100 s on |

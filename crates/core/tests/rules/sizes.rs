@@ -45,7 +45,7 @@ fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
     // After a release it is as small as before.
     let seats = SeatSet::new([Seat { row: 3, seat: 3 }]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
-    let hold = hold_lines(vec![WantedLine { entity: Entity::Session(id("cinema-4711-hall-3")), want }]);
+    let hold = hold_lines(vec![WantedLine::new(Entity::Session(id("cinema-4711-hall-3")), want)]);
     fixture.send(Some("hold"), Command::Cart(CartId(1), hold));
     fixture.run();
     assert!(weigh(&fixture, "cinema-4711-hall-3").0 > bytes);
@@ -73,7 +73,7 @@ fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
         ("one slot", Entity::Resource(id("room-4711")), slot),
     ];
     for (number, (name, entity, want)) in (1..).zip(lines) {
-        fixture.send(Some("hold"), Command::Cart(CartId(number), hold_lines(vec![WantedLine { entity, want }])));
+        fixture.send(Some("hold"), Command::Cart(CartId(number), hold_lines(vec![WantedLine::new(entity, want)])));
         fixture.run();
         let state = fixture.states.get(&Entity::Cart(CartId(number))).expect("it is open");
         let State::Cart(cart) = &*state else { panic!("not a cart") };
@@ -134,7 +134,7 @@ fn bytes_of_a_purchase(holder: Option<Holder>) -> usize {
     let before = fixture.log.len();
     let seats = SeatSet::new((0..5).map(|seat| Seat { row: 3, seat })).expect("five seats");
     let entity = Entity::Session(id("hamlet-tonight"));
-    let lines = vec![WantedLine { entity, want: Want::Seats { seats, best_effort: false } }];
+    let lines = vec![WantedLine::new(entity, Want::Seats { seats, best_effort: false })];
     let hold = CartCommand::Hold { lines, customer: None, guest: true, holder };
     fixture.send(Some("hold"), Command::Cart(CartId(u128::MAX / 3), hold));
     fixture.run();

@@ -126,8 +126,14 @@ fn shards_exchange_durations_and_no_instants() {
     turn.clear();
     let cart = CartId(7);
     let hold = HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 };
-    let ask =
-        Ask::Hold { hold, revision: 1, want: Want::Units { quantity: 1, now: false }, life_ms: 60_000, holder: None };
+    let ask = Ask::Hold {
+        hold,
+        revision: 1,
+        want: Want::Units { quantity: 1, now: false },
+        life_ms: 60_000,
+        holder: None,
+        desk: false,
+    };
     host.handle(moment(10_000_000), Input::Ask { from: Entity::Cart(cart), ask }, &mut turn);
     let deadline = |turn: &Turn<u32>| {
         let events = turn.events.iter().filter_map(|event| {

@@ -1,8 +1,8 @@
 // The cart of this device: its token, its contents as its feed shows them, and the commands that change it.
 
 import { tokenFor } from './cart-token.js';
-import { AT, newRid } from './connection.js';
-import { read, write } from './store.js';
+import { AT, RequestError, newRid } from './connection.js';
+import { read, remember, write } from './store.js';
 
 /** How long a command on a cart is repeated before the page says that the outcome is unknown. */
 const COMMAND_WITHIN_MS = 20_000;
@@ -10,6 +10,13 @@ const COMMAND_WITHIN_MS = 20_000;
 const BUYER_STAYS_MS = 300_000;
 /** How long to wait for the feed to show a change. After that the page reads the cart. */
 const SHOWN_WITHIN_MS = 1_500;
+/** How often, and after what times, a cart is looked for whose first hold may still be on its way. */
+const LOOKS_AGAIN = 3;
+const LOOK_AGAIN_MS = 3_000;
+/** How often a hold is tried when other pages of this browser end its cart, or begin others. */
+const HOLD_TRIES = 4;
+/** States in which a cart can hold nothing any more. */
+const ENDED = new Set(['done', 'canceled', 'expired']);
 /** An answer that took longer is too imprecise to compare clocks. */
 const CLOCKS_WITHIN_MS = 2_000;
 
@@ -34,40 +41,72 @@ export class Cart {
     this.offset = kept?.offset ?? null;
   }
 
-  keepToken() {
-    write('cart', { token: this.token, id: this.id, offset: this.offset });
-  }
-
   /** Follows the cart that this device had. */
   async start() {
-    addEventListener('storage', (event) => event.key === 'boxoffice.cart' && this.otherPage());
+    addEventListener('storage', (event) => event.key === 'boxoffice.cart' && this.follow());
     this.link.on('hello', () => this.look());
     if (this.id) this.watch();
   }
 
-  /** Reads the cart after each reconnect, because the last state of its feed may be old. */
-  async look() {
-    if (!this.id) return;
-    const { token } = this;
+  /**
+   * Reads the cart after each reconnect, because the last state of its feed may be old. The page may have been reloaded before the
+   * first hold was answered. Then the token is all that it knows.
+   */
+  async look(again = LOOKS_AGAIN) {
+    const { token, id } = this;
+    if (!token) return;
     try {
       const cart = await this.link.request('cart.get', { token });
-      if (token === this.token) this.show(cart);
+      this.follow();
+      if (token === this.token) this.show(cart, versionIn(cart), token);
     } catch (error) {
-      if (token === this.token && error.kind === 'no') this.over(error.name2);
+      this.follow();
+      if (token !== this.token || error.kind !== 'no') return;
+      // The first hold may still be on its way, so its token is kept.
+      if (id || error.name2 !== 'not_found') this.over(error.name2, token);
+      else if (again > 0) setTimeout(() => this.look(again - 1), LOOK_AGAIN_MS);
     }
   }
 
-  /** Another page of this browser has changed the token. */
-  otherPage() {
+  // The cart of the device. All pages of this browser have the same one, whose token is in the storage.
+
+  /** Another page of this browser may have begun another cart, or ended this one. */
+  follow() {
     const kept = read('cart');
-    if (!kept || kept.token === this.token) {
-      if (kept?.id && !this.id) {
+    if (kept && kept.token === this.token) {
+      if (kept.id && !this.id) {
         this.id = kept.id;
         this.watch();
       }
       return;
     }
-    this.forget(kept.token, kept.id);
+    // Without a token in the storage the next hold of any page begins a cart. Until then this page follows its own to the end.
+    if (kept?.token) this.drop(kept);
+  }
+
+  /** Stores the token of this page's cart, unless another page has begun another cart meanwhile. */
+  keepToken() {
+    const kept = read('cart');
+    if (kept?.token && kept.token !== this.token) this.drop(kept);
+    else write('cart', { token: this.token, id: this.id, offset: this.offset });
+  }
+
+  /** The cart with this token is over. A cart that another page has begun since is not touched. */
+  leave(token) {
+    if (read('cart')?.token === token) write('cart', null);
+    if (token !== null && token === this.token) this.drop(read('cart'));
+  }
+
+  /** Forgets this page's cart, and takes the one that the device has now, if it has one. */
+  drop(kept) {
+    this.watching?.stop();
+    this.watching = null;
+    this.token = kept?.token || null;
+    this.id = kept?.id || null;
+    this.current = null;
+    this.version = 0;
+    this.offset = kept?.offset ?? null;
+    this.emit('change', null);
     if (this.id) this.watch();
   }
 
@@ -147,8 +186,9 @@ export class Cart {
 
   /** Releases everything and ends the cart. */
   async cancel() {
-    await this.command('cart.cancel', {});
-    this.forget();
+    const { token } = this;
+    await this.command(token, 'cart.cancel', {});
+    this.leave(token);
   }
 
   /** Whether the hold time can be restarted without changing the lines. */
@@ -173,9 +213,10 @@ export class Cart {
     const paying = again ? this.unsettled : { token, said, body: this.expecting(body), rid: newRid() };
     this.paying = true;
     try {
-      const order = await this.command('cart.checkout', paying.body, paying.rid);
+      const order = await this.command(token, 'cart.checkout', paying.body, paying.rid);
       this.unsettled = null;
-      if (token === this.token) this.forget();
+      remember(order);
+      this.leave(token);
       return order;
     } catch (error) {
       const open = error.kind === 'fail' || error.name2 === 'payment_pending';
@@ -194,43 +235,76 @@ export class Cart {
     return { ...body, payment: { ...body.payment, ...recorded }, ...(lines === undefined ? {} : { expect: { lines } }) };
   }
 
+  /** Ends a payment that is not decided yet. The cart goes on, and nothing is charged. */
+  async stopPaying() {
+    await this.change('cart.checkout_cancel', {});
+    this.unsettled = null;
+  }
+
   /** Whether a payment is under way. */
   isPaying() {
     return this.current?.state === 'checking_out';
   }
 
-  /** Stores the token before it is sent, so that a page that is reloaded meanwhile continues with this cart. */
+  /** The token for a hold. It is stored before it is sent, so that a page that is reloaded meanwhile continues with this cart. */
   begin(body) {
-    if (this.token) return;
-    // Another page of this browser may have begun a cart just now.
-    const kept = read('cart');
-    this.token = kept?.token || tokenFor(body);
-    this.id = kept?.id || null;
-    this.keepToken();
+    this.follow();
+    if (!this.token) {
+      this.token = tokenFor(body);
+      this.keepToken();
+    }
+    return this.token;
   }
 
   async hold(op, body) {
     this.expired = null;
-    this.begin(body);
-    const asked = Date.now();
-    const fresh = this.current === null;
-    let ok;
-    try {
-      ok = await this.command(op, body, undefined, BUYER_STAYS_MS);
-    } catch (error) {
-      // The cart of this device is over (expired, or paid in another page), so another one begins.
-      if ((error.name2 !== 'cart_expired' && error.name2 !== 'cart_not_active') || this.isPaying()) throw error;
-      this.forget();
-      this.begin(body);
-      ok = await this.command(op, body, undefined, BUYER_STAYS_MS);
+    for (let tries = 1; ; tries += 1) {
+      const token = this.begin(body);
+      const fresh = this.current === null;
+      const asked = Date.now();
+      let ok;
+      try {
+        ok = await this.command(token, op, body, undefined, BUYER_STAYS_MS);
+      } catch (error) {
+        if (tries === HOLD_TRIES || !(await this.isOver(token, error))) throw error;
+        // Expired, or paid in another page. The next cart may have been begun there already.
+        this.leave(token);
+        continue;
+      }
+      const answered = Date.now();
+      this.follow();
+      if (token !== this.token) {
+        await this.giveUp(token);
+        if (this.token === null || tries === HOLD_TRIES) throw new RequestError('no', { code: 302, name: 'cart_expired' });
+        continue;
+      }
+      this.id = ok.cart;
+      this.keepToken();
+      this.watch();
+      await this.shown(ok, token);
+      if (fresh && token === this.token) this.compareClocks(asked, answered);
+      return ok;
     }
-    const answered = Date.now();
-    this.id = ok.cart;
-    this.keepToken();
-    this.watch();
-    await this.shown(ok);
-    if (fresh) this.compareClocks(asked, answered);
-    return ok;
+  }
+
+  /** Whether this error says that the cart with this token can hold nothing any more. While it is being paid it may come back. */
+  async isOver(token, error) {
+    if (error.name2 === 'cart_expired') return true;
+    if (error.name2 !== 'cart_not_active' || (token === this.token && this.isPaying())) return false;
+    try {
+      return ENDED.has((await this.link.request('cart.get', { token })).state);
+    } catch (failed) {
+      return failed.kind === 'no';
+    }
+  }
+
+  /** Gives back what a cart holds that is not the device's any more, because two pages have begun one at the same time. */
+  async giveUp(token) {
+    try {
+      await this.command(token, 'cart.cancel', {});
+    } catch (error) {
+      if (error.kind !== 'no') throw error;
+    }
   }
 
   /** Compares the clocks. The cart was opened between these times, by the clock that its deadlines use. */
@@ -242,19 +316,20 @@ export class Cart {
   }
 
   async change(op, body) {
-    const cart = await this.command(op, body);
-    this.show(cart, versionIn(cart));
+    const { token } = this;
+    const cart = await this.command(token, op, body);
+    if (token === this.token) this.show(cart, versionIn(cart), token);
     return cart;
   }
 
-  command(op, body, rid = newRid(), patience = undefined) {
-    return this.link.request(op, { token: this.token, ...body }, { rid, deadline: COMMAND_WITHIN_MS, patience });
+  command(token, op, body, rid = newRid(), patience = undefined) {
+    return this.link.request(op, { token, ...body }, { rid, deadline: COMMAND_WITHIN_MS, patience });
   }
 
   /** Waits until the feed shows the version of an answer. */
-  shown(ok) {
+  shown(ok, token) {
     const version = versionIn(ok);
-    if (version === 0 || (this.current && this.version >= version)) return Promise.resolve();
+    if (version === 0 || token !== this.token || (this.current && this.version >= version)) return Promise.resolve();
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
@@ -262,7 +337,7 @@ export class Cart {
         resolve();
       };
       const timer = setTimeout(() => this.look().then(done), SHOWN_WITHIN_MS);
-      const off = this.on('change', () => this.version >= version && done());
+      const off = this.on('change', () => (token !== this.token || this.version >= version) && done());
     });
   }
 
@@ -273,24 +348,27 @@ export class Cart {
     const { token } = this;
     const mine = (show) => (value, current) => token === this.token && show(value, current);
     this.watching = this.link.watch(`cart/${this.id}`, {
-      snapshot: mine((now) => this.show(now.cart, now.version)),
-      delta: mine((_, now) => this.show(now.cart, now.version)),
-      ended: mine(({ name }) => this.over(name)),
+      snapshot: mine((now) => this.show(now.cart, now.version, token)),
+      delta: mine((_, now) => this.show(now.cart, now.version, token)),
+      ended: mine(({ name }) => this.over(name, token)),
     }, { token });
   }
 
-  show(cart, version) {
+  show(cart, version, token) {
     if (version && version < this.version) return;
     if (version) this.version = version;
     this.id = cart.id;
     const before = this.current;
     if (cart.state === 'expired') {
-      this.over('cart_expired', before);
+      this.over('cart_expired', token, before);
       return;
     }
     if (cart.state === 'done' || cart.state === 'canceled') {
-      this.forget();
-      if (cart.state === 'done') this.emit('done', cart);
+      this.leave(token);
+      if (cart.state === 'done') {
+        remember({ id: cart.order, at: cart.ended?.at || new Date(this.link.now()).toISOString(), total: before?.total || cart.total, lines: cart.lines });
+        this.emit('done', cart);
+      }
       // The view that waits for the checkout shows the decline itself.
       else if (cart.ended?.why === 'declined' && !this.paying) {
         this.say('The payment was declined, and what you held is free again.', 'bad');
@@ -298,35 +376,19 @@ export class Cart {
       return;
     }
     this.current = cart;
-    this.emit('change', cart);
+    if (read('cart')?.id !== cart.id) this.keepToken();
+    if (token === this.token) this.watch();
+    this.emit('change', this.current);
   }
 
-  over(name, before = this.current) {
-    if (name === 'cart_expired' && !this.expired) {
-      const lines = before?.lines || [];
-      this.forget();
-      if (lines.length > 0) {
-        this.expired = lines;
-        this.say('Your time ran out, and what you held is free again.', 'bad');
-        this.emit('change', null);
-      }
-      return;
-    }
-    // Its last state was handled before, or the cart no longer exists.
-    this.forget();
-  }
-
-  /** Forgets the cart. The next hold begins another one, or another page has begun it. */
-  forget(token = null, id = null) {
-    this.watching?.stop();
-    this.watching = null;
-    this.token = token;
-    this.id = id;
-    this.current = null;
-    this.version = 0;
-    this.offset = null;
-    this.keepToken();
-    this.emit('change', null);
+  over(name, token, before = this.current) {
+    const lines = before?.lines || [];
+    this.leave(token);
+    // Otherwise its last state was handled before, or the cart no longer exists.
+    if (name !== 'cart_expired' || this.expired || lines.length === 0) return;
+    this.expired = lines;
+    this.say('Your time ran out, and what you held is free again.', 'bad');
+    this.emit('change', this.current);
   }
 }
 

@@ -14,6 +14,9 @@ const BACKOFF_MAX_MS = 20_000;
 /** After this silence the page asks whether the node is there. Pages do not see the pings of WebSockets. */
 const QUIET_MS = 12_000;
 const PONG_WITHIN_MS = 3_000;
+/** While a request waits, or the browser says that it has no network, the page asks earlier, and waits less long. */
+const WAITS_QUIET_MS = 2_000;
+const WAITS_PONG_MS = 2_000;
 /** How long a lost node is not tried again while there are others. */
 const AVOID_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
@@ -115,6 +118,8 @@ export class Connection {
     this.avoided = new Map();
     this.failures = 0;
     this.lostNode = null;
+    /** The browser says that it has no network, and nothing was heard since. */
+    this.offline = false;
     /** The node is cut off from the others, so its feeds may be behind. */
     this.old = false;
     this.leftOldAt = 0;
@@ -129,8 +134,14 @@ export class Connection {
   /** Starts to connect. Returns itself. */
   start() {
     this.ticker = setInterval(() => this.tick(), WATCH_EVERY_MS);
-    this.wake = () => this.areYouThere();
+    this.wake = () => {
+      this.offline = false;
+      this.areYouThere();
+      this.become(this.state);
+    };
     this.seen = () => document.visibilityState === 'visible' && this.areYouThere();
+    this.unplugged = () => this.goOffline();
+    addEventListener('offline', this.unplugged);
     addEventListener('online', this.wake);
     addEventListener('pageshow', this.wake);
     document.addEventListener('visibilitychange', this.seen);
@@ -143,6 +154,7 @@ export class Connection {
     this.stopped = true;
     clearInterval(this.ticker);
     clearTimeout(this.retry);
+    removeEventListener('offline', this.unplugged);
     removeEventListener('online', this.wake);
     removeEventListener('pageshow', this.wake);
     document.removeEventListener('visibilitychange', this.seen);
@@ -343,6 +355,11 @@ export class Connection {
     this.heardAt = Date.now();
     clearTimeout(this.pong);
     this.pong = null;
+    if (this.offline) {
+      // It was another network of this device.
+      this.offline = false;
+      if (this.state === 'connected') this.become('connected');
+    }
     if (frame.feed !== undefined) this.feeds.heard(frame);
     else if (frame.hello) this.greeted(frame.hello);
     else if (frame.notice === 'draining') this.moveOn('draining', frame.reconnect_ms || 0);
@@ -462,16 +479,26 @@ export class Connection {
     if (this.isSilent()) this.become(this.state);
     const slept = Date.now() - this.tickedAt > 10 * WATCH_EVERY_MS;
     this.tickedAt = Date.now();
-    if (slept || (this.state === 'connected' && Date.now() - this.heardAt > QUIET_MS)) this.areYouThere();
+    const waits = [...this.pending.values()].some((request) => request.waits);
+    const quiet = waits ? WAITS_QUIET_MS : QUIET_MS;
+    if (slept || (this.state === 'connected' && Date.now() - this.heardAt > quiet)) this.areYouThere(waits ? WAITS_PONG_MS : PONG_WITHIN_MS);
   }
 
-  areYouThere() {
+  /** The browser has lost its network. It is told at once, and the node is asked, because the way to it may be another one. */
+  goOffline() {
+    this.offline = true;
+    if (this.state === 'closed') return;
+    this.become(this.state);
+    this.areYouThere(WAITS_PONG_MS);
+  }
+
+  areYouThere(within = PONG_WITHIN_MS) {
     if (this.state === 'lost' || this.state === 'connecting') {
       if (!this.socket) this.reconnectNow();
       return;
     }
     if (this.state !== 'connected' || this.pong) return;
-    this.pong = setTimeout(() => this.abandon(), PONG_WITHIN_MS);
+    this.pong = setTimeout(() => this.abandon(), within);
     this.socket.send(JSON.stringify({ id: 0, op: 'hello', body: {} }));
   }
 
@@ -490,10 +517,13 @@ export class Connection {
     };
     this.state = state;
     const old = this.old && state === 'connected';
+    const offline = this.offline && state !== 'closed';
     this.text = old ? `node ${called(this.node)} is cut off — this may be old` : text || words[state];
     const silent = this.isSilent();
     if (silent) this.text = `no answer from ${[...this.tried].join(', ')} — trying again`;
-    this.emit('state', { state: old ? 'old' : state, node: this.node, text: this.text, silent, moved: state === 'connected' && Boolean(text) });
+    if (offline) this.text = 'no network — this goes on as soon as your device is online';
+    const shown = offline ? 'offline' : old ? 'old' : state;
+    this.emit('state', { state: shown, node: this.node, text: this.text, silent: silent && !offline, moved: !offline && state === 'connected' && Boolean(text) });
   }
 }
 

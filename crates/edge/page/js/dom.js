@@ -65,21 +65,14 @@ export function money(amount, currency) {
   return number.format(units);
 }
 
-/** A time of the wall clock: "19:30". */
+/** A whole number: "20,025". */
+export function whole(number) {
+  return format('whole number', () => new Intl.NumberFormat(language(), { maximumFractionDigits: 0 })).format(number);
+}
+
+/** A time by this browser's own clock, for what concerns the buyer now: "19:30". Times of shows are in local-time.js. */
 export function clock(time) {
   return format('clock', () => new Intl.DateTimeFormat(language(), { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })).format(new Date(time));
-}
-
-/** A day: "Sunday 22 November". */
-export function day(time) {
-  return format('day', () => new Intl.DateTimeFormat(language(), { weekday: 'long', day: 'numeric', month: 'long' })).format(new Date(time));
-}
-
-/** Day and time: "Sun 22 Nov, 19:30". */
-export function moment(time) {
-  return format('moment', () => new Intl.DateTimeFormat(language(), {
-    weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23',
-  })).format(new Date(time));
 }
 
 /** A length of time as a countdown: "9:05". */

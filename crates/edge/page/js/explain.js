@@ -8,10 +8,22 @@ import { WORDS } from './words.js';
  */
 const PLACE = /\{([a-z_.]+)(?::([a-z]+))?\??\}/g;
 
-/** The text of an error for the buyer. */
+/** Words for refusals that the table has no words for, because their messages are for programs and operators. */
+const WATCH_ONLY = 'Here one can look, but not buy. Please sign in, or ask at the box office.';
+const OTHERWISE = 'This is not possible here. Please ask at the box office.';
+const FAILED = 'Something went wrong. Please try again.';
+
+/** The text of an error for the buyer. A message of the node is for operators, and is never shown. */
 export function explain(error) {
   const template = templateOf(error);
-  return template ? filled(template, error.details || {}) : error.message || 'Something went wrong.';
+  if (template) return filled(template, error.details || {});
+  if (error.name2 === 'unauthenticated') return WATCH_ONLY;
+  return error.kind === 'no' ? OTHERWISE : FAILED;
+}
+
+/** The text of an error for the desk, which may read what the node says. */
+export function explainToDesk(error) {
+  return templateOf(error) ? explain(error) : error.message || FAILED;
 }
 
 /** The template for an error, if there is one. */

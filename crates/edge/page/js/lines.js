@@ -1,7 +1,9 @@
 // Lines of carts and orders, as people read them: names of titles, seats and places, prices.
 
-import { clock, h, moment, money, titled } from './dom.js';
-import { Plan, sectionName, rowName } from './map/plan.js';
+import { h, money, titled } from './dom.js';
+import { moment, span } from './local-time.js';
+import { Plan, rowName } from './map/plan.js';
+import { nameFor } from './names.js';
 
 const plans = new Map();
 
@@ -26,7 +28,7 @@ function seatsText(plan, seats) {
   }
   return [...rows].map(([number, labels]) => {
     const row = plan.rows[number];
-    return `${row.section && plan.sections.length > 1 ? `${sectionName(row.section)}, ` : ''}${rowName(row.label)}: ${labels.join(', ')}`;
+    return `${row.section && plan.sections.length > 1 ? `${plan.sectionName(row.section)}, ` : ''}${rowName(row.label)}: ${labels.join(', ')}`;
   }).join(' · ');
 }
 
@@ -35,13 +37,18 @@ export function lineElement(app, line, currency, controls = () => null) {
   const title = h('h2', { class: 'line__title' });
   const about = h('p', { class: 'muted' });
   const element = h('li', { class: 'line', dataset: { line: line.line } },
-    h('div', {}, title, about),
+    h('div', {}, title, about, line.note ? h('p', { class: 'muted small', 'data-note': '' }, paragraph(line.note)) : null),
     h('p', { class: 'line__price' }, currency ? money(amountOf(line), currency) : ''),
     h('div', { class: 'line__body' }, controls(line)));
   describe(app, line, title, about).catch(() => {
     // The ids are shown already.
   });
   return element;
+}
+
+/** A text with its line ends. */
+function paragraph(text) {
+  return text.split(/\r?\n/).flatMap((each, index) => (index === 0 ? [each] : [h('br'), each]));
 }
 
 async function describe(app, line, title, about) {
@@ -53,10 +60,17 @@ async function describe(app, line, title, about) {
     if (name) title.textContent = name;
   } else if (line.resource) {
     title.textContent = titled(line.resource);
-    about.textContent = `${moment(line.begin)} – ${clock(line.end)}${line.details ? ` · ${line.details}` : ''}`;
+    about.textContent = `${span(line.begin, line.end, line.zone)}${line.details ? ` · ${line.details}` : ''}`;
     const { name } = await app.catalogue.resource(line.resource);
     if (name) title.textContent = name;
   }
+}
+
+/** Venue, hall and city of a session, as far as they are known. */
+async function placeOf(app, session) {
+  const venue = await app.catalogue.venue(session.venue);
+  const hall = venue.halls?.find((each) => each.id === session.hall);
+  return [venue.name, hall?.name, venue.city].filter(Boolean).join(' · ');
 }
 
 async function describeSession(app, line, title, about) {
@@ -65,11 +79,14 @@ async function describeSession(app, line, title, about) {
   about.textContent = line.seats ? `${line.seats.length} seats` : `${line.quantity} places in ${titled(line.area)}`;
   const { session, plan } = await planOf(app, line.session);
   const area = (session.areas || []).find((each) => each.id === line.area);
-  const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${area?.name || titled(line.area)}`;
-  about.replaceChildren(moment(session.starts_at), h('br'), what);
+  const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${nameFor(area?.names, area?.name || titled(line.area))}`;
+  const where = h('span', { class: 'line__place' });
+  // The zone of the line is the one in which it was held or bought.
+  about.replaceChildren(moment(session.starts_at, line.zone), h('br'), what, h('br'), where);
   link.textContent = titled(session.title);
-  const known = await app.catalogue.title(session.title);
-  if (known.name) link.textContent = known.name;
+  const [known, place] = await Promise.allSettled([app.catalogue.title(session.title), placeOf(app, session)]);
+  if (known.value?.name) link.textContent = known.value.name;
+  where.textContent = place.value || titled(session.venue);
 }
 
 /** "Row A seat 5" for buttons that release it, and the seat's numbers until the plan is known. */

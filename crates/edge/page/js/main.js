@@ -1,10 +1,11 @@
 // The page: reads page.json, connects, and shows the view that the address names.
 
-import { Connection, called } from './connection.js';
+import { Connection, called, hex } from './connection.js';
 import { Cart } from './cart.js';
 import { Catalogue } from './store-catalogue.js';
 import { SignedIn } from './customer.js';
 import { ABOUT, takeAbout } from './first.js';
+import { Rights } from './rights.js';
 import { customer, read, write } from './store.js';
 import { countdown, h } from './dom.js';
 import { ORIGIN, unknownAddress, why } from './why.js';
@@ -22,6 +23,8 @@ const ROUTES = [
   { path: /^\/operator$/, view: 'operator' },
   { path: /^\/operator\/session\/([^/]+)$/, view: 'history', params: ['id'] },
 ];
+/** Entries of the browser's history that are led back to the same place. */
+const ENTRIES_KEPT = 30;
 const TOAST_MS = 6_000;
 const ANSWER_WITHIN_MS = 5_000;
 /** How often the page asks why it has no connection. */
@@ -30,7 +33,7 @@ const WHY_EVERY_MS = 5_000;
 const byId = (id) => document.getElementById(id);
 
 async function pageJson() {
-  const nothing = { node: '', nodes: [], products: [], resources: [], gateway: false, demo: null, customers: false, hosts: [], payment: null, refused: null };
+  const nothing = { node: '', nodes: [], products: [], resources: [], gateway: false, demo: null, sells: true, customers: false, hosts: [], payment: null, refused: null };
   try {
     const asked = () => fetch(ABOUT, { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
     const response = (await takeAbout()) ?? (await asked());
@@ -47,7 +50,24 @@ class Router {
     this.root = root;
     this.teardown = null;
     this.turn = 0;
+    /** What each entry of the browser's history keeps for the way back to it: how far it was scrolled, and what its view puts there. */
+    this.entries = new Map();
+    this.kept = null;
+    // The browser would scroll before the view is there.
+    history.scrollRestoration = 'manual';
     addEventListener('hashchange', () => this.show());
+  }
+
+  /** What the current entry of the history keeps. */
+  entry() {
+    let name = history.state?.entry;
+    if (name === undefined) {
+      name = hex(8);
+      history.replaceState({ ...history.state, entry: name }, '');
+    }
+    if (!this.entries.has(name)) this.entries.set(name, { y: 0 });
+    if (this.entries.size > ENTRIES_KEPT) this.entries.delete(this.entries.keys().next().value);
+    return this.entries.get(name);
   }
 
   async show() {
@@ -55,6 +75,9 @@ class Router {
     if (location.hash !== '' && !location.hash.startsWith('#/')) return;
     const found = match(location.hash.slice(1)) || { view: 'home', params: {} };
     const turn = ++this.turn;
+    if (this.kept) this.kept.y = scrollY;
+    this.kept = null;
+    const kept = this.entry();
     let module;
     try {
       module = await import(`./views/${found.view}.js`);
@@ -76,9 +99,14 @@ class Router {
       this.root.focus({ preventScroll: true });
     }
     this.shown = true;
-    const teardown = await module.render(root, found.params, this.app);
-    if (turn === this.turn) this.teardown = teardown;
-    else teardown?.();
+    const teardown = await module.render(root, found.params, this.app, kept);
+    if (turn !== this.turn) {
+      teardown?.();
+      return;
+    }
+    this.teardown = teardown;
+    this.kept = kept;
+    if (kept.y > 0) scrollTo(0, kept.y);
   }
 }
 
@@ -107,6 +135,21 @@ function say(text, tone = '') {
   while (toasts.childElementCount > 3) toasts.firstElementChild.remove();
   setTimeout(() => toast.remove(), TOAST_MS);
   toast.addEventListener('click', () => toast.remove());
+  clearButtons();
+}
+
+/** Raises the notes above the buttons of the map, if they would cover them. */
+function clearButtons() {
+  const root = document.documentElement;
+  const zoom = document.querySelector('.seats__zoom');
+  root.style.removeProperty('--toasts-over');
+  if (!zoom) return;
+  const [buttons, base] = [zoom.getBoundingClientRect(), byId('toasts').getBoundingClientRect().bottom];
+  const isBeside = [...byId('toasts').children].every((toast) => {
+    const box = toast.getBoundingClientRect();
+    return box.right < buttons.left || box.left > buttons.right || box.top > buttons.bottom || box.bottom < buttons.top;
+  });
+  if (!isBeside) root.style.setProperty('--toasts-over', `${Math.max(0, base - buttons.top)}px`);
 }
 
 function showLink(link) {
@@ -122,7 +165,7 @@ function showLink(link) {
       setTimeout(() => {
         if (link.state === 'connected' && !link.old) byId('link-text').textContent = `connected to ${called(link.node)}`;
       }, TOAST_MS);
-    } else if (silent ? said !== 'silent' : (state === 'lost' || state === 'old') && said !== state) {
+    } else if (silent ? said !== 'silent' : ['lost', 'old', 'offline'].includes(state) && said !== state) {
       say(text, silent ? 'bad' : '');
     }
     said = silent ? 'silent' : state;
@@ -137,12 +180,13 @@ function showWhy(link, refused) {
   const place = byId('why');
   let askedAt = 0;
   const put = (words) => {
-    place.hidden = words === null || link.state === 'connected';
+    place.hidden = words === null || (link.state === 'connected' && !link.offline);
     byId('why-text').textContent = words?.text || '';
     byId('why-hint').textContent = words?.hint || '';
   };
-  link.on('state', async ({ silent }) => {
-    if (link.state === 'connected') put(null);
+  link.on('state', async ({ state, silent }) => {
+    if (state === 'offline') put(await why());
+    else if (link.state === 'connected') put(null);
     else if (silent && Date.now() - askedAt > WHY_EVERY_MS) {
       askedAt = Date.now();
       put(await why());
@@ -185,17 +229,18 @@ function showTheme() {
 
 async function begin() {
   showTheme();
+  addEventListener('scroll', () => byId('toasts').childElementCount > 0 && clearButtons(), { passive: true });
   const page = await pageJson();
   const link = new Connection(page.nodes, { first: location.origin, node: page.node });
   const go = (hash) => { location.hash = hash; };
   const buyer = page.customers ? new SignedIn(link, page.hosts) : customer;
-  const app = { page, link, go, say, customer: buyer, cart: null, catalogue: null };
+  const app = { page, link, go, say, customer: buyer, rights: new Rights(page, buyer), cart: null, catalogue: null };
   app.cart = new Cart(link, say);
   app.catalogue = new Catalogue(link);
   document.querySelector('[data-route=products]').hidden = page.products.length === 0;
   document.querySelector('[data-route=resource]').hidden = page.resources.length === 0;
   byId('foot-text').textContent = 'Boxoffice';
-  window.boxoffice = { app, mapState: () => null, signIn: (shown) => page.customers && buyer.signIn(shown) };
+  window.boxoffice = { app, mapState: () => null, sectionNames: () => [], signIn: (shown) => page.customers && buyer.signIn(shown) };
   showLink(link);
   showWhy(link, page.refused);
   showBasket(app.cart);

@@ -1,6 +1,6 @@
 // Parts that several views show: how much is left, a stepper, a button that waits.
 
-import { fill, h } from './dom.js';
+import { fill, h, whole } from './dom.js';
 
 /** A bar of free, held and sold with its numbers. `show(counts, areas)` updates it. */
 export function countsBar() {
@@ -13,8 +13,9 @@ export function countsBar() {
     const all = Math.max(1, sum.free + sum.held + sum.sold);
     ['sold', 'held', 'free'].forEach((state, index) => parts[index].style.setProperty('width', `${(100 * sum[state]) / all}%`));
     Object.assign(element.dataset, { free: sum.free, held: sum.held, sold: sum.sold });
-    const held = sum.held > 0 ? `${sum.held} held · ` : '';
-    const words = sum.free === 0 ? `sold out${sum.held > 0 ? ` · ${sum.held} held` : ''}` : `${sum.free} free · ${held}${sum.sold} sold`;
+    const [free, held, sold] = [sum.free, sum.held, sum.sold].map(whole);
+    const some = sum.held > 0 ? `${held} held · ` : '';
+    const words = sum.free === 0 ? `sold out${sum.held > 0 ? ` · ${held} held` : ''}` : `${free} free · ${some}${sold} sold`;
     if (text.textContent !== words) text.textContent = words;
   };
   return { element, show };

@@ -1,10 +1,18 @@
 // Answers of the catalogue that are kept: sessions with their layouts, venues, titles.
 
+import { titled } from './dom.js';
 import { takeEarly } from './first.js';
 import { wholeSession } from './layout.js';
 
 const UNDER_WAY = 4;
+/** Entries of one request. */
+const PAGE = 500;
 const ANSWER_WITHIN_MS = 20_000;
+
+/** A title that is called by its id has no name of its own, so it is written as all ids are. */
+function named(title) {
+  return title.name === title.id ? { ...title, name: titled(title.id) } : title;
+}
 
 export class Catalogue {
   constructor(link) {
@@ -26,7 +34,8 @@ export class Catalogue {
 
   /** A title, or only its id if the catalogue has no such title. */
   title(id) {
-    return this.once('title.get', id, { id, name: null });
+    const ask = () => this.link.request('title.get', { id }, { deadline: ANSWER_WITHIN_MS }).then(named);
+    return this.once('title.get', id, { id, name: null }, ask);
   }
 
   product(id) {
@@ -35,6 +44,11 @@ export class Catalogue {
 
   resource(id) {
     return this.once('resource.get', id, { id, name: null });
+  }
+
+  /** Keeps a title that came with a search. */
+  knowTitle(title) {
+    this.known.set(`title.get ${title.id}`, Promise.resolve(named(title)));
   }
 
   once(op, id, otherwise, ask = () => this.link.request(op, { id }, { deadline: ANSWER_WITHIN_MS })) {
@@ -69,25 +83,24 @@ export class Catalogue {
     }
   }
 
-  /** All venues, page by page. */
+  /** All venues. */
   venues() {
     return this.pages('venue.search', {}, 'venues');
   }
 
-  /** Sessions of a venue from a time on. */
+  /** All sessions of a venue from a time on. */
   sessionsOf(venue, from) {
     return this.pages('session.search', { venue, from }, 'sessions');
   }
 
-  async pages(op, body, name, most = 5) {
+  /** A whole list, page by page. */
+  async pages(op, body, name) {
     const all = [];
-    let cursor;
-    for (let page = 0; page < most; page += 1) {
-      const ok = await this.link.request(op, { ...body, limit: 200, cursor }, { deadline: 20_000 });
+    for (let cursor; ;) {
+      const ok = await this.link.request(op, { ...body, limit: PAGE, cursor }, { deadline: ANSWER_WITHIN_MS });
       all.push(...ok[name]);
       cursor = ok.cursor;
-      if (!cursor) break;
+      if (!cursor) return all;
     }
-    return all;
   }
 }

@@ -24,6 +24,23 @@ export function write(key, value) {
   }
 }
 
+/** The most orders that this device lists. The oldest go first. */
+const ORDERS_MAX = 500;
+
+/** Keeps an order {id, at, total, lines} in the list of this device, so that it is found again without a name. */
+export function remember({ id, at, total, lines }) {
+  if (!id) return;
+  const others = ordered().filter((order) => order.id !== id);
+  const known = ordered().find((order) => order.id === id);
+  write('orders', [...others, known || { id, at, total, zone: (lines || []).find((line) => line.zone)?.zone }].slice(-ORDERS_MAX));
+}
+
+/** The orders of this device: [{id, at, total, zone}], the oldest first. */
+export function ordered() {
+  const kept = read('orders');
+  return Array.isArray(kept) ? kept : [];
+}
+
 /** The buyer on this device: {id, name} or null. The cluster knows the id only. The name stays here. */
 export const customer = {
   get() {

@@ -52,7 +52,7 @@ fn hold(number: u128, seats: u16) -> Command {
     let want = Want::Seats { seats, best_effort: false };
     Command::Cart(
         cart(number),
-        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer: None, guest: false, holder: None },
+        CartCommand::Hold { lines: vec![WantedLine::new(entity, want)], customer: None, guest: false, holder: None },
     )
 }
 
@@ -62,7 +62,7 @@ fn held(number: u128, seats: u16, life_s: u64) -> api::Result {
     // Numbers of lines are never used again. Line 1 is for quantities.
     static LINES: AtomicU32 = AtomicU32::new(2);
     let line = LINES.fetch_add(1, Ordering::Relaxed);
-    let line = LineView { line, entity, content: Content::Seats(seats.collect()), late: false };
+    let line = LineView::new(line, entity, Content::Seats(seats.collect()), false);
     let currency = Currency::new("EUR").expect("a currency");
     let deadline = Timestamp(NOW.0 + life_s * 1_000);
     let answer = Held { cart: cart(number), lines: vec![line], currency, deadline, lines_version: 1 };
@@ -173,6 +173,7 @@ fn sold_and_released_carts_are_credited() {
             state: CartState::Canceled,
             customer: None,
             opened_at: NOW,
+            modified_at: NOW,
             deadline: NOW,
             lines: Vec::new(),
             lines_version: 1,
@@ -261,14 +262,15 @@ fn repeated_holds_fill_the_bucket() {
 fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
     let entity = || Entity::Product(Id::new("mug").expect("an id"));
     let line = |(line, quantity): &(u32, u32)| {
-        let content = Content::Units { quantity: *quantity, price: 1 };
-        LineView { line: *line, entity: entity(), content, late: false }
+        let content = Content::Units { quantity: *quantity, price: 1, name: "mug".into() };
+        LineView::new(*line, entity(), content, false)
     };
     CartView {
         id: cart(number),
         state: CartState::Active,
         customer: None,
         opened_at: NOW,
+        modified_at: NOW,
         deadline: Timestamp(NOW.0 + 1_000_000),
         lines: lines.iter().map(line).collect(),
         lines_version: 1,
@@ -280,7 +282,7 @@ fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
 }
 
 fn set_quantity(number: u128, line: u32, quantity: u32) -> Command {
-    Command::Cart(cart(number), CartCommand::SetQuantity { line, quantity, holder: None })
+    Command::Cart(cart(number), CartCommand::SetQuantity { line, quantity, guest: false, holder: None })
 }
 
 /// Changes the quantity of line 1, whose cart shows that it is `now_has`. The error is the budget that it exceeds.

@@ -49,8 +49,10 @@ thread_local! {
 /// Why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer has closed the connection or is gone.
+    /// The peer is gone.
     Gone,
+    /// The peer has closed the connection. The answer to its close is in the buffer.
+    ClosedByPeer,
     /// The peer does not read.
     Stalled,
     /// The node needs its place or its memory at once.
@@ -161,10 +163,11 @@ impl Frames {
             },
             Ok(Message::Pong(_)) => Ok(Some(Received::Pong)),
             Ok(Message::Ping(_)) => Ok(Some(Received::Ping)),
-            // The library answers the close with this flush.
+            // With this flush the library writes its answer to the close into the socket's buffer. It says then that the
+            // connection is closed, and leaves the buffer as it is.
             Ok(Message::Close(_) | Message::Frame(_)) => {
                 let _ = self.socket.flush();
-                Err(End::Gone)
+                Err(End::ClosedByPeer)
             }
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(end_of(error, self.longest)),
@@ -268,12 +271,14 @@ impl Frames {
         Ok(!self.blocked)
     }
 
-    /// Writes everything out, however long that takes.
-    async fn flush_all(&mut self) -> Result<(), End> {
-        while !self.flush()? {
-            self.socket.get_ref().writable().await.map_err(|_| End::Gone)?;
+    /// Writes everything out, however long that takes. It asks the socket, because the library writes nothing after a close.
+    async fn flush_all(&mut self) -> io::Result<()> {
+        loop {
+            match self.socket.get_mut().flush() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket.get_ref().writable().await?,
+                flushed => return flushed,
+            }
         }
-        Ok(())
     }
 
     fn header(&self) -> FrameHeader {
@@ -296,6 +301,12 @@ impl Frames {
         self.socket.get_mut().out().retain_feeds(|_| false);
         // The connection ends, whatever goes wrong now.
         let _ = self.socket.close(Some(frame));
+        self.end(limits, write_timeout).await;
+    }
+
+    /// Ends the connection after the close frame that is in the buffer, the first one or the answer to the peer's.
+    pub(super) async fn end(mut self, limits: &Limits, write_timeout: Duration) {
+        self.socket.get_mut().out().retain_feeds(|_| false);
         let flushed = within(write_timeout, self.flush_all()).await;
         if flushed.is_none() {
             return self.socket.get_ref().cut();

@@ -32,6 +32,7 @@ use self::{frames::End, state::Connection, task::MoveToWatching};
 use crate::{
     access_end::{ACCESS_END_TIMEOUT, Ended},
     caller::Caller,
+    planted,
     shared::{ConnectionPermit, Shared},
 };
 
@@ -73,6 +74,8 @@ async fn finish(connection: Box<Connection>, end: End, shared: &Shared) {
     let limits = &shared.config.limits;
     match end {
         End::Gone => {}
+        End::ClosedByPeer if planted::is("a close without an answer") => {}
+        End::ClosedByPeer => connection.into_frames().end(limits, limits.close_timeout).await,
         End::Cut => {
             tracing::debug!("a connection is cut");
             connection.into_frames().cut();

@@ -5,6 +5,7 @@ mod client;
 mod common;
 mod slow_client;
 
+mod closes;
 mod connections;
 mod counted;
 mod customers;

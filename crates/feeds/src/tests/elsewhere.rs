@@ -333,7 +333,7 @@ fn a_watcher_from_a_node_that_was_ahead_never_goes_back() {
 
 fn purchase(cursor: u64) -> Purchase {
     let total = Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") };
-    Purchase { cursor, order: OrderId(u128::from(cursor)), at: Timestamp(0), total }
+    Purchase { cursor, order: OrderId(u128::from(cursor)), at: Timestamp(0), total, zone: None, items: Vec::new() }
 }
 
 #[test]

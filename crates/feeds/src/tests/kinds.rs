@@ -89,6 +89,7 @@ fn view(number: u128) -> CartView {
         state: CartState::Active,
         customer: None,
         opened_at: Timestamp(1_000),
+        modified_at: Timestamp(1_000),
         deadline: Timestamp(2_000),
         lines: Vec::new(),
         lines_version: 0,
@@ -101,7 +102,7 @@ fn view(number: u128) -> CartView {
 
 fn purchase(cursor: u64) -> Purchase {
     let total = Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") };
-    Purchase { cursor, order: OrderId(u128::from(cursor) << 64), at: Timestamp(cursor), total }
+    Purchase { cursor, order: OrderId(u128::from(cursor) << 64), at: Timestamp(cursor), total, zone: None, items: Vec::new() }
 }
 
 impl Replica {

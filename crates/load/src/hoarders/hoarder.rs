@@ -130,7 +130,7 @@ impl Hoarder {
             HoardKind::Growth => cart.hold_places(session, &floor_id(), 1).await,
             HoardKind::Scattered => {
                 let seats: Vec<Seat> = (0..size).map(|_| self.next_even()).collect();
-                cart.hold_seats_best_effort(session, seats).await
+                cart.hold_seats(session, seats).best_effort().await
             }
             HoardKind::Greedy | HoardKind::Again | HoardKind::Mixed => match self.random.random_range(0..8) {
                 0..4 => cart.hold_best(session, best(size)).await,
@@ -138,7 +138,7 @@ impl Hoarder {
                     let first = self.random.random_range(0..evening.width);
                     let row = self.random.random_range(0..evening.rows);
                     let seats = (first..evening.width).take(size as usize).map(|seat| Seat { row, seat });
-                    cart.hold_seats_best_effort(session, seats).await
+                    cart.hold_seats(session, seats).best_effort().await
                 }
                 6 => cart.hold_places(session, &floor_id(), size).await,
                 _ => {
@@ -151,7 +151,7 @@ impl Hoarder {
                         Want::Places { area: floor_id(), quantity: 1 },
                     ];
                     let count = self.random.random_range(2..=wants.len());
-                    let line = |want| WantedLine { entity: evening.entity(), want };
+                    let line = |want| WantedLine::new(evening.entity(), want);
                     cart.hold_all(wants.into_iter().take(count).map(line)).await
                 }
             },

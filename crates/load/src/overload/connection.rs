@@ -81,10 +81,12 @@ impl BuyerConnection {
                 Message::Binary(frame) => on_frame(frame),
                 Message::Text(_) => {}
                 Message::Ping(payload) => write_pong(out, payload),
-                Message::Close(code) => closed = Some(code),
+                Message::Close(code, reason) => closed = Some((code, String::from_utf8_lossy(reason).into_owned())),
             });
-            if let Some(code) = closed {
-                return Err(io::Error::other(format!("the node closed the connection with the code {code:?}")));
+            if let Some((code, reason)) = closed {
+                return Err(io::Error::other(format!(
+                    "the node closed the connection with the code {code:?}: {reason}"
+                )));
             }
             read.map_err(|invalid| io::Error::other(format!("{invalid:?}")))?;
         }

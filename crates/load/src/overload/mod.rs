@@ -183,10 +183,10 @@ impl PhaseRunner {
         let differs = (before - after).abs() / before.max(after).max(f64::MIN_POSITIVE);
         let wanted = before * f64::from(phase.percent) / 100.0 * phase.seconds;
         let offered = phase.offered as f64 / wanted.max(f64::MIN_POSITIVE);
-        if differs > CAPACITY_DIFFERS_MAX {
-            Some(Unfit::Capacity(differs))
-        } else if offered < OFFERED_MIN {
+        if offered < OFFERED_MIN {
             Some(Unfit::Offered(offered))
+        } else if differs > CAPACITY_DIFFERS_MAX {
+            Some(Unfit::Capacity(differs))
         } else {
             None
         }

@@ -111,14 +111,8 @@ impl Purchase {
         let rid = format!("{step}{:x}", self.number);
         match self.step {
             Step::Hold => {
-                let body = body::HoldSeats {
-                    token: self.token,
-                    cart: None,
-                    customer: None,
-                    session: self.session_id(context),
-                    seats: self.choice.seats.as_slice().to_vec(),
-                    best_effort: false,
-                };
+                let seats = self.choice.seats.as_slice().to_vec();
+                let body = body::HoldSeats::of(self.token, self.session_id(context), seats);
                 let mut plain = BytesMut::new();
                 request(Encoding::MsgPack, &mut plain, id, op, Some(&rid), Some(left_ms), &body);
                 // The buyer gives up when the client does.
@@ -130,14 +124,7 @@ impl Purchase {
                 request(Encoding::MsgPack, frame, id, op, None, Some(left_ms), &body);
             }
             Step::Checkout => {
-                let body = body::Checkout {
-                    token: self.token,
-                    cart: None,
-                    payment: recorded("card", "overload").into(),
-                    customer: None,
-                    shipping: None,
-                    expect: None,
-                };
+                let body = body::Checkout::of(self.token, recorded("card", "overload").into());
                 request(Encoding::MsgPack, frame, id, op, Some(&rid), Some(left_ms), &body);
             }
         }

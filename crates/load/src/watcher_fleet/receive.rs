@@ -46,7 +46,10 @@ impl EventLoop {
             Message::Text(text) => self.on_text(number, text, received_us),
             Message::Binary(_) => done = Err(io::Error::other("the server sends binary frames in a JSON connection")),
             Message::Ping(payload) => write_pong(self.connections[number].out(), payload),
-            Message::Close(code) => done = Err(io::Error::other(format!("the server closes with code {code:?}"))),
+            Message::Close(code, reason) => {
+                let reason = String::from_utf8_lossy(reason);
+                done = Err(io::Error::other(format!("the server closes with code {code:?}: {reason}")));
+            }
         });
         self.connections[number].frame_reader = frame_reader;
         read.map_err(|_| io::Error::other("the server does not speak WebSocket"))?;

@@ -208,7 +208,8 @@ impl ServerState {
     }
 
     fn hold(&mut self, id: CartId, lines: Vec<WantedLine>, bug: Bug) -> Outcome {
-        let [WantedLine { entity: Entity::Session(name), want: Want::Seats { seats, .. } }] = lines.as_slice() else {
+        let [WantedLine { entity: Entity::Session(name), want: Want::Seats { seats, .. }, .. }] = lines.as_slice()
+        else {
             unreachable!("a load run holds named seats of one session")
         };
         let Some(session) = self.sessions.get(name) else { return Err(Refusal::NotFound(name.as_str().into())) };
@@ -231,7 +232,7 @@ impl ServerState {
         let priced = |&seat: &Seat| PricedSeat { seat, price: price.amount };
         let name = name.clone();
         let content = Content::Seats(seats.as_slice().iter().map(priced).collect());
-        let line = LineView { line: 1, entity: Entity::Session(name.clone()), content, late: false };
+        let line = LineView::new(1, Entity::Session(name.clone()), content, false);
 
         let cart = self.cart(id);
         cart.version += 1;
@@ -342,6 +343,7 @@ impl Cart {
             state: self.state,
             customer: None,
             opened_at: Timestamp(1),
+            modified_at: Timestamp(1),
             deadline: deadline(),
             lines: self.lines.clone(),
             lines_version: 0,

@@ -1,8 +1,7 @@
 //! The commands that may be shed, and their order.
 
 use boxoffice_core::command::{
-    CartCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand, SessionCommand,
-    VenueCommand,
+    Command, CustomerCommand, DirectoryCommand, ProductCommand, Purpose, ResourceCommand, SessionCommand, VenueCommand,
 };
 
 use crate::api::CallTimes;
@@ -36,15 +35,12 @@ impl Class {
     /// or an operator or the gateway sent it.
     pub(crate) fn of(command: &Command) -> Option<Class> {
         match command {
-            Command::Cart(_, command) => match command {
-                CartCommand::Get | CartCommand::Order => Some(Class::Read),
-                CartCommand::Open { .. } | CartCommand::Hold { .. } => Some(Class::Begin),
-                CartCommand::SetQuantity { quantity: 0, .. } => None,
-                CartCommand::SetQuantity { .. } => Some(Class::Hold),
-                CartCommand::Checkout { .. } => Some(Class::Checkout),
-                CartCommand::Release { .. } | CartCommand::Cancel => None,
-                CartCommand::Refund { .. } | CartCommand::Revoke { .. } | CartCommand::Settle { .. } => None,
-                CartCommand::Paid { .. } | CartCommand::Audit => None,
+            Command::Cart(_, command) => match command.purpose() {
+                Purpose::Read => Some(Class::Read),
+                Purpose::Begin => Some(Class::Begin),
+                Purpose::Change => Some(Class::Hold),
+                Purpose::Buy => Some(Class::Checkout),
+                Purpose::GiveBack | Purpose::Inside => None,
             },
             Command::Session(_, command) => match command {
                 SessionCommand::Get | SessionCommand::Map => Some(Class::Read),

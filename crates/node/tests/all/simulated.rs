@@ -250,7 +250,7 @@ fn hold(number: u64) -> Command {
 }
 
 fn hold_of(name: &str, number: u64) -> Command {
-    let lines = vec![WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity: 1, now: true } }];
+    let lines = vec![WantedLine::new(Entity::Product(id(name)), Want::Units { quantity: 1, now: true })];
     Command::Cart(cart_id(number), CartCommand::Hold { lines, customer: None, guest: false, holder: None })
 }
 
@@ -446,7 +446,7 @@ async fn a_checkout_that_is_refused_its_hold_has_begun() {
     must(&node, put_held("fan", 1, HoldPolicy::AtCheckout), 1).await;
     let wants = |number| {
         let want = Want::Units { quantity: 1, now: false };
-        let lines = vec![WantedLine { entity: Entity::Product(id("fan")), want }];
+        let lines = vec![WantedLine::new(Entity::Product(id("fan")), want)];
         let cart = cart_beside("fan", number);
         (cart, Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: false, holder: None }))
     };

@@ -142,7 +142,7 @@ impl Shop {
     }
 
     fn hold(&self, number: u64) {
-        let lines = vec![WantedLine { entity: mug(), want: Want::Units { quantity: 1, now: false } }];
+        let lines = vec![WantedLine::new(mug(), Want::Units { quantity: 1, now: false })];
         self.cart(number, CartCommand::Hold { lines, customer: Some(id("ada")), guest: false, holder: None }, 1);
     }
 

@@ -36,7 +36,7 @@ pub(super) async fn buy(
         Wish::Pair => Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }),
         Wish::Places => Want::Places { area: floor(), quantity: 2 },
     };
-    let hold = House::hold(network, vec![WantedLine { entity: house.session.clone(), want }]);
+    let hold = House::hold(network, vec![WantedLine::new(house.session.clone(), want)]);
     let told = |what: &str, why: &dyn std::fmt::Debug| {
         house.client.trace.note(&format!("a buyer of network {network}: {what} is answered {why:?}"));
     };

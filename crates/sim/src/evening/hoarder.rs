@@ -106,7 +106,7 @@ impl Hoarder {
             (Hoard::Growth, Some(place)) if !self.random.random_ratio(1, 8) => {
                 let (line, quantity) = self.carts[place].growing.expect("it was looked for");
                 let (quantity, holder) = (quantity + self.size, Some(holder(self.network)));
-                (Some(place), CartCommand::SetQuantity { line, quantity, holder })
+                (Some(place), CartCommand::SetQuantity { line, quantity, guest: false, holder })
             }
             (Hoard::Growth, _) => {
                 (None, House::hold(self.network, vec![self.wanted(Want::Places { area: floor(), quantity: 1 })]))
@@ -125,7 +125,7 @@ impl Hoarder {
     }
 
     fn wanted(&self, want: Want) -> WantedLine {
-        WantedLine { entity: self.house.session.clone(), want }
+        WantedLine::new(self.house.session.clone(), want)
     }
 
     /// One line of seats, or several lines at once.

@@ -74,7 +74,14 @@ impl House {
         let rows = (0..ROWS).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
         let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
         let euros = |amount| Money { amount, currency: Currency::new("EUR").expect("a currency") };
-        let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into() };
+        let details = VenueDetails {
+            name: "Theatre".into(),
+            city: "Here".into(),
+            position: None,
+            comments: "".into(),
+            zone: None,
+            address: "".into(),
+        };
         let begin = BEGIN_MS + LATER_MS;
         let new = NewSession {
             id: id("hamlet"),
@@ -83,10 +90,17 @@ impl House {
             starts_at: Timestamp(begin),
             ends_at: Timestamp(begin + 3_600_000),
             prices: vec![(id("standard"), euros(1_000))],
-            areas: vec![Area { id: id("floor"), name: "Floor".into(), capacity: PLACES, price: euros(300) }],
+            areas: vec![Area {
+                id: id("floor"),
+                name: "Floor".into(),
+                capacity: PLACES,
+                price: euros(300),
+                names: Default::default(),
+            }],
             hold_ttl_ms: None,
             limits: Limits::default(),
             comments: "".into(),
+            sells_after_begin: false,
         };
         for command in [
             VenueCommand::Put(details),

@@ -35,6 +35,7 @@ const SEVERAL: &str = "a cluster of several nodes";
 
 /// The status of the node.
 #[op("admin.status", inside, roles(Report), venues(Refused), batch(Alone), weight(20), by_hand, answers(NodeStatus))]
+#[example(r#"{}"#)]
 pub struct AdminStatus(pub Empty);
 
 impl AdminStatus {
@@ -54,6 +55,13 @@ impl AdminStatus {
     weight(50),
     answers(NodeAudit, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit)
 )]
+#[example(r#"{}"#)]
+#[example(r#"{"entity": "session/hamlet-matinee"}"#)]
+#[example(r#"{"entity": "cart/0f1e1892ba91625a7bb986fa704738a5"}"#)]
+#[example(r#"{"entity": "cart/0f1eecdfd76ee0cfaf40280fd2d87392"}"#)]
+#[example(r#"{"entity": "product/programme"}"#)]
+#[example(r#"{"entity": "resource/room-5"}"#)]
+#[example(r#"{"entity": "customer/ada"}"#)]
 #[derive(Default, Eq)]
 pub struct Audit {
     /// The entity to audit. The whole node if absent.
@@ -71,6 +79,8 @@ impl Audit {
 
 /// The events of an entity or of one of its seats. The newest page comes first, with its oldest entry first.
 #[op("admin.history", inside, roles(Desk, Report), venues(OfEntity), batch(Alone), weight(50), answers(HistoryPage))]
+#[example(r#"{"entity": "session/hamlet-tonight", "limit": 100, "seat": [1, 5]}"#)]
+#[example(r#"{"entity": "product/programme", "limit": 1}"#)]
 #[derive(Eq)]
 pub struct History {
     pub entity: Entity,
@@ -96,6 +106,7 @@ impl History {
 
 /// Release a line of a cart.
 #[op("admin.release", desk, venues(OfCartLines), weight(6), answers(CartView))]
+#[example(r#"{"cart": "0f1eecdfd76ee0cfaf40280fd2d87392", "line": 1}"#)]
 #[derive(Eq)]
 pub struct AdminRelease {
     pub cart: CartId,
@@ -114,6 +125,20 @@ impl AdminRelease {
     }
 }
 
+/// End the attempt to pay of a cart that is under way, and leave the cart active.
+#[op("admin.checkout_cancel", desk, since(1, 5), venues(OfCartLines), weight(6), answers(CartView))]
+#[example(r#"{"cart": "0f1eecdfd76ee0cfaf40280fd2d87392"}"#)]
+#[derive(Eq)]
+pub struct AdminCheckoutCancel {
+    pub cart: CartId,
+}
+
+impl AdminCheckoutCancel {
+    fn command(self) -> Converted<Command> {
+        Ok(Command::Cart(self.cart, CartCommand::CancelCheckout { by_operator: true }))
+    }
+}
+
 /// Settle a step of a payment whose outcome the gateway does not tell, or that failed.
 #[op(
     "admin.settle",
@@ -123,6 +148,11 @@ impl AdminRelease {
     examples_need("a payment attempt whose outcome is unknown"),
     answers()
 )]
+#[example(
+    r#"{"attempt": 1, "cart": "0f1e1892ba91625a7bb986fa704738a5", "outcome": "authorized", "reference": "au-7"}"#
+)]
+#[example(r#"{"attempt": 1, "cart": "0f1e1892ba91625a7bb986fa704738a5", "outcome": "declined"}"#)]
+#[example(r#"{"attempt": 1, "cart": "0f1e1892ba91625a7bb986fa704738a5", "outcome": "refunded", "refund": 1}"#)]
 #[derive(Eq)]
 pub struct AdminSettle {
     pub cart: CartId,
@@ -174,6 +204,7 @@ impl AdminSettle {
     examples_need(SEVERAL),
     answers(ClusterStatus)
 )]
+#[example(r#"{}"#)]
 pub struct AdminNodes(pub Empty);
 
 impl AdminNodes {
@@ -184,6 +215,7 @@ impl AdminNodes {
 
 /// Join the cluster. A repeat by the same disk is the same member.
 #[op("admin.join", cluster, or(JoiningMachine), weight(20), examples_need(SEVERAL), answers(ClusterStatus))]
+#[example(r#"{"client": "10.0.0.2:7180", "disk": "00112233445566778899aabbccddeeff", "peer": "10.0.0.2:7280", "program": "0.1.0"}"#)]
 #[derive(Eq)]
 pub struct AdminJoin {
     /// The id of the node. The next free one if absent.
@@ -235,6 +267,7 @@ impl AdminJoin {
 
 /// Invite one machine to join. The answer has what the machine needs, the secret of the nodes too.
 #[op("admin.invite", cluster, since(1, 3), weight(20), examples_need(SEVERAL), answers(InvitationStatus))]
+#[example(r#"{"hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}"#)]
 #[derive(Eq)]
 pub struct AdminInvite {
     /// SHA-256 of the invitation.
@@ -270,6 +303,8 @@ pub struct AdminLeave {
 
 /// Move everything away from a member. It leaves when it has nothing left.
 #[op("admin.drain", cluster, weight(20), examples_need(SEVERAL), answers())]
+#[example(r#"{"node": 2}"#)]
+#[example(r#"{"force": true, "node": 2}"#)]
 pub struct AdminDrain(pub AdminLeave);
 
 impl AdminDrain {
@@ -281,6 +316,7 @@ impl AdminDrain {
 
 /// End the draining of a member. It keeps its replicas and gets more.
 #[op("admin.undrain", cluster, weight(20), examples_need(SEVERAL), answers())]
+#[example(r#"{"node": 2}"#)]
 pub struct AdminUndrain(pub AdminNode);
 
 impl AdminUndrain {
@@ -291,6 +327,8 @@ impl AdminUndrain {
 
 /// Remove a member that will not come back. Its shards are copied anew, and its id is not used again.
 #[op("admin.remove", cluster, weight(20), examples_need(SEVERAL), answers())]
+#[example(r#"{"node": 2}"#)]
+#[example(r#"{"force": true, "node": 2}"#)]
 pub struct AdminRemove(pub AdminLeave);
 
 impl AdminRemove {
@@ -310,6 +348,7 @@ pub struct AdminNode {
 
 /// Declare the disk of a member lost. A machine with another disk joins in its place, under its id.
 #[op("admin.replace", cluster, weight(20), examples_need(SEVERAL), answers())]
+#[example(r#"{"node": 2}"#)]
 pub struct AdminReplace(pub AdminNode);
 
 impl AdminReplace {
@@ -320,6 +359,7 @@ impl AdminReplace {
 
 /// All keys, with their names and roles.
 #[op("admin.keys", inside, roles(Admin), venues(Refused), batch(Item), weight(5), answers(KeyList))]
+#[example(r#"{}"#)]
 pub struct AdminKeys(pub Empty);
 
 impl AdminKeys {
@@ -330,6 +370,7 @@ impl AdminKeys {
 
 /// Make a key. Its owner shows `bok.ID.SECRET`. The cluster keeps only the hash of the secret.
 #[op("admin.key_create", cluster, since(1, 2), weight(15), answers())]
+#[example(r#"{"hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "id": "till-3", "roles": ["desk"], "venues": ["globe"]}"#)]
 #[derive(Eq)]
 pub struct KeyCreate {
     /// The name of the key. It stands in the history of what is done with the key.
@@ -371,6 +412,7 @@ impl KeyCreate {
 
 /// Revoke a key: every node refuses it within a second.
 #[op("admin.key_revoke", cluster, since(1, 2), weight(15), answers())]
+#[example(r#"{"id": "till-3"}"#)]
 pub struct AdminKeyRevoke(pub Get);
 
 impl AdminKeyRevoke {

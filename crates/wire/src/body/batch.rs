@@ -21,14 +21,17 @@ use crate::{
     "batch",
     inside,
     roles(Desk),
+    owner(OfItsItems),
     venues(Unlimited),
     batch(Alone),
+    unknown(Refused),
     frame(Import),
     http(Post),
     weight(1),
     by_hand,
     answers(BatchAnswer)
 )]
+#[example(r#"{"items": [{"body": {"id": "rose", "name": "The Rose"}, "op": "venue.put", "rid": "i-1"}, {"body": {"id": "rose"}, "op": "venue.get"}]}"#)]
 pub(crate) struct Batch {
     #[narrow(1..=BATCH_ITEMS_MAX)]
     items: Vec<BatchItem>,

@@ -1,21 +1,22 @@
 //! The ops on carts.
 
+use std::mem;
+
 use boxoffice_core::{
     answer::{CartView, Held},
-    command::{BestWish, CartCommand, Command, Expect, Payment, Shipping, Want, WantedLine, owns},
+    command::{BestWish, CartCommand, Command, Details, Expect, Payment, Shipping, Want, WantedLine, owns},
     id::{CartId, CartToken, Entity, Id},
-    portion::LINE_QUANTITY_MAX,
+    portion::{LINE_QUANTITY_MAX, Note},
     refusal::Refusal,
     seat::{HOLD_SEATS_MAX, Seat, SeatSet},
     time::Timestamp,
 };
 use boxoffice_declare::{op, shape};
-use smol_str::SmolStr;
 
 pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
     convert::{Converted, at_most, interval, text},
-    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    limits::{CART_LINES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
     quantity::Quantity,
     rejection::Rejection,
     repr::{Bounded, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
@@ -39,6 +40,8 @@ impl CartOnly {
 
 /// Open a cart.
 #[op("cart.open", hold, venues(Unlimited), weight(6), answers(CartView))]
+#[example(r#"{"customer": "ada", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "ttl_ms": 600000}"#)]
+#[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f1"}"#)]
 #[derive(Eq)]
 pub struct CartOpen {
     pub token: CartToken,
@@ -59,6 +62,7 @@ impl CartOpen {
 
 /// Read a cart.
 #[op("cart.get", read, roles(Sell), owner(CartToken), weight(1), answers(CartView))]
+#[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 pub struct CartGet(pub CartOnly);
 
 impl CartGet {
@@ -69,6 +73,9 @@ impl CartGet {
 
 /// Hold named seats.
 #[op("cart.hold_seats", hold, weight(14), answers(Held))]
+#[example(
+    r#"{"seats": [[1, 5], [1, 6], [1, 7]], "session": "hamlet-tonight", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#
+)]
 #[derive(Eq)]
 pub struct HoldSeats {
     pub token: CartToken,
@@ -83,18 +90,23 @@ pub struct HoldSeats {
     /// Hold the seats that are free, if others are taken.
     #[optional]
     pub best_effort: bool,
+    /// What the buyer notes at the line. Tabs and line ends are allowed.
+    #[since(1, 5)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldSeats {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let want = Want::Seats { seats: SeatSet::new(self.seats)?, best_effort: self.best_effort };
-        Ok(hold(cart, Entity::Session(self.session), want, self.customer))
+        Ok(hold(cart, Entity::Session(self.session), want, self.note, self.customer))
     }
 }
 
 /// Hold the best free seats.
 #[op("cart.hold_best", hold, weight(14), answers(Held))]
+#[example(r#"{"category": "standard", "count": 2, "session": "hamlet-tonight", "split": true, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct HoldBest {
     pub token: CartToken,
@@ -114,6 +126,10 @@ pub struct HoldBest {
     /// If no run of neighbours is long enough, hold several runs.
     #[optional]
     pub split: bool,
+    /// What the buyer notes at the line. Tabs and line ends are allowed.
+    #[since(1, 5)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldBest {
@@ -126,12 +142,15 @@ impl HoldBest {
             accessible: self.accessible,
             split: self.split,
         };
-        Ok(hold(cart, Entity::Session(self.session), best(wish)?, self.customer))
+        Ok(hold(cart, Entity::Session(self.session), best(wish)?, self.note, self.customer))
     }
 }
 
 /// Hold places in an area.
 #[op("cart.hold_places", hold, weight(14), answers(Held))]
+#[example(
+    r#"{"area": "yard", "quantity": 4, "session": "hamlet-matinee", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#
+)]
 #[derive(Eq)]
 pub struct HoldPlaces {
     pub token: CartToken,
@@ -143,18 +162,26 @@ pub struct HoldPlaces {
     pub area: Id,
     #[within(1..=LINE_QUANTITY_MAX)]
     pub quantity: Quantity,
+    /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
+    /// allowed.
+    #[since(1, 5)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldPlaces {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let want = Want::Places { area: self.area, quantity: self.quantity.checked_u32() };
-        Ok(hold(cart, Entity::Session(self.session), want, self.customer))
+        Ok(hold(cart, Entity::Session(self.session), want, self.note, self.customer))
     }
 }
 
 /// Hold units of a product.
 #[op("cart.hold_stock", hold, weight(14), answers(Held))]
+#[example(r#"{"product": "programme", "quantity": 2, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+#[example(r#"{"product": "poster", "quantity": 1, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+#[example(r#"{"customer": "ben", "product": "programme", "quantity": 1, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f2"}"#)]
 #[derive(Eq)]
 pub struct HoldStock {
     pub token: CartToken,
@@ -165,18 +192,24 @@ pub struct HoldStock {
     pub product: Id,
     #[within(1..=LINE_QUANTITY_MAX)]
     pub quantity: Quantity,
+    /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
+    /// allowed.
+    #[since(1, 5)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldStock {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let want = Want::Units { quantity: self.quantity.checked_u32(), now: false };
-        Ok(hold(cart, Entity::Product(self.product), want, self.customer))
+        Ok(hold(cart, Entity::Product(self.product), want, self.note, self.customer))
     }
 }
 
 /// Hold time of a resource.
 #[op("cart.hold_slot", hold, weight(14), answers(Held))]
+#[example(r#"{"begin": "2099-04-15T09:00:00Z", "details": "with a piano", "end": "2099-04-15T10:30:00Z", "resource": "room-5", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct HoldSlot {
     pub token: CartToken,
@@ -191,8 +224,11 @@ pub struct HoldSlot {
     /// Details of the booking.
     #[since(1, 1)]
     #[optional]
-    #[within(0..=DETAILS_BYTES_MAX)]
-    pub details: SmolStr,
+    pub details: Details,
+    /// What the buyer notes at the line. Tabs and line ends are allowed.
+    #[since(1, 5)]
+    #[optional]
+    pub note: Note,
 }
 
 impl HoldSlot {
@@ -200,12 +236,13 @@ impl HoldSlot {
         let cart = cart(self.token, self.cart)?;
         let (begin, end) = interval(self.begin, self.end)?;
         let want = Want::Slot { begin, end, details: self.details };
-        Ok(hold(cart, Entity::Resource(self.resource), want, self.customer))
+        Ok(hold(cart, Entity::Resource(self.resource), want, self.note, self.customer))
     }
 }
 
 /// Hold several lines, all or none.
 #[op("cart.hold_all", hold, weight(14), answers(Held))]
+#[example(r#"{"lines": [{"seats": [[3, 5]], "session": "hamlet-tonight"}, {"count": 1, "session": "hamlet-matinee"}, {"area": "yard", "quantity": 2, "session": "hamlet-matinee"}, {"product": "programme", "quantity": 1}, {"begin": "2099-04-15T09:00:00Z", "end": "2099-04-15T10:30:00Z", "resource": "projector"}], "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct HoldAll {
     pub token: CartToken,
@@ -261,12 +298,17 @@ pub struct Line {
     /// Details of the booking.
     #[since(1, 1)]
     #[optional]
-    #[narrow(0..=DETAILS_BYTES_MAX)]
-    pub details: SmolStr,
+    pub details: Details,
+    /// What the buyer notes at the line. It replaces the note of a line that grows, unless it is empty. Tabs and line ends are
+    /// allowed.
+    #[since(1, 5)]
+    #[optional]
+    pub note: Note,
 }
 
 /// Change the quantity of a line of places or units.
 #[op("cart.set_quantity", cart, venues(OfCartLines), weight(6), answers(CartView))]
+#[example(r#"{"line": 4, "quantity": 5, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct SetQuantity {
     pub token: CartToken,
@@ -283,12 +325,34 @@ impl SetQuantity {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let quantity = self.quantity.checked_u32();
-        Ok(Command::Cart(cart, CartCommand::SetQuantity { line: self.line, quantity, holder: None }))
+        Ok(Command::Cart(cart, CartCommand::SetQuantity { line: self.line, quantity, guest: true, holder: None }))
+    }
+}
+
+/// Change the note of a line.
+#[op("cart.set_note", cart, since(1, 5), venues(OfCartLines), weight(6), answers(CartView))]
+#[example(r#"{"line": 4, "note": "as a gift, please", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+#[derive(Eq)]
+pub struct SetNote {
+    pub token: CartToken,
+    /// The op is refused if the token does not open this cart.
+    pub cart: Option<CartId>,
+    #[narrow(0..=u32::MAX)]
+    pub line: u32,
+    /// The new note of the line. An empty one ends it. Tabs and line ends are allowed.
+    pub note: Note,
+}
+
+impl SetNote {
+    fn command(self) -> Converted<Command> {
+        let cart = cart(self.token, self.cart)?;
+        Ok(Command::Cart(cart, CartCommand::SetNote { line: self.line, note: self.note }))
     }
 }
 
 /// Release a line, or seats of it.
 #[op("cart.release", cart, venues(Unlimited), weight(6), answers(CartView))]
+#[example(r#"{"line": 1, "seats": [[1, 6]], "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct Release {
     pub token: CartToken,
@@ -312,6 +376,7 @@ impl Release {
 
 /// Release everything and end the cart.
 #[op("cart.cancel", cart, venues(Unlimited), weight(6), answers(CartView))]
+#[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f1"}"#)]
 pub struct CartCancel(pub CartOnly);
 
 impl CartCancel {
@@ -322,6 +387,7 @@ impl CartCancel {
 
 /// Buy what the cart holds.
 #[op("cart.checkout", cart, owner(CartTokenAndCustomer), venues(OfCartLines), weight(8), answers(OrderView))]
+#[example(r#"{"payment": {"recorded": {"method": "card", "transaction_id": "4711"}}, "shipping": {"address": "12 St James's Square", "method": "post", "recipient": "Ada"}, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct Checkout {
     pub token: CartToken,
@@ -340,6 +406,9 @@ impl Checkout {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let shipping = self.shipping.map(shipping).transpose()?;
+        if self.expect.is_some_and(|expect| expect == Figure::default()) {
+            return Err(Rejection::bad_request("`expect` has `total` or `lines`"));
+        }
         let Figure { total, lines } = self.expect.unwrap_or_default();
         let paid = self.payment.recorded.as_ref().and_then(|recorded| recorded.amount);
         let (payment, expect) = (payment(self.payment)?, Expect { total, lines, paid });
@@ -352,14 +421,13 @@ impl Checkout {
 
 impl From<WantedLine> for Line {
     /// The line for this want. A want that no line has (a quota, a line of a cart) is omitted, and the server refuses it.
-    fn from(WantedLine { entity, want }: WantedLine) -> Line {
+    fn from(WantedLine { entity, want, note }: WantedLine) -> Line {
+        let none = Line { note, ..Line::default() };
         let none = match entity {
-            Entity::Session(id) => Line { session: Some(id), ..Line::default() },
-            Entity::Product(id) => Line { product: Some(id), ..Line::default() },
-            Entity::Resource(id) => Line { resource: Some(id), ..Line::default() },
-            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => {
-                Line::default()
-            }
+            Entity::Session(id) => Line { session: Some(id), ..none },
+            Entity::Product(id) => Line { product: Some(id), ..none },
+            Entity::Resource(id) => Line { resource: Some(id), ..none },
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => none,
         };
         match want {
             Want::Seats { seats, best_effort } => Line { seats: Some(seats.as_slice().to_vec()), best_effort, ..none },
@@ -374,6 +442,17 @@ impl From<WantedLine> for Line {
     }
 }
 
+/// End the attempt to pay that is under way, and leave the cart active.
+#[op("cart.checkout_cancel", cart, since(1, 5), venues(Unlimited), weight(6), answers(CartView))]
+#[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+pub struct CartCheckoutCancel(pub CartOnly);
+
+impl CartCheckoutCancel {
+    fn command(self) -> Converted<Command> {
+        self.0.command(CartCommand::CancelCheckout { by_operator: false })
+    }
+}
+
 /// The cart of a token. Refused if the client names another cart.
 fn cart(token: CartToken, said: Option<CartId>) -> Converted<CartId> {
     match said {
@@ -384,15 +463,9 @@ fn cart(token: CartToken, said: Option<CartId>) -> Converted<CartId> {
 }
 
 /// The hold of one line.
-fn hold(cart: CartId, entity: Entity, want: Want, customer: Option<Id>) -> Command {
-    Command::Cart(
-        cart,
-        CartCommand::Hold { lines: vec![WantedLine { entity, want }], customer, guest: true, holder: None },
-    )
-}
-
-fn details(said: SmolStr) -> Converted<SmolStr> {
-    text("details", said, 0, DETAILS_BYTES_MAX)
+fn hold(cart: CartId, entity: Entity, want: Want, note: Note, customer: Option<Id>) -> Command {
+    let lines = vec![WantedLine { note, ..WantedLine::new(entity, want) }];
+    Command::Cart(cart, CartCommand::Hold { lines, customer, guest: true, holder: None })
 }
 
 fn line_quantity(quantity: &Quantity) -> Converted<u32> {
@@ -410,18 +483,24 @@ fn best(wish: BestWish) -> Converted<Want> {
     Ok(Want::Best(wish))
 }
 
-fn line(line: Line) -> Converted<WantedLine> {
+fn line(mut line: Line) -> Converted<WantedLine> {
+    let note = mem::take(&mut line.note);
+    Ok(WantedLine { note, ..wanted(line)? })
+}
+
+/// The line without its note.
+fn wanted(line: Line) -> Converted<WantedLine> {
     match (line.session.clone(), line.product.clone(), line.resource.clone()) {
-        (Some(session), None, None) => Ok(WantedLine { entity: Entity::Session(session), want: of_session(line)? }),
+        (Some(session), None, None) => Ok(WantedLine::new(Entity::Session(session), of_session(line)?)),
         (None, Some(product), None) => {
             let quantity = needed("quantity", line.quantity)?;
             let want = Want::Units { quantity: line_quantity(&quantity)?, now: false };
-            Ok(WantedLine { entity: Entity::Product(product), want })
+            Ok(WantedLine::new(Entity::Product(product), want))
         }
         (None, None, Some(resource)) => {
             let (begin, end) = interval(needed("begin", line.begin)?, needed("end", line.end)?)?;
-            let details = details(line.details)?;
-            Ok(WantedLine { entity: Entity::Resource(resource), want: Want::Slot { begin, end, details } })
+            let details = line.details;
+            Ok(WantedLine::new(Entity::Resource(resource), Want::Slot { begin, end, details }))
         }
         _ => Err(Rejection::bad_request("a line is of one `session`, `product` or `resource`")),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{HallView, TitleView, VenueView, VenuesPage},
+    answer::{HallView, TitleView, VenueChange, VenueView, VenuesPage},
     command::{Command, DirectoryCommand, Title, VenueCommand, VenueDetails},
     id::Id,
     layout::Layout,
@@ -11,20 +11,26 @@ use boxoffice_core::{
 use boxoffice_declare::op;
 use smol_str::SmolStr;
 
-use super::Get;
+use super::{Get, resource::zone};
 pub use crate::repr::answer::Position;
 use crate::{
     call::Shape,
     convert::{Converted, after, at_most, text},
     layout::Written,
-    limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
+    limits::{
+        ADDRESS_BYTES_MAX, CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
+        PAGE_ENTRIES_MAX, ZONE_BYTES_MAX,
+    },
     rejection::Rejection,
     reply::TitlePage,
     repr::{Bounded, shape::Each},
 };
 
 /// Create or change a venue.
-#[op("venue.put", desk, venues(OfEntity), weight(15), answers())]
+#[op("venue.put", desk, venues(OfEntity), weight(15), answers(VenueChange))]
+#[example(
+    r#"{"address": "21 New Globe Walk", "city": "London", "id": "globe", "name": "The Globe", "position": {"lat": 51.5081, "lon": -0.0972}, "zone": "Europe/London"}"#
+)]
 pub struct VenuePut {
     pub id: Id,
     #[within(1..=NAME_BYTES_MAX)]
@@ -36,6 +42,15 @@ pub struct VenuePut {
     #[optional(written)]
     #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
+    /// The IANA name of its time zone. Without one, times of its sessions are told in UTC.
+    #[since(1, 5)]
+    #[within(1..=ZONE_BYTES_MAX)]
+    pub zone: Option<SmolStr>,
+    /// Street and number, or what else leads there.
+    #[since(1, 5)]
+    #[optional]
+    #[within(0..=ADDRESS_BYTES_MAX)]
+    pub address: SmolStr,
 }
 
 impl VenuePut {
@@ -45,6 +60,8 @@ impl VenuePut {
             city: self.city,
             position: on_globe("position", self.position)?,
             comments: self.comments,
+            zone: self.zone.map(zone).transpose()?,
+            address: self.address,
         };
         Ok(Command::Venue(self.id, VenueCommand::Put(details)))
     }
@@ -52,6 +69,7 @@ impl VenuePut {
 
 /// Read a venue.
 #[op("venue.get", read, weight(1), answers(VenueView))]
+#[example(r#"{"id": "globe"}"#)]
 pub struct VenueGet(pub Get);
 
 impl VenueGet {
@@ -62,6 +80,8 @@ impl VenueGet {
 
 /// Venues by city and name, or nearest first.
 #[op("venue.search", read, weight(3), answers(VenuesPage))]
+#[example(r#"{"city": "London", "name": "glo"}"#)]
+#[example(r#"{"limit": 1, "near": {"lat": 51.5, "lon": -0.1}}"#)]
 #[derive(Default)]
 pub struct VenueSearch {
     #[within(1..=NAME_BYTES_MAX)]
@@ -93,6 +113,8 @@ impl VenueSearch {
 
 /// Create or change a hall.
 #[op("hall.put", desk, venues(OfEntity), frame(Import), weight(15), answers())]
+#[example(r#"{"id": "main", "layout": {"rows": 5, "seats": 16}, "name": "Main", "venue": "globe"}"#)]
+#[example(r#"{"comments": "a curved screen", "id": "studio", "layout": {"rows": [{"count": 8, "gaps": [4], "label": "A", "section": "stalls"}, {"category": "box", "label": "B", "seats": [{"accessible": true, "label": "left"}, null, {"label": "right"}]}]}, "name": "Studio", "venue": "globe"}"#)]
 pub struct HallPut {
     pub venue: Id,
     pub id: Id,
@@ -115,6 +137,7 @@ impl HallPut {
 
 /// Read a hall.
 #[op("hall.get", read, weight(3), answers(HallView))]
+#[example(r#"{"id": "studio", "venue": "globe"}"#)]
 #[derive(Eq)]
 pub struct HallGet {
     pub venue: Id,
@@ -129,6 +152,8 @@ impl HallGet {
 
 /// Create or change a title.
 #[op("title.put", desk, venues(Refused), weight(15), answers())]
+#[example(r#"{"cast": ["Sarah Bernhardt"], "duration_ms": 9000000, "id": "hamlet", "name": "Hamlet"}"#)]
+#[example(r#"{"comments": "in black and white", "director": "Orson Welles", "id": "macbeth", "name": "Macbeth"}"#)]
 #[derive(Eq)]
 pub struct TitlePut {
     pub id: Id,
@@ -164,6 +189,7 @@ impl TitlePut {
 
 /// Read a title.
 #[op("title.get", read, weight(1), answers(TitleView))]
+#[example(r#"{"id": "hamlet"}"#)]
 pub struct TitleGet(pub Get);
 
 impl TitleGet {
@@ -174,6 +200,8 @@ impl TitleGet {
 
 /// Titles by name.
 #[op("title.search", read, weight(4), answers(TitlePage))]
+#[example(r#"{"name": "ham"}"#)]
+#[example(r#"{"limit": 1}"#)]
 #[derive(Default, Eq)]
 pub struct TitleSearch {
     /// A part of the name.
@@ -202,8 +230,8 @@ impl TitleSearch {
 impl VenuePut {
     /// The body with these details.
     pub fn new(id: Id, details: VenueDetails) -> VenuePut {
-        let VenueDetails { name, city, position, comments } = details;
-        VenuePut { id, name, city, position: position.map(Position::from_millionths), comments }
+        let VenueDetails { name, city, position, comments, zone, address } = details;
+        VenuePut { id, name, city, position: position.map(Position::from_millionths), comments, zone, address }
     }
 }
 

@@ -24,14 +24,12 @@ use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
 pub use admin::{
-    AdminDrain, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode, AdminNodes, AdminRelease,
-    AdminRemove, AdminReplace, AdminSettle, AdminStatus, AdminUndrain, Audit, History, KeyCreate,
+    AdminCheckoutCancel, AdminDrain, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode,
+    AdminNodes, AdminRelease, AdminRemove, AdminReplace, AdminSettle, AdminStatus, AdminUndrain, Audit, History,
+    KeyCreate,
 };
 pub(crate) use batch::Batch;
-pub use cart::{
-    CartCancel, CartGet, CartOnly, CartOpen, Checkout, Figure, GatewayPayment, HoldAll, HoldBest, HoldPlaces,
-    HoldSeats, HoldSlot, HoldStock, Line, PaymentBody, RecordedPayment, Release, SetQuantity, ShippingBody,
-};
+pub use cart::*;
 pub use catalogue::{HallGet, HallPut, Position, TitleGet, TitlePut, TitleSearch, VenueGet, VenuePut, VenueSearch};
 pub use order::{CustomerPurchases, OrderGet, OrderRefund};
 pub use product::{ProductGet, ProductPut};
@@ -59,6 +57,7 @@ use crate::{
 
 /// Who the client is.
 #[op("hello", connection, roles(), weight(2), examples_need("a connection"), answers())]
+#[example(r#"{"client": "box office 3"}"#)]
 #[derive(Default, Eq)]
 pub struct ClientHello {
     #[optional(written)]
@@ -82,6 +81,7 @@ impl ClientHello {
 
 /// The leader of each shard, and the address of each node for clients.
 #[op("shards", inside, roles(Watch), venues(Unlimited), batch(Alone), weight(2), answers(ShardMap))]
+#[example(r#"{}"#)]
 pub struct Shards(pub Empty);
 
 impl Shards {
@@ -117,6 +117,11 @@ pub struct CustomerLimitBody {
 
 /// Follow a session, product, resource, cart or customer, or the counts of a list of sessions.
 #[op("watch", connection, roles(Watch), weight(2), examples_need("a connection"), answers(Watching, CountsWatching))]
+#[example(r#"{"entity": "session/hamlet-tonight", "resume": {"epoch": 1, "version": 391}}"#)]
+#[example(r#"{"entity": "product/programme"}"#)]
+#[example(r#"{"entity": "cart/0f1e1892ba91625a7bb986fa704738a5", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
+#[example(r#"{"entity": "customer/ada", "resume": {"cursor": 2}}"#)]
+#[example(r#"{"sessions": ["hamlet-tonight", "hamlet-matinee"]}"#)]
 #[derive(Default, Eq)]
 #[one_of([entity] [sessions])]
 pub struct Watch {
@@ -200,6 +205,7 @@ pub struct ResumeBody {
 
 /// End a feed.
 #[op("unwatch", connection, roles(Watch), weight(1), examples_need("a connection"), answers())]
+#[example(r#"{"feed": 3}"#)]
 #[derive(Copy, Eq)]
 pub struct Unwatch {
     pub feed: u64,

@@ -18,6 +18,7 @@ use crate::{
 
 /// Read an order.
 #[op("order.get", read, roles(Sell, Report), owner(OrdersCustomer), venues(OfCartLines), weight(3), answers(OrderView))]
+#[example(r#"{"order": "0f1e1892ba91625a7bb986fa704738a5"}"#)]
 #[derive(Eq)]
 pub struct OrderGet {
     pub order: OrderId,
@@ -31,6 +32,8 @@ impl OrderGet {
 
 /// Refund lines of an order and put them on sale again.
 #[op("order.refund", desk, venues(OfCartLines), weight(8), answers(RefundRecord))]
+#[example(r#"{"lines": [1, 4], "order": "0f1e1892ba91625a7bb986fa704738a5", "reason": "the roof leaks"}"#)]
+#[example(r#"{"order": "0f1e1892ba91625a7bb986fa704738a5", "reason": "the roof leaks more"}"#)]
 #[derive(Eq)]
 pub struct OrderRefund {
     pub order: OrderId,
@@ -67,6 +70,7 @@ fn lines(mut lines: Vec<u32>) -> Converted<Vec<u32>> {
     weight(4),
     answers(PurchasesPage)
 )]
+#[example(r#"{"customer": "ada", "limit": 10}"#)]
 #[derive(Eq)]
 pub struct CustomerPurchases {
     pub customer: Id,

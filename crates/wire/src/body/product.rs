@@ -19,6 +19,8 @@ use crate::{
 
 /// Create or change a product.
 #[op("product.put", desk, venues(Refused), frame(Import), weight(15), answers(ProductView))]
+#[example(r#"{"blob": "AAH+/w==", "id": "programme", "limits": {"per_order": 8}, "name": "Programme", "price": {"amount": 350, "currency": "EUR"}, "properties": {"pages": "40"}, "stock": 100}"#)]
+#[example(r#"{"hold": "at_checkout", "id": "poster", "name": "Poster", "price": {"amount": 1200, "currency": "EUR"}, "stock": 10}"#)]
 #[derive(Eq)]
 pub struct ProductPut {
     pub id: Id,
@@ -66,6 +68,7 @@ impl ProductPut {
 
 /// Read a product with its counts.
 #[op("product.get", read, weight(1), answers(ProductView))]
+#[example(r#"{"id": "programme"}"#)]
 pub struct ProductGet(pub Get);
 
 impl ProductGet {

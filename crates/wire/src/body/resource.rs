@@ -3,7 +3,7 @@
 use boxoffice_core::{
     answer::ResourceView,
     calendar::{BookingName, CART_BOOKING_PREFIX, is_reserved},
-    command::{Command, Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
+    command::{Command, Details, Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
     cursor::read_by_time,
     id::Id,
     refusal::Refusal,
@@ -17,8 +17,8 @@ use crate::{
     call::Shape,
     convert::{Converted, after, at_most, distinct, interval, price, properties, span},
     limits::{
-        AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
-        PAGE_ENTRIES_MAX, RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
+        AHEAD_MS_MAX, BUFFER_MS_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX,
+        RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
     },
     quantity::Quantity,
     rejection::Rejection,
@@ -32,6 +32,8 @@ use crate::{
 
 /// Create or change a resource.
 #[op("resource.put", desk, venues(Refused), frame(Import), weight(15), answers(ResourceView))]
+#[example(r#"{"after_ms": 900000, "hours": {"exceptions": {"2099-12-24": [[540, 720]], "2099-12-25": []}, "week": [[[540, 720], [780, 1080]], [[540, 720], [780, 1080]], [[540, 720], [780, 1080]], [[540, 720], [780, 1080]], [[540, 720], [780, 1080]], [[600, 720]], []]}, "id": "room-5", "name": "Room 5", "notice_ms": 3600000, "properties": {"floor": "2"}, "rate": {"amount": 2000, "currency": "EUR", "per_ms": 3600000}, "zone": "Europe/London"}"#)]
+#[example(r#"{"capacity": 2, "id": "projector", "name": "Projectors", "rate": {"amount": 1500, "currency": "EUR"}, "zone": "Europe/London"}"#)]
 #[derive(Eq)]
 pub struct ResourcePut {
     pub id: Id,
@@ -92,6 +94,7 @@ impl ResourcePut {
 
 /// Read a resource.
 #[op("resource.get", read, weight(1), answers(ResourceView))]
+#[example(r#"{"id": "room-5"}"#)]
 pub struct ResourceGet(pub Get);
 
 impl ResourceGet {
@@ -102,6 +105,10 @@ impl ResourceGet {
 
 /// Book time of a resource without a cart, once or repeatedly, all or none.
 #[op("resource.reserve", desk, venues(Refused), pace(Limited), weight(12), answers(BookingPage))]
+#[example(
+    r#"{"begin": "2099-04-13T08:00:00Z", "booking": "talk", "end": "2099-04-13T09:00:00Z", "resource": "room-5"}"#
+)]
+#[example(r#"{"booking": "choir", "details": "with a piano", "local_begin": "2099-04-13T13:00", "local_end": "2099-04-13T14:30", "repeat": {"count": 10, "every": "week", "interval": 2, "weekdays": [1, 3]}, "resource": "room-5"}"#)]
 #[derive(Eq)]
 #[one_of([begin, end] [local_begin, local_end])]
 pub struct ResourceReserve {
@@ -118,8 +125,7 @@ pub struct ResourceReserve {
     pub local_end: Option<SmolStr>,
     pub repeat: Option<RepeatBody>,
     #[optional]
-    #[within(0..=DETAILS_BYTES_MAX)]
-    pub details: SmolStr,
+    pub details: Details,
 }
 
 impl ResourceReserve {
@@ -160,6 +166,7 @@ pub struct RepeatBody {
 
 /// End a booking by its name, a cart's too, or all bookings of a series.
 #[op("resource.cancel", desk, venues(Refused), weight(12), answers())]
+#[example(r#"{"booking": "choir", "resource": "room-5", "series": true}"#)]
 #[derive(Eq)]
 pub struct ResourceCancel {
     pub resource: Id,
@@ -178,6 +185,9 @@ impl ResourceCancel {
 
 /// Move a booking to another time.
 #[op("resource.move", desk, venues(Refused), weight(12), answers(BookingPage))]
+#[example(
+    r#"{"begin": "2099-04-14T09:00:00Z", "booking": "talk", "end": "2099-04-14T10:00:00Z", "resource": "room-5"}"#
+)]
 #[derive(Eq)]
 #[one_of([begin, end] [local_begin, local_end])]
 pub struct ResourceMove {
@@ -203,6 +213,8 @@ impl ResourceMove {
 
 /// Whether a time is free, and the conflicts if not.
 #[op("resource.is_available", read, weight(2), answers(Available))]
+#[example(r#"{"begin": "2099-04-13T08:00:00Z", "end": "2099-04-13T09:00:00Z", "resource": "room-5"}"#)]
+#[example(r#"{"local_begin": "2099-04-14T10:30", "local_end": "2099-04-14T11:30", "resource": "room-5"}"#)]
 #[derive(Eq)]
 #[one_of([begin, end] [local_begin, local_end])]
 pub struct ResourceIsAvailable {
@@ -227,6 +239,7 @@ impl ResourceIsAvailable {
 
 /// The bookings that overlap a time, held and bought ones.
 #[op("resource.bookings", read, weight(6), answers(BookingPage))]
+#[example(r#"{"from": "2099-04-13T00:00:00Z", "limit": 1, "resource": "room-5", "to": "2099-04-20T00:00:00Z"}"#)]
 #[derive(Eq)]
 pub struct ResourceBookings {
     pub resource: Id,
@@ -252,6 +265,7 @@ impl ResourceBookings {
 
 /// The first free slots of a length.
 #[op("resource.free_slots", read, weight(5), answers(FreeSlots))]
+#[example(r#"{"count": 3, "from": "2099-04-13T00:00:00Z", "length_ms": 3600000, "resource": "room-5", "to": "2099-04-20T00:00:00Z"}"#)]
 #[derive(Eq)]
 pub struct ResourceFreeSlots {
     pub resource: Id,
@@ -264,6 +278,14 @@ pub struct ResourceFreeSlots {
     /// The maximum number of slots, 100 if absent.
     #[within(1..=PAGE_ENTRIES_MAX)]
     pub count: Option<u32>,
+    /// Slots begin on a raster of this, counted from local midnight of the resource, and may overlap each other. Without it each
+    /// begins as early as it can, and all can be booked together.
+    #[within(1..=DAY_MS)]
+    pub step_ms: Option<u64>,
+    /// Where the raster begins after midnight. Less than `step_ms`.
+    #[optional]
+    #[within(0..=DAY_MS - 1)]
+    pub align_ms: u64,
 }
 
 impl ResourceFreeSlots {
@@ -273,7 +295,11 @@ impl ResourceFreeSlots {
             return Err(Refusal::BadInterval("`length_ms` is from 1 millisecond to 366 days".into()).into());
         }
         let count = self.count.unwrap_or(PAGE_ENTRIES);
-        let slots = ResourceCommand::FreeSlots { from, to, length_ms: self.length_ms, count };
+        let ResourceFreeSlots { length_ms, step_ms, align_ms, .. } = self;
+        if align_ms > 0 && step_ms.is_none_or(|step_ms| align_ms >= step_ms) {
+            return Err(Rejection::bad_request("`align_ms` is less than `step_ms`, and needs one"));
+        }
+        let slots = ResourceCommand::FreeSlots { from, to, length_ms, count, step_ms, align_ms };
         Ok(Command::Resource(self.resource, slots))
     }
 }
@@ -301,7 +327,7 @@ impl ResourcePut {
 
 impl ResourceReserve {
     /// The body with these details.
-    pub fn new(resource: Id, booking: Id, when: When, repeat: Option<Repeat>, details: SmolStr) -> ResourceReserve {
+    pub fn new(resource: Id, booking: Id, when: When, repeat: Option<Repeat>, details: Details) -> ResourceReserve {
         let (begin, end, local_begin, local_end) = split(when);
         let repeat = repeat.map(RepeatBody::from);
         ResourceReserve { resource, booking, begin, end, local_begin, local_end, repeat, details }
@@ -348,11 +374,14 @@ impl From<Repeat> for RepeatBody {
     }
 }
 
+/// Milliseconds of a day.
+const DAY_MS: u64 = 24 * 60 * 60_000;
+
 /// Minutes of a day.
 const DAY_MINUTES: u16 = 24 * 60;
 
 /// Checks the form of a zone's name. The core knows which zones exist.
-fn zone(zone: SmolStr) -> Converted<SmolStr> {
+pub(super) fn zone(zone: SmolStr) -> Converted<SmolStr> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'+' | b'-');
     if (1..=ZONE_BYTES_MAX).contains(&zone.len()) && zone.bytes().all(plain) {
         Ok(zone)

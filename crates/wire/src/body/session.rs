@@ -7,6 +7,7 @@ use boxoffice_core::{
     id::Id,
     layout::LAYOUT_SEATS_MAX,
     money::Money,
+    names::Names,
     refusal::Refusal,
     seat::Seat,
     time::{TIMESTAMP_MAX, Timestamp},
@@ -31,6 +32,9 @@ use crate::{
 
 /// Create a session. It occupies the hall for its time.
 #[op("session.create", desk, venues(OfEntity), weight(20), answers(SessionView))]
+#[example(r#"{"ends_at": "2099-04-12T22:00:00Z", "hall": "main", "id": "hamlet-tonight", "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-12T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
+#[example(r#"{"areas": [{"capacity": 500, "id": "yard", "name": "Yard", "price": {"amount": 500, "currency": "EUR"}}], "comments": "first night", "ends_at": "2099-04-13T22:00:00Z", "hall": "main", "id": "hamlet-matinee", "limits": {"per_customer": {"max": 12, "quota": "hamlet"}, "per_order": 8}, "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-13T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
+#[example(r#"{"ends_at": "2099-04-14T22:00:00Z", "hall": "main", "id": "hamlet-late", "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-14T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
 #[derive(Eq)]
 pub struct SessionCreate {
     pub id: Id,
@@ -55,6 +59,10 @@ pub struct SessionCreate {
     #[optional]
     #[within(0..=COMMENTS_BYTES_MAX)]
     pub comments: SmolStr,
+    /// Whether all may still hold after it has begun. Otherwise only the desk may.
+    #[since(1, 5)]
+    #[optional]
+    pub sells_after_begin: bool,
 }
 
 impl SessionCreate {
@@ -76,6 +84,7 @@ impl SessionCreate {
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits.try_into()?,
             comments: self.comments,
+            sells_after_begin: self.sells_after_begin,
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
     }
@@ -93,10 +102,16 @@ pub struct AreaBody {
     pub capacity: Quantity,
     #[narrow(Price)]
     pub price: Money,
+    /// Its names for people.
+    #[since(1, 5)]
+    #[optional]
+    pub names: Names,
 }
 
 /// Read a session.
 #[op("session.get", read, weight(8), answers(SessionView))]
+#[example(r#"{"id": "hamlet-tonight"}"#)]
+#[example(r#"{"id": "hamlet-matinee", "layout": false}"#)]
 #[derive(Eq)]
 pub struct SessionGet {
     pub id: Id,
@@ -113,6 +128,9 @@ impl SessionGet {
 
 /// Sessions of a venue, or of all venues of a city, by start.
 #[op("session.search", read, class(Later), weight(4), answers(SessionPage, CityPage))]
+#[example(r#"{"from": "2099-04-01T00:00:00Z", "limit": 1, "title": "hamlet", "venue": "globe"}"#)]
+#[example(r#"{"venue": "globe"}"#)]
+#[example(r#"{"city": "London", "title": "hamlet"}"#)]
 #[derive(Default, Eq)]
 #[one_of([venue] [city])]
 pub struct SessionSearch {
@@ -157,6 +175,9 @@ impl SessionSearch {
 
 /// The state of every seat of a session.
 #[op("session.map", read, weight(3), answers(MapView, ThreeStates))]
+#[example(r#"{"id": "hamlet-tonight"}"#)]
+#[example(r#"{"id": "hamlet-tonight", "view": "2,1,0"}"#)]
+#[example(r#"{"id": "hamlet-matinee"}"#)]
 #[derive(Eq)]
 pub struct SessionMap {
     pub id: Id,
@@ -203,6 +224,7 @@ impl SessionSeats {
 
 /// Keep seats off sale.
 #[op("session.block", desk, venues(OfEntity), weight(12), answers())]
+#[example(r#"{"id": "hamlet-tonight", "seats": [[0, 0], [0, 1]]}"#)]
 pub struct SessionBlock(pub SessionSeats);
 
 impl SessionBlock {
@@ -213,6 +235,7 @@ impl SessionBlock {
 
 /// Put seats back on sale.
 #[op("session.unblock", desk, venues(OfEntity), weight(12), answers())]
+#[example(r#"{"id": "hamlet-tonight", "seats": [[0, 0], [0, 1]]}"#)]
 pub struct SessionUnblock(pub SessionSeats);
 
 impl SessionUnblock {
@@ -223,6 +246,7 @@ impl SessionUnblock {
 
 /// Cancel a session: holds are released, orders refunded.
 #[op("session.cancel", desk, venues(OfEntity), weight(20), answers())]
+#[example(r#"{"id": "hamlet-late", "reason": "the roof leaks"}"#)]
 #[derive(Eq)]
 pub struct SessionCancel {
     pub id: Id,
@@ -240,13 +264,44 @@ impl SessionCancel {
 impl SessionCreate {
     /// The body with these details.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
-        let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments } = session;
+        let NewSession {
+            id,
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            prices,
+            areas,
+            hold_ttl_ms,
+            limits,
+            comments,
+            sells_after_begin,
+        } = session;
         let areas = areas
             .into_iter()
-            .map(|area| AreaBody { id: area.id, name: area.name, capacity: area.capacity.into(), price: area.price })
+            .map(|Area { id, name, capacity, price, names }| AreaBody {
+                id,
+                name,
+                capacity: capacity.into(),
+                price,
+                names,
+            })
             .collect();
         let limits = LimitsBody::from(limits);
-        SessionCreate { id, venue, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments }
+        SessionCreate {
+            id,
+            venue,
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            prices,
+            areas,
+            hold_ttl_ms,
+            limits,
+            comments,
+            sells_after_begin,
+        }
     }
 }
 
@@ -270,5 +325,6 @@ fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
 
 fn area(area: AreaBody) -> Converted<Area> {
     price(area.price.amount)?;
-    Ok(Area { id: area.id, name: area.name, capacity: area.capacity.checked_u32(), price: area.price })
+    let AreaBody { id, name, capacity, price, names } = area;
+    Ok(Area { id, name, capacity: capacity.checked_u32(), price, names })
 }

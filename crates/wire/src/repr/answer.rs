@@ -5,12 +5,13 @@ use std::sync::Arc;
 use boxoffice_core::{
     answer::{
         AreaCounts, At, CartState, CartView, Ended, HallView, Held, LineView, MapView, SeatCounts, SessionEntry,
-        SessionView, TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
+        SessionView, TakenLine, Taker, TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
     },
     command::{Area, Limits, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
+    names::Names,
     payment::PaymentFailure,
     time::Timestamp,
 };
@@ -52,6 +53,15 @@ shapes! {
         position?: Option<Position>,
         comments!: SmolStr,
         halls: Vec<(Id, SmolStr, u32)>,
+        /// The IANA name of its time zone. Without one, times are told in UTC.
+        zone?: Option<SmolStr>,
+        address?: SmolStr,
+    }
+
+    /// What a put of a venue changed besides its details.
+    remote VenueChange {
+        /// How many coming sessions show another hour, because the zone is another one.
+        shifted?: u32,
     }
 
     struct HallEntry {
@@ -67,6 +77,8 @@ shapes! {
         position?: Option<Position>,
         /// The distance from `near`, in metres.
         distance_m?: Option<u64>,
+        /// The IANA name of its time zone.
+        zone?: Option<SmolStr>,
     }
 
     struct VenuesFields as VenuePage {
@@ -108,6 +120,8 @@ shapes! {
         free?: Option<u32>,
         held?: Option<u32>,
         sold?: Option<u32>,
+        /// Its names for people.
+        names?: Names,
     }
 
     /// Places of an area by state.
@@ -134,6 +148,10 @@ shapes! {
         canceled?: Option<SmolStr>,
         counts: SeatCounts,
         layout: Arc<Layout> as "layout_cache",
+        /// The IANA name of the venue's time zone.
+        zone?: Option<SmolStr>,
+        /// Whether all may still hold after it has begun. Otherwise only the desk may.
+        sells_after_begin?: bool,
     }
 
     remote SessionEntry {
@@ -143,6 +161,8 @@ shapes! {
         starts_at: Timestamp,
         ends_at: Timestamp,
         open: bool,
+        /// The IANA name of the venue's time zone.
+        zone?: Option<SmolStr>,
     }
 
     remote MapView as Map {
@@ -160,6 +180,8 @@ shapes! {
         state: CartState,
         customer?: Option<Id>,
         opened_at: Timestamp,
+        /// When its lines, customer, deadline or state changed last.
+        modified_at: Timestamp,
         deadline: Timestamp,
         lines: Vec<LineView> = 0..=CART_LINES_MAX,
         /// Changes with lines, quantities and prices.
@@ -181,14 +203,18 @@ shapes! {
     /// Why a cart ended without an order, and who decided it.
     #[derive(Default)]
     struct EndedFields as CartEnd {
-        why: SmolStr = ["expired", "too_old", "canceled", "declined", "amount_mismatch"],
+        why: SmolStr = [
+            "expired", "too_old", "canceled", "declined", "amount_mismatch", "withdrawn", "checkout_canceled",
+        ],
         by?: Option<SmolStr> = ["buyer", "gateway", "operator"],
         /// The reason of the gateway, if it declined.
         reason?: Option<SmolStr>,
         /// The requested amount, if the gateway authorized another one.
         asked?: Option<i64>,
+        asked_currency?: Option<Currency>,
         /// The authorized amount, if it was another one.
         got?: Option<i64>,
+        got_currency?: Option<Currency>,
     }
 
     remote Held {
@@ -235,8 +261,9 @@ fn millionths(position: Option<Position>) -> Result<Option<(i32, i32)>, &'static
 
 impl From<VenueView> for VenueFields {
     fn from(VenueView { id, details, halls }: VenueView) -> VenueFields {
-        let VenueDetails { name, city, position, comments } = details;
-        VenueFields { id, name, city, position: position.map(Position::from_millionths), comments, halls }
+        let VenueDetails { name, city, position, comments, zone, address } = details;
+        let position = position.map(Position::from_millionths);
+        VenueFields { id, name, city, position, comments, halls, zone, address }
     }
 }
 
@@ -244,14 +271,15 @@ impl TryFrom<VenueFields> for VenueView {
     type Error = &'static str;
 
     fn try_from(fields: VenueFields) -> Result<VenueView, &'static str> {
-        let VenueFields { id, name, city, position, comments, halls } = fields;
-        Ok(VenueView { id, details: VenueDetails { name, city, position: millionths(position)?, comments }, halls })
+        let VenueFields { id, name, city, position, comments, halls, zone, address } = fields;
+        let details = VenueDetails { name, city, position: millionths(position)?, comments, zone, address };
+        Ok(VenueView { id, details, halls })
     }
 }
 
 impl From<VenueEntry> for VenueEntryFields {
-    fn from(VenueEntry { id, name, city, position, distance_m }: VenueEntry) -> VenueEntryFields {
-        VenueEntryFields { id, name, city, position: position.map(Position::from_millionths), distance_m }
+    fn from(VenueEntry { id, name, city, position, distance_m, zone }: VenueEntry) -> VenueEntryFields {
+        VenueEntryFields { id, name, city, position: position.map(Position::from_millionths), distance_m, zone }
     }
 }
 
@@ -259,15 +287,15 @@ impl TryFrom<VenueEntryFields> for VenueEntry {
     type Error = &'static str;
 
     fn try_from(fields: VenueEntryFields) -> Result<VenueEntry, &'static str> {
-        let VenueEntryFields { id, name, city, position, distance_m } = fields;
-        Ok(VenueEntry { id, name, city, position: millionths(position)?, distance_m })
+        let VenueEntryFields { id, name, city, position, distance_m, zone } = fields;
+        Ok(VenueEntry { id, name, city, position: millionths(position)?, distance_m, zone })
     }
 }
 
 /// Areas and their counts are one list on the wire.
 impl From<SessionView> for SessionFields {
     fn from(session: SessionView) -> SessionFields {
-        let area = |Area { id, name, capacity, price }: Area| {
+        let area = |Area { id, name, capacity, price, names }: Area| {
             let counts = session.area_counts.iter().find(|counts| counts.area == id);
             AreaFields {
                 free: counts.map(|counts| counts.free),
@@ -277,6 +305,7 @@ impl From<SessionView> for SessionFields {
                 name,
                 capacity,
                 price,
+                names,
             }
         };
         SessionFields {
@@ -294,6 +323,8 @@ impl From<SessionView> for SessionFields {
             canceled: session.canceled,
             counts: session.counts,
             layout: session.layout,
+            zone: session.zone,
+            sells_after_begin: session.sells_after_begin,
         }
     }
 }
@@ -305,7 +336,8 @@ impl From<SessionFields> for SessionView {
             Some(AreaCounts { area: area.id.clone(), free, held, sold })
         };
         let area_counts = fields.areas.iter().filter_map(counts).collect();
-        let area = |AreaFields { id, name, capacity, price, .. }: AreaFields| Area { id, name, capacity, price };
+        let area =
+            |AreaFields { id, name, capacity, price, names, .. }: AreaFields| Area { id, name, capacity, price, names };
         SessionView {
             id: fields.id,
             venue: fields.venue,
@@ -322,6 +354,8 @@ impl From<SessionFields> for SessionView {
             counts: fields.counts,
             area_counts,
             layout: fields.layout,
+            zone: fields.zone,
+            sells_after_begin: fields.sells_after_begin,
         }
     }
 }
@@ -341,8 +375,18 @@ impl From<Ended> for EndedFields {
                 let by = if by_operator { "operator" } else { "gateway" };
                 EndedFields { reason: Some(reason), ..fields("declined", Some(by)) }
             }
-            Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }) => {
-                EndedFields { asked: Some(asked), got: Some(got), ..fields("amount_mismatch", Some("gateway")) }
+            Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }) => EndedFields {
+                asked: Some(asked.amount),
+                asked_currency: Some(asked.currency),
+                got: Some(got.amount),
+                got_currency: Some(got.currency),
+                ..fields("amount_mismatch", Some("gateway"))
+            },
+            Ended::Unpaid(PaymentFailure::Withdrawn { reason }) => {
+                EndedFields { reason: Some(reason), ..fields("withdrawn", Some("operator")) }
+            }
+            Ended::Unpaid(PaymentFailure::Canceled { by_operator }) => {
+                fields("checkout_canceled", Some(if by_operator { "operator" } else { "buyer" }))
             }
         }
     }
@@ -352,19 +396,27 @@ impl TryFrom<EndedFields> for Ended {
     type Error = &'static str;
 
     fn try_from(fields: EndedFields) -> Result<Ended, &'static str> {
-        let EndedFields { why, by, reason, asked, got } = fields;
-        match (why.as_str(), asked, got) {
+        let EndedFields { why, by, reason, asked, asked_currency, got, got_currency } = fields;
+        let money = |amount: Option<i64>, currency: Option<Currency>| {
+            amount.zip(currency).map(|(amount, currency)| Money { amount, currency })
+        };
+        let by_operator = by.as_deref() == Some("operator");
+        match (why.as_str(), money(asked, asked_currency), money(got, got_currency)) {
             ("expired", ..) => Ok(Ended::Expired),
             ("too_old", ..) => Ok(Ended::TooOld),
             ("canceled", ..) => Ok(Ended::Canceled),
             ("declined", ..) => {
-                let (by_operator, reason) = (by.as_deref() == Some("operator"), reason.unwrap_or_default());
+                let reason = reason.unwrap_or_default();
                 Ok(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason }))
             }
             ("amount_mismatch", Some(asked), Some(got)) => {
                 Ok(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }))
             }
-            _ => Err("a cart ends expired, too_old, canceled, declined or amount_mismatch"),
+            ("withdrawn", ..) => Ok(Ended::Unpaid(PaymentFailure::Withdrawn { reason: reason.unwrap_or_default() })),
+            ("checkout_canceled", ..) => Ok(Ended::Unpaid(PaymentFailure::Canceled { by_operator })),
+            _ => {
+                Err("a cart ends expired, too_old, canceled, declined, amount_mismatch, withdrawn or checkout_canceled")
+            }
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Lines, and portions of holds and sales. Their fields tell the kinds apart.
 
+use std::mem;
+
 use boxoffice_core::{
     answer::LineView,
     id::{Entity, Id},
-    money::PRICE_MAX,
-    portion::{Content, Portion, PricedSeat},
+    money::{AMOUNT_MAX, PRICE_MAX},
+    portion::{Content, LineItem, Portion, PricedSeat},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
@@ -38,11 +40,13 @@ fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(
 impl WireRepr for LineView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = match &self.content {
-            Content::Seats(_) | Content::Units { .. } => 4,
-            Content::Places { .. } => 5,
-            Content::Slot { details, .. } => 5 + usize::from(!details.is_empty()),
+            Content::Seats(_) => 5,
+            Content::Units { name, .. } => 5 + usize::from(!name.is_empty()),
+            Content::Places { .. } => 6,
+            Content::Slot { details, .. } => 6 + usize::from(!details.is_empty()),
         };
-        let mut map = serializer.serialize_struct("Line", fields + usize::from(self.late))?;
+        let optional = [self.late, self.zone.is_some(), !self.note.is_empty()].map(usize::from).iter().sum::<usize>();
+        let mut map = serializer.serialize_struct("Line", fields + optional)?;
         map.serialize_field("line", &self.line)?;
         write_inventory(&mut map, &self.entity)?;
         match &self.content {
@@ -55,7 +59,10 @@ impl WireRepr for LineView {
                 map.serialize_field("quantity", quantity)?;
                 map.serialize_field("price", price)?;
             }
-            Content::Units { quantity, price } => {
+            Content::Units { quantity, price, name } => {
+                if !name.is_empty() {
+                    map.serialize_field("name", name)?;
+                }
                 map.serialize_field("quantity", quantity)?;
                 map.serialize_field("price", price)?;
             }
@@ -68,17 +75,26 @@ impl WireRepr for LineView {
                 }
             }
         }
+        // A cart checks its total when a line is added, so that of a line fits as well.
+        map.serialize_field("total", &i64::try_from(self.content.amount()).unwrap_or(i64::MAX))?;
         if self.late {
             map.serialize_field("late", &true)?;
+        }
+        if !self.note.is_empty() {
+            map.serialize_field("note", &self.note)?;
+        }
+        if let Some(zone) = &self.zone {
+            map.serialize_field("zone", zone)?;
         }
         map.end()
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
-        let fields = LineFields::deserialize(deserializer)?;
+        let mut fields = LineFields::deserialize(deserializer)?;
         let (line, late) = (fields.line, fields.late);
+        let (note, zone) = (mem::take(&mut fields.note), mem::take(&mut fields.zone));
         let (entity, content) = fields.content().map_err(D::Error::custom)?;
-        Ok(LineView { line, entity, content, late })
+        Ok(LineView { line, item: LineItem { entity, content, note, zone }, late })
     }
 
     fn schema(shapes: &mut Shapes) -> Value {
@@ -93,6 +109,8 @@ shapes! {
         line: u32,
         session?: Option<Id>,
         product?: Option<Id>,
+        /// The product's name when its units were held.
+        name?: SmolStr,
         resource?: Option<Id>,
         seats?: Option<Vec<Seat>>,
         /// The price of each seat, in minor units.
@@ -103,10 +121,16 @@ shapes! {
         end?: Option<Timestamp>,
         /// The price of one place or unit, or of the slot, in minor units.
         price?: Option<i64> = 0..=PRICE_MAX,
+        /// What the line comes to, in minor units. A node of before 1.5 does not say it.
+        total?: Option<i64> = 0..=AMOUNT_MAX,
         /// The details of a slot.
         details?: SmolStr,
         /// Whether the checkout holds the units, not this line.
         late?: bool,
+        /// What the buyer notes at the line.
+        note?: SmolStr,
+        /// The IANA name of the time zone of the session or resource when the line was held.
+        zone?: Option<SmolStr>,
     }
 }
 
@@ -128,7 +152,7 @@ impl LineFields {
                 Ok((Entity::Session(session), content))
             }
             (None, Some(product), None) => {
-                Ok((Entity::Product(product), Content::Units { quantity: quantity?, price: price? }))
+                Ok((Entity::Product(product), Content::Units { quantity: quantity?, price: price?, name: self.name }))
             }
             (None, None, Some(resource)) => {
                 let (begin, end) = (self.begin.ok_or("`begin` is missing")?, self.end.ok_or("`end` is missing")?);

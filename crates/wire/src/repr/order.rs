@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{LineView, Order, Purchase, PurchasesPage},
+    answer::{LineView, Order, Purchase, PurchasedItem, PurchasesPage},
     command::{Payment, Shipping},
-    id::{Id, OrderId},
+    id::{Entity, Id, OrderId},
     money::Money,
     payment::{PaymentStatus, RefundRecord},
     time::Timestamp,
 };
 use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use crate::{
     limits::CART_LINES_MAX,
@@ -54,6 +55,17 @@ shapes! {
         order: OrderId,
         at: Timestamp,
         total: Money,
+        /// The IANA name of the time zone of the first line that has one.
+        zone?: Option<SmolStr>,
+        /// What it was for, summed by session, product and resource.
+        items: Vec<PurchasedItem>,
+    }
+
+    /// How much of one thing an order was for.
+    remote PurchasedItem {
+        entity: Entity,
+        /// The number of seats, places or units. Each slot counts as one.
+        quantity: u32,
     }
 
     remote PurchasesPage {

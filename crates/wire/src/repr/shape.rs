@@ -183,7 +183,10 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-/// Declares shapes. Each field is read and written with its [`WireRepr`](crate::repr::WireRepr).
+/// Declares shapes of answers, feeds and their lines. The struct, the server's writer, the client's reader and the schema come from the
+/// one declaration. Each field is read and written with its [`WireRepr`](crate::repr::WireRepr). Bodies of requests have more facts,
+/// such as bounds and versions, and are declared with `#[shape]`. Lines and orders are written by hand, because the core's values are
+/// written without a copy, and their reader and schema come from here.
 ///
 /// - `name: Type` is required. `name?: Type` is omitted if it has its default. `name??: Type` may be absent and is always written.
 ///   `name!: Type` is always written, and has its default if an older server omits it.

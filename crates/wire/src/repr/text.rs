@@ -2,10 +2,44 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use serde::{Deserializer, de::Visitor};
+use serde::{Deserialize, Deserializer, Serializer, de::Visitor};
 use serde_json::{Value, json};
 
-use super::shape::{Shapes, described};
+use boxoffice_core::text::{self, TextError};
+use smol_str::{SmolStr, format_smolstr};
+
+use super::{
+    WireRepr,
+    shape::{Shapes, described},
+};
+use crate::bound::OutOfBounds;
+
+/// Read as it is said, and checked with its field.
+impl<const MIN: usize, const MAX: usize, const TABS: bool> WireRepr for text::Text<MIN, MAX, TABS> {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        SmolStr::deserialize(deserializer).map(text::Text::as_said)
+    }
+
+    fn schema(_: &mut Shapes) -> Value {
+        let mut schema = json!({"type": "string", "maxLength": MAX});
+        if MIN > 0 {
+            schema["minLength"] = json!(MIN);
+        }
+        schema
+    }
+
+    fn check_field(&self, name: &str) -> Result<(), OutOfBounds> {
+        self.check().map_err(|why| match why {
+            TextError::TooShort => OutOfBounds::Bad(format_smolstr!("`{name}` is empty")),
+            TextError::TooLong => OutOfBounds::TooLarge(format_smolstr!("`{name}` has at most {MAX} bytes")),
+            TextError::Control => OutOfBounds::Bad(format_smolstr!("`{name}` has control characters")),
+        })
+    }
+}
 
 /// Reads text. It is not copied if the frame has it unescaped.
 struct Text<F, T> {

@@ -1,7 +1,6 @@
 //! The bodies and answers of every op as JSON Schema, made from the shapes that serde reads and writes. The OpenAPI document
-//! is made from the schemas, query strings are read by them, and tests check real answers against them.
-//!
-//! A new op needs examples in `examples.txt`. Everything else stands at its struct ([`crate::body`]).
+//! is made from the schemas, query strings are read by them, and tests check real answers against them. Everything about an op
+//! stands at its struct ([`crate::body`]).
 
 // In reading order: statuses, the document and query strings.
 pub mod status;
@@ -9,7 +8,7 @@ pub mod status;
 mod document;
 mod query;
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 use boxoffice_core::answer::At;
 use serde_json::{Value, json};
@@ -68,7 +67,7 @@ const RESOURCES: [&str; 2] = ["Layout", "Map"];
 
 impl Table {
     fn new() -> Table {
-        let (mut shapes, mut examples) = (Shapes::default(), examples());
+        let mut shapes = Shapes::default();
         let mut schema = |(number, op): (usize, Op)| {
             assert_eq!(op as usize, number, "the ops are counted in the order of their table");
             let facts = op.facts();
@@ -80,12 +79,13 @@ impl Table {
                 [answer] => answer(&mut shapes),
                 several => json!({"anyOf": several.iter().map(|answer| answer(&mut shapes)).collect::<Vec<_>>()}),
             };
-            let examples = examples.remove(op.name()).unwrap_or_else(|| panic!("{} has no example", op.name()));
+            let read =
+                |example: &&str| serde_json::from_str(example).unwrap_or_else(|why| panic!("{}: {why}", op.name()));
+            let examples = facts.examples.iter().map(read).collect();
             let (summary, methods, examples_need) = (facts.summary, facts.methods, facts.examples_need);
             OpSchema { summary, request, request_name, examples, answer, methods, examples_need }
         };
         let ops: Vec<OpSchema> = Op::ALL.into_iter().enumerate().map(&mut schema).collect();
-        assert!(examples.is_empty(), "examples of no op: {examples:?}");
         feed::schemas(&mut shapes);
         let at = Vec::<At>::schema(&mut shapes);
         let field = |name, is_needed, schema| Field { name, is_needed, schema, words: &[] };
@@ -99,16 +99,6 @@ impl Table {
         }
         Table { ops, components: Value::Object(components) }
     }
-}
-
-/// The examples by op.
-fn examples() -> BTreeMap<&'static str, Vec<Value>> {
-    let mut examples: BTreeMap<_, Vec<Value>> = BTreeMap::new();
-    for line in include_str!("examples.txt").lines().filter(|line| !line.starts_with('#')) {
-        let (op, body) = line.split_once(' ').expect("an op and a body");
-        examples.entry(op).or_default().push(serde_json::from_str(body).expect("a body"));
-    }
-    examples
 }
 
 /// A shape by its name among the components.

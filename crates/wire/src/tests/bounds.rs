@@ -207,6 +207,17 @@ fn texts_have_a_maximum_length_and_no_control_characters() {
         taken(op, &with(&body, &"x".repeat(most)));
         refused(op, &with(&body, &"x".repeat(most + 1)), 103, "at most");
         refused(op, &with(&body, r"a\u0007"), 101, "control characters");
+        // Only free texts have lines and tabs.
+        let is_free = ["comments", "reason", "properties\":{\"x", "details", "recipient", "address"];
+        let is_free = is_free.iter().any(|name| body.contains(&format!("\"{name}\":\"@")));
+        for text in [r"Some street 1\r\nNY\t11223", r"a\nb"] {
+            let body = with(&body, text);
+            if is_free {
+                taken(op, &body);
+            } else {
+                refused(op, &body, 101, "control characters");
+            }
+        }
     }
     refused(Op::SessionCancel, r#"{"id":"s","reason":""}"#, 101, "`reason` is empty");
     refused(Op::OrderRefund, &format!(r#"{{"order":"{CART}","reason":""}}"#), 101, "`reason` is empty");
@@ -493,4 +504,48 @@ fn a_watch_may_resume_and_a_cart_needs_its_token() {
     refused(Op::AdminHistory, r#"{"entity":"product/p","seat":[0,0]}"#, 101, "a `seat`");
     let release = taken(Op::AdminRelease, &format!(r#"{{"cart":"{CART}","line":3}}"#));
     assert!(matches!(release, Call::Command(Command::Cart(_, CartCommand::Revoke { line: 3, .. }))), "{release:?}");
+}
+
+/// A checkout expects something, or says nothing of it.
+#[test]
+fn an_expectation_of_nothing_is_refused() {
+    let body = |expect: &str| {
+        let paid = r#""payment":{"recorded":{"method":"card","transaction_id":"1"}}"#;
+        format!(r#"{{"token":"{TOKEN}",{paid}{expect}}}"#)
+    };
+    for nothing in [r#","expect":{}"#, r#","expect":{"total":null}"#, r#","expect":{"total":null,"lines":null}"#] {
+        refused(Op::CartCheckout, &body(nothing), 101, "`expect` has `total` or `lines`");
+    }
+    for good in ["", r#","expect":null"#, r#","expect":{"lines":3}"#] {
+        taken(Op::CartCheckout, &body(good));
+    }
+}
+
+/// A grid has a row. A hall that has none was made before, and is still read.
+#[test]
+fn a_grid_without_rows_is_refused() {
+    let hall = r#"{"venue":"v","id":"h","name":"H","layout":@}"#;
+    refused(Op::HallPut, &with(hall, r#"{"rows":0,"seats":5}"#), 101, "`rows` of a grid is at least 1");
+    taken(Op::HallPut, &with(hall, r#"{"rows":1,"seats":5}"#));
+    let empty: boxoffice_core::layout::Layout =
+        serde_json::from_str::<crate::repr::FromWire<_>>(r#"{"rows":[]}"#).expect("an empty layout of an answer").0;
+    assert_eq!(empty.rows().len(), 0);
+}
+
+/// Slots on a raster begin somewhere within their step.
+#[test]
+fn a_raster_has_a_step_and_an_alignment_within_it() {
+    let free = |more: &str| {
+        let window = r#""from":"2026-03-29T12:00:00Z","to":"2026-03-30T12:00:00Z","length_ms":3600000"#;
+        format!(r#"{{"resource":"r",{window}{more}}}"#)
+    };
+    for good in ["", r#","step_ms":1"#, r#","step_ms":86400000"#, r#","step_ms":1800000,"align_ms":1799999"#] {
+        taken(Op::ResourceFreeSlots, &free(good));
+    }
+    for bad in [r#","step_ms":0"#, r#","step_ms":86400001"#] {
+        refused(Op::ResourceFreeSlots, &free(bad), 101, "`step_ms`");
+    }
+    for bad in [r#","align_ms":1"#, r#","step_ms":1800000,"align_ms":1800000"#] {
+        refused(Op::ResourceFreeSlots, &free(bad), 101, "`align_ms` is less than `step_ms`");
+    }
 }

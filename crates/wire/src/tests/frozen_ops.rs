@@ -175,6 +175,43 @@ fn odd_values(schema: &Value) -> Vec<(String, Value)> {
     odd
 }
 
+/// The value that an optional field has if it is absent, as its description says or because it is the only empty one. `None` if being
+/// absent is a meaning of its own.
+fn default_of(name: &str, field: &Value) -> Option<Value> {
+    /// Numbers that are 0 if absent. Other numbers that are absent are no number.
+    const ZERO: [&str; 5] = ["before_ms", "after_ms", "notice_ms", "align_ms", "accessible"];
+    /// Texts and lists that are empty if absent.
+    const EMPTY: [&str; 12] = [
+        "comments",
+        "city",
+        "details",
+        "director",
+        "genre",
+        "reason",
+        "recipient",
+        "address",
+        "method",
+        "cast",
+        "exceptions",
+        "weekdays",
+    ];
+    let said = field["description"].as_str().and_then(|text| {
+        let before = text.split(" if absent").next().filter(|before| before.len() < text.len())?;
+        let word = before.rsplit([' ', '(']).next()?;
+        word.parse::<u64>().map(|number| json!(number)).ok().or_else(|| {
+            let word = word.strip_prefix('`')?.strip_suffix('`')?;
+            Some(json!(word))
+        })
+    });
+    said.or_else(|| match resolved(field)["type"].as_str() {
+        Some("boolean") => Some(json!(false)),
+        Some("integer") if ZERO.contains(&name) => Some(json!(0)),
+        Some("string") if EMPTY.contains(&name) && field["minLength"].as_u64().unwrap_or(0) == 0 => Some(json!("")),
+        Some("array") if EMPTY.contains(&name) => Some(json!([])),
+        _ => None,
+    })
+}
+
 /// Bodies that differ from a valid one in one place, by what is different.
 fn mutants(schema: &Value, body: &Value) -> Vec<(String, Value)> {
     /// `rebuild` puts another value in the place of `value`.
@@ -204,6 +241,10 @@ fn mutants(schema: &Value, body: &Value) -> Vec<(String, Value)> {
                     }
                     for (odd, value) in odd_values(field) {
                         out.push((format!("{place} = {odd}"), with(name, Some(value))));
+                    }
+                    let is_optional = !schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
+                    if let Some(default) = default_of(name, field).filter(|_| is_optional) {
+                        out.push((format!("{place}{DEFAULT}"), with(name, Some(default))));
                     }
                     if let Some(inner) = map.get(name) {
                         walk(&place, field, inner, &|value| with(name, Some(value)), out);
@@ -258,7 +299,7 @@ fn the_rejections_of_every_op_are_frozen() {
         let mut seen = BTreeSet::new();
         for body in &schema.examples {
             for (name, body) in mutants(&schema.request, body) {
-                if !seen.insert(name.clone()) {
+                if name.ends_with(DEFAULT) || !seen.insert(name.clone()) {
                     continue;
                 }
                 let read = Request::from_parts(Encoding::Json, 1, op, rid, None, Some(body.to_string().as_bytes()));
@@ -278,6 +319,30 @@ fn read(op: Op, body: &Value) -> Result<Request, String> {
     let rid = op.changes().then_some("r");
     let read = Request::from_parts(Encoding::Json, 1, op, rid, None, Some(body.to_string().as_bytes()));
     read.map_err(|why| format!("{} {why}", why.code()))
+}
+
+/// The end of the name of a body in which a field has its default.
+const DEFAULT: &str = " = its default";
+
+/// A field that is absent, `null` or has its default is one request, also for a repeat under the same request id.
+#[test]
+fn the_default_of_a_field_is_as_if_it_were_absent() {
+    let mut compared = BTreeSet::new();
+    for op in Op::ALL {
+        for example in &schema::of(op).examples {
+            let bodies: BTreeMap<String, Value> = mutants(&schema::of(op).request, example).into_iter().collect();
+            for (name, body) in &bodies {
+                let Some(place) = name.strip_suffix(DEFAULT) else { continue };
+                let absent = bodies.get(&format!("{place} absent")).unwrap_or(example);
+                let null = &bodies[&format!("{place} = null")];
+                let read_absent = read(op, absent);
+                assert_eq!(read(op, null), read_absent, "{} {place} = null", op.name());
+                assert_eq!(read(op, body), read_absent, "{} {place} with its default: {body}", op.name());
+                compared.insert(format!("{} {place}", op.name()));
+            }
+        }
+    }
+    assert!(compared.len() > 35, "only {} fields have a default: {compared:?}", compared.len());
 }
 
 #[test]

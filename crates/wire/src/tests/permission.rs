@@ -103,12 +103,14 @@ fn the_rules_fit_the_commands_of_their_ops() {
                     CartCommand::Order
                         | CartCommand::Refund { .. }
                         | CartCommand::Revoke { .. }
+                        | CartCommand::CancelCheckout { by_operator: true }
                         | CartCommand::Settle { .. }
                         | CartCommand::Audit
                 ))
             );
             let fits = match row.owner {
                 OwnerRule::Nobody => (!is_cart || is_by_id) && (!is_purchases || op == Op::AdminAudit),
+                OwnerRule::OfItsItems => matches!(call, Call::Batch(_)),
                 OwnerRule::CartToken | OwnerRule::CartTokenAndCustomer => is_cart && !is_by_id,
                 OwnerRule::Customer => is_purchases,
                 OwnerRule::OrdersCustomer => matches!(command, Some(Command::Cart(_, CartCommand::Order))),

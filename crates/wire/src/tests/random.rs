@@ -78,12 +78,12 @@ fn line() -> impl Strategy<Value = LineView> {
     });
     let of_session = (id(), prop_oneof![seats, places]).prop_map(|(id, content)| (Entity::Session(id), content));
     let units = (id(), any::<u32>(), any::<i64>())
-        .prop_map(|(id, quantity, price)| (Entity::Product(id), Content::Units { quantity, price }));
+        .prop_map(|(id, quantity, price)| (Entity::Product(id), Content::Units { quantity, price, name: "".into() }));
     let slot = (id(), time(), time(), any::<i64>()).prop_map(|(id, begin, end, price)| {
         (Entity::Resource(id), Content::Slot { begin, end, price, details: "".into() })
     });
     (any::<u32>(), prop_oneof![of_session, units, slot], any::<bool>())
-        .prop_map(|(line, (entity, content), late)| LineView { line, entity, content, late })
+        .prop_map(|(line, (entity, content), late)| LineView::new(line, entity, content, late))
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
@@ -162,7 +162,7 @@ proptest! {
         purchases in prop::collection::vec((any::<u64>(), any::<u128>(), time(), money()), 0..8),
         newest in any::<u64>(),
     ) {
-        let purchase = |(cursor, order, at, total)| Purchase { cursor, order: OrderId(order), at, total };
+        let purchase = |(cursor, order, at, total)| Purchase { cursor, order: OrderId(order), at, total, zone: None, items: Vec::new() };
         let page = PurchasesPage { purchases: purchases.into_iter().map(purchase).collect(), newest };
         for encoding in Encoding::ALL {
             let got: BookingPage = back(encoding, &Answer::Booked(bookings.clone()));
@@ -197,7 +197,7 @@ proptest! {
     ) {
         let (token, cart, customer) = (super::common::token(), None, None);
         let resource = product.clone();
-        let slot = body::HoldSlot { token, cart, customer, resource, begin, end, details: "".into() };
+        let slot = body::HoldSlot { cart, customer, ..body::HoldSlot::of(token, resource, begin, end) };
         let fits = begin < end && end.0 - begin.0 <= 366 * 24 * 60 * 60 * 1000;
         prop_assert_eq!(read(Op::CartHoldSlot, &slot).map(|_| ()), if fits { Ok(()) } else { Err(502) });
         let quantity = crate::quantity::Quantity::Whole(quantity);

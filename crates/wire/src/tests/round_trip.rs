@@ -154,7 +154,7 @@ fn the_details_of_refusals_are_read() {
         no
     };
     for encoding in Encoding::ALL {
-        let places = no(Refusal::NotEnoughPlaces { area: id("yard"), free: 3 }, encoding);
+        let places = no(Refusal::NotEnoughPlaces { area: id("yard"), free: 3, held: 2 }, encoding);
         assert_eq!((places.area, places.free), (Some(id("yard")), Some(3)));
         let customer = no(Refusal::LimitPerCustomer { quota: id("q"), max: 12, taken: 11 }, encoding);
         assert_eq!((customer.quota, customer.max, customer.taken), (Some(id("q")), Some(12), Some(11)));
@@ -167,7 +167,7 @@ fn the_details_of_refusals_are_read() {
         assert_eq!(no(Refusal::SlotTaken(vec![conflict()]), encoding).conflicts, [conflict()]);
         assert_eq!(no(Refusal::IdInUse(id("b")), encoding).booking, Some(id("b")));
         assert_eq!(no(Refusal::NoSuchBooking(id("b")), encoding).booking, Some(id("b")));
-        let amount = no(Refusal::AmountMismatch { asked: 3_000, got: 300 }, encoding);
+        let amount = no(Refusal::AmountMismatch { asked: euro(3_000), got: euro(300) }, encoding);
         assert_eq!((amount.asked, amount.got), (Some(3_000), Some(300)));
         let (entity, currency) = (Entity::Product(id("p")), euro(0).currency);
         let fixed = no(Refusal::CurrencyFixed { entity: entity.clone(), currency }, encoding);

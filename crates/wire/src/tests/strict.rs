@@ -53,6 +53,10 @@ fn instances(schema: &Value, encoding: Encoding) -> Vec<Value> {
         "string" if schema["pattern"].as_str().is_some_and(|pattern| pattern.contains("{32}")) => {
             vec![json!("0f1e2d3c4b5a69788796a5b4c3d2e1f0")]
         }
+        // A locale.
+        "string" if schema["pattern"].as_str().is_some_and(|pattern| pattern.starts_with("^[A-Za-z]{2,8}")) => {
+            vec![json!("da")]
+        }
         "string" => vec![json!("x")],
         "array" => {
             let times = schema["minItems"].as_u64().unwrap_or(1).max(1) as usize;

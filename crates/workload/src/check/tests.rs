@@ -92,18 +92,19 @@ fn sold(cart: CartId) -> HoldId {
 }
 
 fn done_cart() -> CartAudit {
-    let lines = vec![LineView {
-        line: 1,
-        entity: Entity::Session(house().session_id(0)),
-        content: Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()),
-        late: false,
-    }];
+    let lines = vec![LineView::new(
+        1,
+        Entity::Session(house().session_id(0)),
+        Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()),
+        false,
+    )];
     let total = Money { amount: 2 * PRICE, currency: Currency::new("EUR").expect("a currency") };
     let cart = CartView {
         id: BUYER,
         state: CartState::Done,
         customer: None,
         opened_at: Timestamp(1),
+        modified_at: Timestamp(1),
         deadline: Timestamp(2_000),
         lines,
         lines_version: 0,

@@ -54,7 +54,7 @@ pub(super) enum LineChange {
     /// More lines, or more of them.
     Hold { lines: Vec<WantedLine>, customer: Option<Id>, guest: bool, holder: Option<Holder> },
     /// Another quantity for a line.
-    Set { line: u32, quantity: u32, holder: Option<Holder> },
+    Set { line: u32, quantity: u32, guest: bool, holder: Option<Holder> },
     /// A line, or seats of it, is given back.
     Release { line: u32, seats: Option<SeatSet> },
 }
@@ -136,7 +136,7 @@ impl<R> CartHost<R> {
     /// Whether one of these things is being changed, or will be by one of the first `queued` changes that wait.
     fn is_under_way(&self, stage: &Stage<'_, R>, items: &[Item], queued: usize) -> bool {
         let parts = self.adding.iter().flat_map(|adding| &adding.parts.list);
-        let mut under_way = parts.filter_map(|part| item_of(&part.entity, &part.want));
+        let mut under_way = parts.filter_map(|part| item_of(&part.wanted.entity, &part.wanted.want));
         let waits =
             |waiting: &Queued<R>| waiting.change.items(stage.entity.cart()).iter().any(|item| items.contains(item));
         !items.is_empty() && (under_way.any(|item| items.contains(&item)) || self.queued.iter().take(queued).any(waits))
@@ -146,12 +146,14 @@ impl<R> CartHost<R> {
     /// it is written before that.
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
         let Queued { request, waiting, waits_until, change } = queued;
-        let guest = matches!(change, LineChange::Hold { guest: true, .. });
+        let guest = matches!(change, LineChange::Hold { guest: true, .. } | LineChange::Set { guest: true, .. });
         let begun = match change {
             LineChange::Hold { lines, customer, guest: _, holder } => {
-                self.hold_parts(stage, request, lines, (customer, holder))
+                self.hold_parts(stage, request, lines, (customer, holder, !guest))
             }
-            LineChange::Set { line, quantity, holder } => self.set_parts(stage, request, (line, quantity), holder),
+            LineChange::Set { line, quantity, guest: _, holder } => {
+                self.set_parts(stage, request, (line, quantity), (holder, !guest))
+            }
             LineChange::Release { line, seats } => self.release(stage, request, line, seats.as_ref()),
         };
         match begun {
@@ -174,7 +176,7 @@ impl<R> CartHost<R> {
         let asked_anew = parts.list.iter().filter(|part| !part.grows);
         let last = asked_anew.filter_map(|part| {
             let hold = HoldId { attempt: part.hold.attempt.checked_sub(1)?, ..part.hold };
-            (!is_line(&part.entity, hold)).then(|| (part.entity.clone(), hold, FIRST_REVISION))
+            (!is_line(&part.wanted.entity, hold)).then(|| (part.wanted.entity.clone(), hold, FIRST_REVISION))
         });
         let last: Vec<_> = last.collect();
         if !last.is_empty() {
@@ -188,7 +190,7 @@ impl<R> CartHost<R> {
         stage: &Stage<'_, R>,
         request: Request,
         wanted: Vec<WantedLine>,
-        (customer, holder): (Option<Id>, Option<Holder>),
+        (customer, holder, desk): (Option<Id>, Option<Holder>, bool),
     ) -> Result<ChangeStart, Refusal> {
         let wanted = check_wanted(wanted)?;
         if self.adding.len() == ADDING_MAX {
@@ -200,23 +202,22 @@ impl<R> CartHost<R> {
         cart.may_ask(&wanted, others)?;
         let customer = cart.customer_with(customer.as_ref())?;
         let part = |(number, line): (u16, WantedLine)| {
-            let WantedLine { entity, want } = line;
-            let Some((line, content)) = cart.same_item(&entity, &want) else {
-                return Ok(Part::new(entity, want, cart.next_hold(request.id, number)?));
+            let Some((known, content)) = cart.same_item(&line.entity, &line.want) else {
+                return Ok(Part::new(line, cart.next_hold(request.id, number)?));
             };
-            let more = match want {
+            let more = match line.want {
                 Want::Units { quantity, .. } | Want::Places { quantity, .. } => quantity,
                 Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } => 0,
             };
-            let quantity = content.quantity() + more;
-            growing(&cart, request, number, line, &entity, content, quantity)
+            let want = grown_want(&cart, known, content, content.quantity() + more)?;
+            growing(&cart, request, number, known, WantedLine { want, ..line })
         };
         let mut list = Vec::with_capacity(wanted.len());
         for line in (0..).zip(wanted) {
             list.push(part(line)?);
         }
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(ChangeStart::Asking { parts: Parts { list, customer, holder, again_at }, setting: false })
+        Ok(ChangeStart::Asking { parts: Parts { list, customer, holder, desk, again_at }, setting: false })
     }
 
     /// Sets a line to a quantity. Less is decided at once, and more is asked for.
@@ -225,7 +226,7 @@ impl<R> CartHost<R> {
         stage: &mut Stage<'_, R>,
         request: Request,
         (line, quantity): (u32, u32),
-        holder: Option<Holder>,
+        (holder, desk): (Option<Holder>, bool),
     ) -> Result<ChangeStart, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
         cart.may_change()?.ok_or_else(|| cart.not_found())?;
@@ -244,10 +245,12 @@ impl<R> CartHost<R> {
             return Ok(ChangeStart::Decided(changed(stage.entity, request)));
         }
         cart.may_remember()?;
-        let part = growing(cart, request, 0, line, entity, content, quantity)?;
+        let want = grown_want(cart, line, content, quantity)?;
+        let part = growing(cart, request, 0, line, WantedLine::new(entity.clone(), want))?;
         let customer = cart.customer().cloned();
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(ChangeStart::Asking { parts: Parts { list: Vec::from([part]), customer, holder, again_at }, setting: true })
+        let parts = Parts { list: Vec::from([part]), customer, holder, desk, again_at };
+        Ok(ChangeStart::Asking { parts, setting: true })
     }
 
     fn release(
@@ -323,6 +326,55 @@ impl<R> CartHost<R> {
         }
     }
 
+    /// Takes the reply of a product whose units cost something else now than those of the line that was to grow. The further units
+    /// go to the line with that price, or to a new one.
+    pub(super) fn repriced(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        from: &Entity,
+        (hold, revision): (HoldId, u64),
+        price: i64,
+    ) {
+        let life_ms = stage.life_ms();
+        let found = self.adding.iter_mut().find_map(|adding| Some((adding.parts.find(from, hold)?, adding)));
+        let Some((place, adding)) = found else { return };
+        let part = &adding.parts.list[place];
+        let awaits = part.grows && part.revision == revision && matches!(part.main, AskState::Asked);
+        let (Want::Units { quantity, .. }, Some(number), true) = (&part.wanted.want, part.line, awaits)
+        else {
+            return;
+        };
+        let (quantity, note, request, place) = (*quantity, part.wanted.note.clone(), adding.request, place as u16);
+        let other = || {
+            let cart = stage.entity.cart_or_blank();
+            let (entity, content) = cart.line(number)?;
+            let more = quantity.saturating_sub(content.quantity());
+            let wanted = |want| WantedLine { note, ..WantedLine::new(entity.clone(), want) };
+            match cart.line_at_price(entity, price, false) {
+                Some((line, content)) => {
+                    let want = grown_want(&cart, line, content, content.quantity() + more)?;
+                    growing(&cart, request, place, line, wanted(want))
+                }
+                None => {
+                    let hold = cart.next_hold(request.id, place)?;
+                    Ok(Part::new(wanted(Want::Units { quantity: more, now: false }), hold))
+                }
+            }
+        };
+        let part = &mut adding.parts.list[usize::from(place)];
+        match other() {
+            Ok(other) => {
+                *part = other;
+                let to = (adding.parts.customer.as_ref(), adding.parts.holder, adding.parts.desk);
+                adding.parts.list[usize::from(place)].ask_in(to, life_ms, stage.turn);
+            }
+            Err(refusal) => {
+                part.main = AskState::Refused(refusal);
+                self.conclude(stage);
+            }
+        }
+    }
+
     /// Takes the reply of an inventory that has seen a newer revision of a hold. The cart asks with the next revision, or with
     /// the next attempt if the hold was released.
     pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64, live: bool) {
@@ -330,7 +382,7 @@ impl<R> CartHost<R> {
         let all = all_parts(&mut self.adding, &mut self.paying);
         let found = all.filter_map(|parts| Some((parts.find(from, hold)?, parts))).next();
         let Some((place, parts)) = found else { return };
-        let (customer, holder) = (parts.customer.clone(), parts.holder);
+        let (customer, holder, desk) = (parts.customer.clone(), parts.holder, parts.desk);
         let part = &mut parts.list[place];
         let (grows, line) = (part.grows, part.line);
         let ask = part.ask_of(from);
@@ -340,7 +392,7 @@ impl<R> CartHost<R> {
         // A hold without room for another revision is given up for another one.
         if live && revision <= REVISION_MAX {
             *ask.revision = revision + 1;
-            return part.ask_in((customer.as_ref(), holder), life_ms, stage.turn);
+            return part.ask_in((customer.as_ref(), holder, desk), life_ms, stage.turn);
         }
         if grows {
             *ask.state = AskState::Refused(Refusal::NoSuchLine(line.unwrap_or_default()));
@@ -363,7 +415,7 @@ impl<R> CartHost<R> {
                 Ok(next) => {
                     let ask = part.ask_of(from);
                     (*ask.hold, *ask.revision) = (*next, FIRST_REVISION);
-                    asks.extend(part.ask((parts.customer.as_ref(), parts.holder), life_ms));
+                    asks.extend(part.ask((parts.customer.as_ref(), parts.holder, parts.desk), life_ms));
                 }
                 Err(refusal) => {
                     part.spoiled = Some(refusal.clone());
@@ -474,35 +526,32 @@ fn all_parts<'a, R>(
     adding.iter_mut().map(|adding| &mut adding.parts).chain(reserving)
 }
 
-/// The part that makes a line grow to `quantity`.
-fn growing(
-    cart: &Cart,
-    request: Request,
-    number: u16,
-    line: u32,
-    entity: &Entity,
-    content: &Content,
-    quantity: u32,
-) -> Result<Part, Refusal> {
+/// What is wanted of the inventory of a line that grows to `quantity`.
+fn grown_want(cart: &Cart, line: u32, content: &Content, quantity: u32) -> Result<Want, Refusal> {
     if quantity > crate::portion::LINE_QUANTITY_MAX {
         let most = crate::portion::LINE_QUANTITY_MAX;
         return Err(Refusal::BadQuantity(format_smolstr!("a line has at most {most}, not {quantity}")));
     }
-    let held = cart.line_hold(line).and_then(|line| line.hold);
-    let want = match content {
+    Ok(match content {
         Content::Places { area, .. } => Want::Places { area: area.clone(), quantity },
         // Units that are set aside stay so when the product's policy changes.
         Content::Units { .. } | Content::Seats(_) | Content::Slot { .. } => {
-            Want::Units { quantity, now: held.is_some() }
+            let is_held = cart.line_hold(line).is_some_and(|line| line.hold.is_some());
+            Want::Units { quantity, now: is_held }
         }
-    };
+    })
+}
+
+/// The part that makes a line grow.
+fn growing(cart: &Cart, request: Request, number: u16, line: u32, wanted: WantedLine) -> Result<Part, Refusal> {
+    let held = cart.line_hold(line).and_then(|line| line.hold);
     let mut part = match held {
         Some((hold, revision)) => {
-            let mut part = Part::new(entity.clone(), want, hold);
+            let mut part = Part::new(wanted, hold);
             (part.revision, part.grows) = (revision + 1, true);
             part
         }
-        None => Part::new(entity.clone(), want, cart.next_hold(request.id, number)?),
+        None => Part::new(wanted, cart.next_hold(request.id, number)?),
     };
     part.line = Some(line);
     Ok(part)

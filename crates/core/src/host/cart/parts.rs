@@ -6,11 +6,13 @@ use crate::{
     answer::Outcome,
     ask::{Ask, Granted},
     cart::{Cart, GrantedLine, REVISION_MAX},
-    command::Want,
+    command::{Want, WantedLine},
     event::QuotaClaim,
     holder::Holder,
     host::{Effect, Stage, Turn},
     id::{Entity, HoldId, Id},
+    planted,
+    portion::Content,
     push_exact::push_exact,
     refusal::{LineRefusal, Refusal},
     time::Timestamp,
@@ -26,14 +28,15 @@ pub(super) struct Parts {
     pub(super) customer: Option<Id>,
     /// Who holds them, if it has a share and no more.
     pub(super) holder: Option<Holder>,
+    /// Whether the desk asks for them.
+    pub(super) desk: bool,
     /// When the parts that have not been replied to are asked again.
     pub(super) again_at: Timestamp,
 }
 
 /// One part. It is a hold of an inventory and, if there is a limit, a hold of the customer's quota.
 pub(super) struct Part {
-    pub(super) entity: Entity,
-    pub(super) want: Want,
+    pub(super) wanted: WantedLine,
     pub(super) hold: HoldId,
     pub(super) revision: u64,
     /// The line it makes grow, or validates.
@@ -61,6 +64,9 @@ pub(super) struct PartAsk<'a> {
     pub(super) revision: &'a mut u64,
     pub(super) state: &'a mut AskState,
 }
+
+/// The customer that takes the parts, who holds them if it has a share, and whether the desk asks.
+pub(super) type Asker<'a> = (Option<&'a Id>, Option<Holder>, bool);
 
 /// The progress of one ask.
 pub(super) enum AskState {
@@ -92,7 +98,7 @@ impl Parts {
             Entity::Customer(id) => {
                 self.customer.as_ref() == Some(id) && part.quota.as_ref().is_some_and(|quota| quota.claim.hold == hold)
             }
-            _ => part.entity == *entity && part.hold == hold,
+            _ => part.wanted.entity == *entity && part.hold == hold,
         })
     }
 
@@ -105,7 +111,7 @@ impl Parts {
 
     /// Every ask without a reply.
     pub(super) fn asks<R>(&self, life_ms: u64) -> impl Iterator<Item = Effect<R>> {
-        let to = (self.customer.as_ref(), self.holder);
+        let to = (self.customer.as_ref(), self.holder, self.desk);
         self.list.iter().filter_map(move |part| part.ask(to, life_ms))
     }
 
@@ -122,7 +128,7 @@ impl Parts {
         let mut held = Vec::new();
         for part in &self.list {
             if !part.grows && part.perhaps() {
-                held.push((part.entity.clone(), part.hold, part.revision));
+                held.push((part.wanted.entity.clone(), part.hold, part.revision));
             }
             if let (Some(quota), Some(customer)) = (&part.quota, &self.customer)
                 && !part.grows
@@ -155,7 +161,7 @@ impl Parts {
         turn: &mut Turn<R>,
     ) -> bool {
         let Some(place) = self.find(entity, granted.hold) else { return false };
-        let (customer, holder) = (self.customer.clone(), self.holder);
+        let (customer, holder, desk) = (self.customer.clone(), self.holder, self.desk);
         let part = &mut self.list[place];
         part.believed(at.after(granted.believed_ms));
         if let Entity::Customer(_) = entity {
@@ -167,19 +173,20 @@ impl Parts {
         }
         // A grant of something else is for a request with the same id before a crash, and the inventory refuses this one. A
         // refusal that came first was for an earlier ask. A hold that is not counted is granted with any revision.
-        let counted = matches!(part.want, Want::Units { .. } | Want::Places { .. });
+        let counted = matches!(part.wanted.want, Want::Units { .. } | Want::Places { .. });
         let higher = !counted && (part.revision..=REVISION_MAX).contains(&granted.revision);
         let of_ask = granted.revision == part.revision || higher;
-        if part.want.hash() != granted.want_hash || !(of_ask || granted.late) {
+        if part.wanted.want.hash() != granted.want_hash || !(of_ask || granted.late) {
             return true;
         }
         if matches!(part.main, AskState::Granted(_)) {
             return true;
         }
         part.revision = part.revision.max(granted.revision);
+        let granted = part.at_its_price(cart, granted);
         part.main = AskState::Granted(granted.clone());
-        part.want_quota(cart, granted, customer.as_ref());
-        part.ask_in((customer.as_ref(), holder), life_ms, turn);
+        part.want_quota(cart, &granted, customer.as_ref());
+        part.ask_in((customer.as_ref(), holder, desk), life_ms, turn);
         true
     }
 
@@ -197,10 +204,9 @@ impl Parts {
 
 impl Part {
     /// A part that asks for something that no line has yet.
-    pub(super) fn new(entity: Entity, want: Want, hold: HoldId) -> Part {
+    pub(super) fn new(wanted: WantedLine, hold: HoldId) -> Part {
         Part {
-            entity,
-            want,
+            wanted,
             hold,
             revision: FIRST_REVISION,
             line: None,
@@ -213,8 +219,8 @@ impl Part {
     }
 
     /// A part that cannot even be asked for.
-    pub(super) fn refused(entity: Entity, want: Want, hold: HoldId, refusal: Refusal) -> Part {
-        Part { main: AskState::Refused(refusal), ..Part::new(entity, want, hold) }
+    pub(super) fn refused(wanted: WantedLine, hold: HoldId, refusal: Refusal) -> Part {
+        Part { main: AskState::Refused(refusal), ..Part::new(wanted, hold) }
     }
 
     /// The ask to this entity.
@@ -255,13 +261,18 @@ impl Part {
     }
 
     /// The ask to send now.
-    pub(super) fn ask<R>(&self, (customer, holder): (Option<&Id>, Option<Holder>), life_ms: u64) -> Option<Effect<R>> {
+    pub(super) fn ask<R>(&self, (customer, holder, desk): Asker<'_>, life_ms: u64) -> Option<Effect<R>> {
         let hold = |to: Entity, (hold, revision): (HoldId, u64), want: Want, holder: Option<Holder>| Effect::Ask {
             to,
-            ask: Ask::Hold { hold, revision, want, life_ms, holder },
+            ask: Ask::Hold { hold, revision, want, life_ms, holder, desk },
         };
         if let AskState::Asked = self.main {
-            return Some(hold(self.entity.clone(), (self.hold, self.revision), self.want.clone(), holder));
+            return Some(hold(
+                self.wanted.entity.clone(),
+                (self.hold, self.revision),
+                self.wanted.want.clone(),
+                holder,
+            ));
         }
         let quota = self.quota.as_ref().filter(|quota| matches!(quota.state, AskState::Asked))?;
         let to = Entity::Customer(customer.expect("a part with a quota has a customer").clone());
@@ -276,9 +287,27 @@ impl Part {
     }
 
     /// Adds the ask to the turn's `now`, or to its `read` if the part must [wait](Part::waits).
-    pub(super) fn ask_in<R>(&self, to: (Option<&Id>, Option<Holder>), life_ms: u64, turn: &mut Turn<R>) {
+    pub(super) fn ask_in<R>(&self, to: Asker<'_>, life_ms: u64, turn: &mut Turn<R>) {
         let effects = if self.waits() { &mut turn.read } else { &mut turn.now };
         effects.extend(self.ask(to, life_ms));
+    }
+
+    /// A grant of more units that are validated at the checkout. They go to the line with their price, or to a new one.
+    fn at_its_price(&mut self, cart: Option<&Cart>, granted: &Granted) -> Granted {
+        let mut granted = granted.clone();
+        let (true, Some(cart), Some(Content::Units { quantity, price, .. })) =
+            (granted.late, cart, &mut granted.content)
+        else {
+            return granted;
+        };
+        if planted::is("a further unit at the price of before") {
+            return granted;
+        }
+        let had = self.line.and_then(|number| cart.line(number).ok()).map_or(0, |(_, content)| content.quantity());
+        let line = cart.line_at_price(&self.wanted.entity, *price, true);
+        *quantity = quantity.saturating_sub(had) + line.map_or(0, |(_, content)| content.quantity());
+        self.line = line.map(|(number, _)| number);
+        granted
     }
 
     /// Asks for a part of the customer's quota, if the grant has a limit per customer.
@@ -292,15 +321,16 @@ impl Part {
             }
             return;
         }
-        let set_aside = matches!(self.want, Want::Units { now: false, .. }) && !granted.late;
+        let set_aside = matches!(self.wanted.want, Want::Units { now: false, .. }) && !granted.late;
         if self.line.is_some() && set_aside {
-            let text = smol_str::format_smolstr!("{} is sold in another way now: release the line", self.entity);
+            let text = smol_str::format_smolstr!("{} is sold in another way now: release the line", self.wanted.entity);
             self.spoiled = Some(Refusal::BadRequest(text));
             return;
         }
         let Some(limit) = granted.limits.per_customer.as_ref().filter(|_| !granted.late) else { return };
         if customer.is_none() {
-            let text = smol_str::format_smolstr!("{} is limited per customer: name the buyer, `customer`", self.entity);
+            let text =
+                smol_str::format_smolstr!("{} is limited per customer: name the buyer, `customer`", self.wanted.entity);
             self.spoiled = Some(Refusal::BadRequest(text));
             return;
         }
@@ -341,7 +371,7 @@ impl AskState {
 impl Granted {
     /// The quantity that it has.
     fn quantity(&self) -> u32 {
-        self.content.as_ref().map_or(0, crate::portion::Content::quantity)
+        self.content.as_ref().map_or(0, Content::quantity)
     }
 }
 
@@ -350,7 +380,7 @@ pub(super) fn granted_line(part: &Part) -> Option<GrantedLine<'_>> {
     let AskState::Granted(granted) = &part.main else { return None };
     let quota = part.quota.as_ref().map(|quota| quota.claim.clone());
     let believed_until = part.believed_until;
-    Some(GrantedLine { entity: &part.entity, granted, line: part.line, quota, believed_until })
+    Some(GrantedLine { wanted: &part.wanted, granted, line: part.line, quota, believed_until })
 }
 
 /// The refusal of a request with this number of lines.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     cart::{Cart, PAYMENT_STOPS_MS},
-    command::Want,
+    command::{Want, WantedLine},
     event::{CartEvent, Reserved},
     host::{Effect, Stage},
     id::{Entity, HoldId, Id},
@@ -84,8 +84,8 @@ impl<R> CartHost<R> {
                 other => panic!("only units are validated at the checkout, not {other:?}"),
             };
             let mut part = match cart.late_hold(request, number) {
-                Ok(hold) => Part::new(entity.clone(), want, hold),
-                Err(refusal) => Part::refused(entity.clone(), want, cart.no_hold(request), refusal),
+                Ok(hold) => Part::new(WantedLine::new(entity.clone(), want), hold),
+                Err(refusal) => Part::refused(WantedLine::new(entity.clone(), want), cart.no_hold(request), refusal),
             };
             part.line = Some(number);
             list.push(part);
@@ -106,7 +106,8 @@ impl<R> CartHost<R> {
             let call = cart.authorization().expect("without late lines only a gateway is waited for");
             Vec::from([Effect::Pay(call)])
         } else {
-            let parts = Parts { list, customer, holder, again_at };
+            // Lines of sessions were set aside when they were held.
+            let parts = Parts { list, customer, holder, desk: false, again_at };
             let asks = parts.asks(stage.life_ms()).collect();
             paying.reserve = Some(parts);
             asks
@@ -164,7 +165,7 @@ impl<R> CartHost<R> {
     fn decide(&mut self, stage: &mut Stage<'_, R>, reference: Option<SmolStr>) {
         let paying = *self.paying.take().expect("a checkout is under way");
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
-        let event = cart.decide_paid(stage.now, paying.reserved, reference);
+        let event = cart.decide_paid((stage.at, stage.now), paying.reserved, reference);
         stage.write(event);
         for from in paying.waiting {
             self.answer_when_sold(stage, from);
@@ -213,6 +214,18 @@ impl<R> CartHost<R> {
         let release = checkout.on_decline(stage.rules.on_decline) == OnDecline::Release;
         let why = Failure::Payment(failure);
         self.give_up(stage, Abandonment { why, release, asked: true, void, reference });
+    }
+
+    /// Ends the checkout before it is decided, and leaves the cart active. The gateway may set the money aside later or have done so,
+    /// so it is owed a void if it was asked.
+    pub(super) fn withdraw(&mut self, stage: &mut Stage<'_, R>, failure: PaymentFailure) {
+        let has_gateway = stage.entity.cart().and_then(Cart::authorization).is_some();
+        let paying = self.paying.as_ref().expect("a checkout is under way");
+        // While late lines are being set aside, only an earlier host can have asked.
+        let asked = has_gateway && (paying.resumed || paying.reserve.is_none());
+        let void = asked && !planted::is("a void left out when a checkout is withdrawn");
+        let why = Failure::Payment(failure);
+        self.give_up(stage, Abandonment { why, release: false, asked, void, reference: None });
     }
 
     /// The gateway, or an operator in its place, reports how a step of an attempt ended.
@@ -292,7 +305,7 @@ impl<R> CartHost<R> {
         if amount == asked {
             self.decide(stage, Some(reference));
         } else {
-            let failure = PaymentFailure::AmountMismatch { asked: asked.amount, got: amount.amount };
+            let failure = PaymentFailure::AmountMismatch { asked, got: amount };
             self.fail_payment(stage, failure, true, Some(reference));
         }
         Ok(())

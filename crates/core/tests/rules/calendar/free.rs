@@ -9,7 +9,7 @@ use expect_test::{Expect, expect};
 use crate::calendar::words::{DAY, HOUR, MINUTE, at, daily, key, shown, slot, zone};
 
 fn search(from: &str, to: &str, length_min: u64, count: usize) -> FreeSearch {
-    FreeSearch { from: at(from), to: at(to), length_ms: length_min * MINUTE, count, step_ms: None }
+    FreeSearch { from: at(from), to: at(to), length_ms: length_min * MINUTE, count, step_ms: None, align_ms: 0 }
 }
 
 /// Two bookings, from 10:00 to 11:00 and from 12:30 to 13:00.
@@ -21,14 +21,16 @@ fn booked() -> Calendar {
 }
 
 fn check(calendar: &Calendar, search: &FreeSearch, terms: &Terms, expect: Expect) {
-    let found = calendar.free_slots(at("00:00"), search, terms).expect("a good search");
+    let zone = terms.hours.as_ref().map_or(zone("UTC"), |hours| hours.zone().clone());
+    let found = calendar.free_slots(at("00:00"), search, terms, &zone).expect("a good search");
     let mut with_them = calendar.clone();
     let mut lines = String::new();
     for (number, slot) in found.into_iter().enumerate() {
         assert_eq!(terms.check(at("00:00"), slot), Ok(()));
-        // All of them can be booked together.
-        with_them.insert(&key(&format!("found{number}")), slot, terms.capacity, terms.buffers());
-        let zone = terms.hours.as_ref().map_or(zone("UTC"), |hours| hours.zone().clone());
+        if search.step_ms.is_none() {
+            // All of them can be booked together.
+            with_them.insert(&key(&format!("found{number}")), slot, terms.capacity, terms.buffers());
+        }
         lines += &format!("{}\n", shown(&zone, slot));
     }
     expect.assert_eq(&lines);
@@ -90,18 +92,21 @@ fn a_booking_behind_the_window_still_needs_its_buffer() {
 }
 
 #[test]
-fn on_steps_of_the_clock() {
+pub(crate) fn on_steps_of_the_clock() {
     let stepped = FreeSearch { step_ms: Some(15 * MINUTE), ..search("09:07", "14:00", 40, 10) };
     check(
         &booked(),
         &stepped,
         &Terms::default(),
         expect![[r#"
-        2026-01-01T09:15 to 2026-01-01T09:55, 40 min
-        2026-01-01T11:00 to 2026-01-01T11:40, 40 min
-        2026-01-01T11:45 to 2026-01-01T12:25, 40 min
-        2026-01-01T13:00 to 2026-01-01T13:40, 40 min
-    "#]],
+            2026-01-01T09:15 to 2026-01-01T09:55, 40 min
+            2026-01-01T11:00 to 2026-01-01T11:40, 40 min
+            2026-01-01T11:15 to 2026-01-01T11:55, 40 min
+            2026-01-01T11:30 to 2026-01-01T12:10, 40 min
+            2026-01-01T11:45 to 2026-01-01T12:25, 40 min
+            2026-01-01T13:00 to 2026-01-01T13:40, 40 min
+            2026-01-01T13:15 to 2026-01-01T13:55, 40 min
+        "#]],
     );
     // In the local time of the hours' zone. Kathmandu is 5:45 ahead of UTC.
     let terms = Terms { hours: Some(daily("Asia/Kathmandu", "09:30-12:30")), ..Terms::default() };
@@ -144,6 +149,26 @@ fn on_steps_of_the_clock() {
         2026-03-29T06:00 to 2026-03-29T06:30, 30 min
     "#]],
     );
+}
+
+/// Appointments of an hour may begin at every half, and slots may begin beside the full hour.
+#[test]
+pub(crate) fn slots_of_a_raster_may_overlap_and_begin_beside_the_full_hour() {
+    let halves = FreeSearch { step_ms: Some(30 * MINUTE), ..search("10:10", "12:30", 60, 10) };
+    check(&booked(), &halves, &Terms::default(), expect![[r#"
+        2026-01-01T11:00 to 2026-01-01T12:00, 60 min
+        2026-01-01T11:30 to 2026-01-01T12:30, 60 min
+    "#]]);
+    let quarter_past =
+        FreeSearch { step_ms: Some(HOUR), align_ms: 15 * MINUTE, ..search("20:00", "2026-01-02T02:00", 30, 10) };
+    check(&booked(), &quarter_past, &Terms::default(), expect![[r#"
+        2026-01-01T20:15 to 2026-01-01T20:45, 30 min
+        2026-01-01T21:15 to 2026-01-01T21:45, 30 min
+        2026-01-01T22:15 to 2026-01-01T22:45, 30 min
+        2026-01-01T23:15 to 2026-01-01T23:45, 30 min
+        2026-01-02T00:15 to 2026-01-02T00:45, 30 min
+        2026-01-02T01:15 to 2026-01-02T01:45, 30 min
+    "#]]);
 }
 
 #[test]
@@ -206,20 +231,27 @@ fn two_at_once() {
 
 #[test]
 fn a_year_of_the_shortest_slots_is_bounded() {
-    let year =
-        FreeSearch { from: at("00:00"), to: at("2027-01-02T00:00"), length_ms: 1, count: 1_000, step_ms: Some(1) };
-    let found = booked().free_slots(at("00:00"), &year, &Terms::default()).expect("a good search");
+    let year = FreeSearch {
+        from: at("00:00"),
+        to: at("2027-01-02T00:00"),
+        length_ms: 1,
+        count: 1_000,
+        step_ms: Some(1),
+        align_ms: 0,
+    };
+    let found = booked().free_slots(at("00:00"), &year, &Terms::default(), &zone("UTC")).expect("a good search");
     assert_eq!(found.len(), 1_000);
     assert_eq!(found[999], Slot::of_length(at("00:00:00.999"), 1).expect("a slot"));
     let closed = Terms { hours: Some(daily("Europe/Berlin", "")), ..Terms::default() };
-    assert_eq!(booked().free_slots(at("00:00"), &year, &closed), Ok(Vec::new()));
+    assert_eq!(booked().free_slots(at("00:00"), &year, &closed, &zone("UTC")), Ok(Vec::new()));
 }
 
 #[test]
 fn bad_searches_are_refused_with_a_reason() {
     let good = search("09:00", "14:00", 45, 10);
-    let refused =
-        |search: FreeSearch| booked().free_slots(at("00:00"), &search, &Terms::default()).expect_err("is refused");
+    let refused = |search: FreeSearch| {
+        booked().free_slots(at("00:00"), &search, &Terms::default(), &zone("UTC")).expect_err("is refused")
+    };
     expect![[r#"
         [
             "the window ends after it begins and before the year 10000",
@@ -230,6 +262,8 @@ fn bad_searches_are_refused_with_a_reason() {
             "1 to 1000 free slots are found, not 1001",
             "a step is 1 to 86400000 ms, not 0",
             "a step is 1 to 86400000 ms, not 86400001",
+            "only a step has an alignment",
+            "an alignment is less than its step of 3600000 ms, not 3600000 ms",
         ]
     "#]]
     .assert_debug_eq(&[
@@ -241,5 +275,7 @@ fn bad_searches_are_refused_with_a_reason() {
         refused(FreeSearch { count: 1_001, ..good }),
         refused(FreeSearch { step_ms: Some(0), ..good }),
         refused(FreeSearch { step_ms: Some(DAY + 1), ..good }),
+        refused(FreeSearch { align_ms: 1, ..good }),
+        refused(FreeSearch { step_ms: Some(HOUR), align_ms: HOUR, ..good }),
     ]);
 }

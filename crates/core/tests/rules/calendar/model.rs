@@ -1,7 +1,7 @@
 //! Random commands against a plain list of intervals that is searched instant by instant.
 
 use boxoffice_core::{
-    calendar::{BookingKey, BookingName, Buffers, Calendar, FreeSearch, Slot, Terms},
+    calendar::{BookingKey, BookingName, Buffers, Calendar, FreeSearch, Slot, Terms, Zone},
     id::{CartId, HoldId, RequestHash},
     time::Timestamp,
 };
@@ -50,9 +50,12 @@ fn slots() -> impl Strategy<Value = Slot> {
 }
 
 fn searches() -> impl Strategy<Value = FreeSearch> {
-    let step = prop::option::of((1..5u64).prop_map(|units| units * UNIT));
-    (0..4 * 48u64, 1..3 * 48u64, 1..7u64, 1..12usize, step).prop_map(|(from, window, length, count, step_ms)| {
-        FreeSearch { from: instant(from), to: instant(from + window), length_ms: length * UNIT, count, step_ms }
+    // The first half of a unit or none of it.
+    let step = prop::option::of((1..5u64, 0..2u64).prop_map(|(units, halves)| (units * UNIT, halves * UNIT / 2)));
+    (0..4 * 48u64, 1..3 * 48u64, 1..7u64, 1..12usize, step).prop_map(|(from, window, length, count, step)| {
+        let (step_ms, align_ms) = (step.map(|(step_ms, _)| step_ms), step.map_or(0, |(_, align_ms)| align_ms));
+        let (from, to) = (instant(from), instant(from + window));
+        FreeSearch { from, to, length_ms: length * UNIT, count, step_ms, align_ms }
     })
 }
 
@@ -67,6 +70,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => searches().prop_map(Step::Free),
     ];
     vec(step, 0..60)
+}
+
+/// The zone whose clocks the raster of a search follows.
+fn zone_of(terms: &Terms) -> Zone {
+    terms.hours.as_ref().map_or_else(|| crate::calendar::words::zone("UTC"), |hours| hours.zone().clone())
 }
 
 /// The plain list.
@@ -125,16 +133,16 @@ impl Model {
                 (slot.begin().0..slot.end().0).step_by(UNIT as usize / 2).all(|at| is_open(hours, Timestamp(at)))
             });
             let on_step = search.step_ms.is_none_or(|step_ms| {
-                let zone = terms
-                    .hours
-                    .as_ref()
-                    .map(|hours| hours.zone().clone())
-                    .unwrap_or(crate::calendar::words::zone("UTC"));
-                u64::from(zone.civil(at).expect("within the years").time_ms()).is_multiple_of(step_ms)
+                let zone = zone_of(terms);
+                let time_ms = u64::from(zone.civil(at).expect("within the years").time_ms());
+                time_ms.checked_sub(search.align_ms).is_some_and(|since| since.is_multiple_of(step_ms))
             });
             if open && on_step && self.conflicts(slot, None, terms).is_empty() {
                 found.push(slot);
-                at = slot.end().after(terms.before_ms + terms.after_ms);
+                at = match search.step_ms {
+                    None => slot.end().after(terms.before_ms + terms.after_ms),
+                    Some(_) => at.after(UNIT / 2),
+                };
             } else {
                 at = at.after(UNIT / 2);
             }
@@ -197,7 +205,7 @@ fn run(steps: Vec<Step>, terms: &Terms) {
             }
             Step::Copy => copies.push((calendar.clone(), model.clone())),
             Step::Free(search) => {
-                let found = calendar.free_slots(Timestamp(0), &search, terms).expect("a good search");
+                let found = calendar.free_slots(Timestamp(0), &search, terms, &zone_of(terms)).expect("a good search");
                 assert_eq!(found, model.free(&search, terms));
             }
         }

@@ -157,7 +157,7 @@ fn small_position() -> impl Strategy<Value = (i32, i32)> {
 fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let listing =
         (name(), select(&["Wien", "wien", "WIEN ", "Ürümqi", "ÜRÜMQI", ""][..]), option::of(small_position()))
-            .prop_map(|(name, city, position)| Listing { name: name.into(), city: city.into(), position });
+            .prop_map(|(name, city, position)| Listing { name: name.into(), city: city.into(), position, zone: None });
     let step = prop_oneof![
         12 => (any::<u8>(), listing).prop_map(|(number, listing)| Step::Venue(number, listing)),
         4 => (0..40u8, name()).prop_map(|(number, name)| Step::Title(number, name)),
@@ -282,8 +282,8 @@ proptest! {
                 prop_assert_eq!(order, expected.iter().map(|(id, _)| *id).collect::<Vec<_>>());
             }
             for venue in &listed {
-                let VenueEntry { id, name, city, position, distance_m: _ } = venue.clone();
-                prop_assert_eq!(&model.venues[&id], &Listing { name, city, position });
+                let VenueEntry { id, name, city, position, distance_m: _, zone: _ } = venue.clone();
+                prop_assert_eq!(&model.venues[&id], &Listing { name, city, position, zone: None });
             }
             let (mut titles, mut after) = (Vec::new(), None);
             loop {

@@ -322,7 +322,7 @@ fn bad_searches_are_refused_by_name() {
     ] {
         assert_eq!(refused(None, None, Some(near), 1, None), reason);
         assert_eq!(refused(None, None, Some(near), 1, Some(&by_distance)), reason);
-        let listing = Listing { name: "x".into(), city: "x".into(), position: Some(near) };
+        let listing = Listing { name: "x".into(), city: "x".into(), position: Some(near), zone: None };
         assert_eq!(listing.check(), Err(reason.into()));
     }
     assert_eq!(refused(None, None, None, 1, Some(&by_distance)), "the cursor is of another search");
@@ -340,7 +340,7 @@ fn bad_searches_are_refused_by_name() {
 fn listings_have_a_name_and_bounds() {
     let listing = |name: usize, city: usize| {
         let (name, city) = ("n".repeat(name).into(), "c".repeat(city).into());
-        Listing { name, city, position: Some((-180_000_000, -90_000_000)) }.check()
+        Listing { name, city, position: Some((-180_000_000, -90_000_000)), zone: None }.check()
     };
     assert_eq!(listing(1, 0), Ok(()));
     assert_eq!(listing(NAME_BYTES_MAX, NAME_BYTES_MAX), Ok(()));

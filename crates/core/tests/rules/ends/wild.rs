@@ -201,23 +201,20 @@ impl Wild {
             0..=2 => {
                 let product = id(self.one(&["p", "q"]));
                 let want = Want::Units { quantity: self.u32(), now: self.chance(20) };
-                WantedLine { entity: Entity::Product(product), want }
+                WantedLine::new(Entity::Product(product), want)
             }
-            3 | 4 => WantedLine { entity: entity("t"), want: Want::Places { area: id("stand"), quantity: self.u32() } },
-            5 => WantedLine {
-                entity: entity("s"),
-                want: Want::Seats { seats: self.seats(), best_effort: self.chance(50) },
-            },
+            3 | 4 => WantedLine::new(entity("t"), Want::Places { area: id("stand"), quantity: self.u32() }),
+            5 => WantedLine::new(entity("s"), Want::Seats { seats: self.seats(), best_effort: self.chance(50) }),
             6 => {
                 let (count, accessible, split) = (self.u16(), self.u16(), self.chance(50));
-                WantedLine {
-                    entity: entity("s"),
-                    want: Want::Best(BestWish { count, category: None, section: None, accessible, split }),
-                }
+                WantedLine::new(
+                    entity("s"),
+                    Want::Best(BestWish { count, category: None, section: None, accessible, split }),
+                )
             }
             _ => {
                 let (begin, end) = self.span();
-                WantedLine { entity: Entity::Resource(id("r")), want: Want::Slot { begin, end, details: "".into() } }
+                WantedLine::new(Entity::Resource(id("r")), Want::Slot { begin, end, details: "".into() })
             }
         }
     }
@@ -238,7 +235,9 @@ impl Wild {
                     holder: self.holder(),
                 }
             }
-            4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32(), holder: self.holder() },
+            4 => {
+                CartCommand::SetQuantity { line: self.u32(), quantity: self.u32(), guest: false, holder: self.holder() }
+            }
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
             6 => CartCommand::Revoke { line: self.u32(), reason: "".into() },
             7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "".into() },
@@ -377,7 +376,14 @@ impl Wild {
             }
             8 => {
                 let (from, to) = self.span();
-                ResourceCommand::FreeSlots { from, to, length_ms: self.u64(), count: self.u32() }
+                ResourceCommand::FreeSlots {
+                    from,
+                    to,
+                    length_ms: self.u64(),
+                    count: self.u32(),
+                    step_ms: self.chance(50).then(|| self.u64()),
+                    align_ms: if self.chance(50) { 0 } else { self.u64() },
+                }
             }
             _ => ResourceCommand::Audit,
         }
@@ -396,7 +402,13 @@ impl Wild {
                 let name = format!("x{}", self.rng.below(20));
                 let plain = new_session(&name, &layout("aaaa/bbB"), starts_at.0, ends_at.0, self.maybe(Wild::u64));
                 let amount = if self.chance(60) { self.price() } else { self.i64() };
-                let area = Area { id: id("stand"), name: "Stand".into(), capacity: self.u32(), price: euros(amount) };
+                let area = Area {
+                    id: id("stand"),
+                    name: "Stand".into(),
+                    capacity: self.u32(),
+                    price: euros(amount),
+                    names: Default::default(),
+                };
                 let limits = self.limits();
                 let prices = plain.prices.iter().map(|(name, _)| (name.clone(), euros(amount))).collect();
                 VenueCommand::CreateSession(NewSession { areas: vec![area], limits, prices, ..plain })
@@ -464,6 +476,7 @@ impl Wild {
             Ask::Hold { life_ms, .. } => *life_ms = self.u64(),
             Ask::Sell { at, .. } => *at = self.instant(),
             Ask::List { version, .. } => *version = self.u64(),
+            Ask::SetZone(zone) => zone.version = self.u64(),
             Ask::Post { purchase } => (purchase.cursor, purchase.total) = (self.u64(), self.money()),
             _ => {}
         }
@@ -494,7 +507,7 @@ impl Wild {
             Reply::Stale { revision, .. } => *revision = self.u64(),
             Reply::Sold { version, position, .. } => (*version, *position) = (self.u64(), self.u64()),
             Reply::MineFor { life_ms, .. } => *life_ms = self.u64(),
-            Reply::Listed { version } => *version = self.u64(),
+            Reply::Listed { version } | Reply::ZoneSet { version } => *version = self.u64(),
             _ => {}
         }
     }
@@ -560,7 +573,14 @@ impl Wild {
                         Want::Slot { begin, end, details: "".into() }
                     }
                 };
-                to_inventory(Ask::Hold { hold: unknown, revision, want, life_ms: self.u64(), holder: self.holder() })
+                to_inventory(Ask::Hold {
+                    hold: unknown,
+                    revision,
+                    want,
+                    life_ms: self.u64(),
+                    holder: self.holder(),
+                    desk: false,
+                })
             }
             10 => {
                 let key = PaymentKey { cart: hold.cart, attempt: self.u32() };

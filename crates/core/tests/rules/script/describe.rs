@@ -96,8 +96,13 @@ fn describe_cart(view: &CartView) -> String {
             write!(text, " (declined by {by}: {reason})").expect("writes to a string succeed");
         }
         Some(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got })) => {
-            write!(text, " ({} asked, {} got)", cents(*asked), cents(*got)).expect("writes to a string succeed");
+            write!(text, " ({} asked, {} got)", cents(asked.amount), cents(got.amount))
+                .expect("writes to a string succeed");
         }
+        Some(Ended::Unpaid(PaymentFailure::Withdrawn { .. } | PaymentFailure::Canceled { .. })) => {}
+    }
+    if let Some(Ended::Unpaid(PaymentFailure::Withdrawn { .. } | PaymentFailure::Canceled { .. })) = &view.ended {
+        panic!("a cart whose attempt was given up goes on: {view:?}");
     }
     if !lines.is_empty() {
         write!(text, ", {}", lines.join(", ")).expect("writes to a string succeed");

@@ -36,14 +36,15 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
         },
         ("best", [session, count, wish @ ..]) => {
             let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));
-            hold_lines(vec![WantedLine { entity, want }])
+            hold_lines(vec![WantedLine::new(entity, want)])
         }
         ("set", [line, quantity]) => {
-            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), holder }
+            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), guest: false, holder }
         }
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
         ("cancel", []) => CartCommand::Cancel,
+        ("stop", []) => CartCommand::CancelCheckout { by_operator: false },
         ("checkout", expected) => CartCommand::Checkout {
             payment: recorded(),
             customer,
@@ -105,7 +106,7 @@ fn wanted(words: &[&str]) -> WantedLine {
         (Entity::Session(_), seats) => Want::Seats { seats: seat_set(seats), best_effort: false },
         _ => panic!("{name} has no {words:?}"),
     };
-    WantedLine { entity, want }
+    WantedLine::new(entity, want)
 }
 
 /// The options of a product, a resource or a session.
@@ -150,7 +151,13 @@ pub(super) fn terms(mut words: &[&str]) -> Terms {
             }
             ("with", [name, capacity, price, rest @ ..]) => {
                 let price = euros(in_cents(price));
-                terms.areas.push(Area { id: id(name), name: "Area".into(), capacity: number(capacity), price });
+                terms.areas.push(Area {
+                    id: id(name),
+                    name: "Area".into(),
+                    capacity: number(capacity),
+                    price,
+                    names: Default::default(),
+                });
                 rest
             }
             _ => panic!("unknown word: {word}"),

@@ -74,11 +74,19 @@ pub(crate) fn new_session(
         hold_ttl_ms: ttl_ms,
         limits: Limits::default(),
         comments: "".into(),
+        sells_after_begin: false,
     }
 }
 
 pub(crate) fn details() -> VenueDetails {
-    VenueDetails { name: "House".into(), city: "Town".into(), position: None, comments: "".into() }
+    VenueDetails {
+        name: "House".into(),
+        city: "Town".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    }
 }
 
 /// A product without properties.

@@ -1,8 +1,9 @@
 // The picture of a seat map. It decides what is drawn where, and when.
 //
-// There are three canvases. `whole` is the whole house at a fixed scale and is never visible. While the view moves over many
+// There are four canvases. `whole` is the whole house at a fixed scale and is never visible. While the view moves over many
 // seats, a stretched copy of it is shown. `base` is the visible, sharp picture. It is drawn anew when the view rests, and a
-// seat that changes is drawn anew alone. `over` has the focus, and short flashes where a seat has changed.
+// seat that changes is drawn anew alone. `names` has the names of sections over it. `over` has the focus, and short flashes where a
+// seat has changed.
 
 import { Brush, coloursOf } from './brush.js';
 
@@ -16,6 +17,8 @@ const DENSITY_MAX = 2;
 /** In a picture narrower than this, the buttons have the foot for themselves. Both in pixels. */
 const NARROW = 600;
 const BUTTONS = 56;
+/** Where seats are narrower than this, names of sections stand within them. In pixels. */
+const NAMES_WITHIN = 9;
 /** Room around the seats, for the stage and the names of rows. */
 const MARGIN = { side: 260, top: 420, bottom: 260 };
 
@@ -24,12 +27,16 @@ export class Picture {
   constructor(host, plan, shown, over) {
     Object.assign(this, { host, plan, shown, over });
     this.base = layer(host, 'base');
+    // A plan without sections has no layer for their names, because each layer costs time in every frame.
+    this.names = plan.sections.length > 1 ? layer(host, 'names') : null;
     this.top = layer(host, 'over');
     this.whole = document.createElement('canvas');
     this.changed = new Set();
     this.flashes = new Map();
     this.focus = -1;
     this.hover = -1;
+    /** The names of sections that are shown: {id, left, right, top, bottom}, in pixels. */
+    this.named = [];
     this.stale = true;
     this.still = matchMedia('(prefers-reduced-motion: reduce)').matches;
     this.extent = extentOf(plan);
@@ -62,7 +69,7 @@ export class Picture {
     this.width = clientWidth;
     this.height = clientHeight;
     this.density = Math.min(DENSITY_MAX, devicePixelRatio || 1);
-    for (const { canvas } of [this.base, this.top]) {
+    for (const { canvas } of [this.base, this.names, this.top].filter(Boolean)) {
       canvas.width = Math.round(clientWidth * this.density);
       canvas.height = Math.round(clientHeight * this.density);
     }
@@ -101,6 +108,16 @@ export class Picture {
     view.x += px / view.scale - px / scale;
     view.y += py / view.scale - py / scale;
     view.scale = scale;
+    this.keepIn();
+    this.moved();
+  }
+
+  /** Zooms by a factor, and brings a point of the plan to the middle. */
+  zoomTo(factor, x, y) {
+    const { view } = this;
+    view.scale = Math.min(this.scaleMax(), Math.max(this.fitScale(), view.scale * factor));
+    view.x = x - this.width / view.scale / 2;
+    view.y = y - this.usable() / view.scale / 2;
     this.keepIn();
     this.moved();
   }
@@ -229,6 +246,7 @@ export class Picture {
     this.stale = false;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);
+    this.drawNames();
     const seats = this.inView();
     if (this.moving && seats.length > SHARP_SEATS_MAX) {
       this.sharp = false;
@@ -284,10 +302,6 @@ export class Picture {
     context.textBaseline = 'middle';
     const seat = 100 * scale / density;
     context.fillStyle = colours.ink2;
-    context.font = `500 ${Math.round(Math.min(17, Math.max(10, seat * 0.8)) * density)}px ${SERIF}`;
-    if (plan.sections.length > 1 && plan.sections.length <= 60) {
-      for (const section of plan.sections) context.fillText(section.name, ...at(section.middle, section.bottom + 115));
-    }
     if (seat < 8) return;
     context.font = `600 ${Math.round(Math.min(13, Math.max(8, seat * 0.42)) * density)}px sans-serif`;
     for (const row of plan.rows) {
@@ -295,6 +309,36 @@ export class Picture {
       const [first, last] = [row.first, row.first + row.count - 1];
       context.fillText(row.label, ...at(...beyond(plan, first, first + 1)));
       context.fillText(row.label, ...at(...beyond(plan, last, last - 1)));
+    }
+  }
+
+  /**
+   * The names of sections. Where seats are small a name stands in the middle of its section, because the space behind belongs to the
+   * next one. One that would cover another is left out until there is room.
+   */
+  drawNames() {
+    if (!this.names) return;
+    const { names: { context, canvas }, plan, colours, density } = this;
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    this.named = [];
+    const seat = 100 * this.view.scale;
+    const size = Math.min(17, Math.max(11, seat * 0.8));
+    context.font = `600 ${Math.round(size * density)}px ${SERIF}`;
+    context.textAlign = 'center';
+    context.textBaseline = 'middle';
+    context.lineJoin = 'round';
+    context.lineWidth = 4 * density;
+    context.strokeStyle = colours.bg;
+    context.fillStyle = colours.ink;
+    for (const { id, name, bottom, middle, center } of plan.sections) {
+      const [x, y] = this.toScreen(...(seat < NAMES_WITHIN ? center : [middle, bottom + 115]));
+      const half = context.measureText(name).width / density / 2 + 3;
+      const box = { id, left: x - half, right: x + half, top: y - size * 0.7, bottom: y + size * 0.7 };
+      if (box.right < 0 || box.left > this.width || box.bottom < 0 || box.top > this.height) continue;
+      if (this.named.some((other) => box.left < other.right && box.right > other.left && box.top < other.bottom && box.bottom > other.top)) continue;
+      this.named.push(box);
+      context.strokeText(name, x * density, y * density);
+      context.fillText(name, x * density, y * density);
     }
   }
 

@@ -2,7 +2,8 @@
 //
 // Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
-import { nameIn, wordsOf } from './words.js';
+import { nameFor } from '../names.js';
+import { wordsOf } from './words.js';
 
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
 const SECTION_GAP = 170;
@@ -11,12 +12,12 @@ const SEAT = 100;
 const CELL = 200;
 
 export class Plan {
-  /** `session` is an answer of `session.get`. Names are in the language, if there are such. */
-  constructor(session, language = 'en') {
-    this.language = language;
+  /** `session` is an answer of `session.get`. Names are for the language, or for the browser's languages without one. */
+  constructor(session, language) {
     this.words = wordsOf(language);
-    this.named = session.layout || {};
     const rows = session.layout?.rows || [];
+    this.names = { sections: session.layout?.section_names || {}, categories: session.layout?.category_names || {} };
+    this.languages = language ? [language] : undefined;
     this.rows = [];
     this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
     this.x = new Float32Array(this.size);
@@ -25,7 +26,7 @@ export class Plan {
     this.category = new Uint8Array(this.size);
     this.accessible = new Uint8Array(this.size);
     this.labels = new Array(this.size);
-    this.categories = categoriesOf(session, rows, language);
+    this.categories = categoriesOf(this, session, rows);
     this.ordinals = new Map(this.categories.map((category, ordinal) => [category.id, ordinal]));
     this.focal = session.layout?.focal || null;
     this.place(rows);
@@ -70,17 +71,22 @@ export class Plan {
     return [row, index - this.rows[row].first];
   }
 
+  /** A section by its name for people. */
+  sectionName(id) {
+    return nameFor(this.names.sections[id], sectionName(id), this.languages);
+  }
+
+  /** A category by its name for people. */
+  categoryName(id) {
+    return nameFor(this.names.categories[id], sectionName(id), this.languages);
+  }
+
   /** "Row A seat 5", with the section if there are several. */
   name(index) {
     const row = this.rows[this.row[index]];
-    const section = row.section && this.sections.length > 1 ? `${this.nameOfSection(row.section)}, ` : '';
+    const section = row.section && this.sections.length > 1 ? `${this.sectionName(row.section)}, ` : '';
     const name = row.label.length > 3 ? row.label : this.words.row(row.label);
     return `${section}${name} ${this.words.seat(this.labels[index])}`;
-  }
-
-  /** The name of a section for people. */
-  nameOfSection(id) {
-    return nameIn(this.named.sections, id, this.language) || sectionName(id);
   }
 
   /** {amount, currency} */
@@ -106,11 +112,10 @@ export class Plan {
   }
 }
 
-function categoriesOf(session, rows, language) {
+function categoriesOf(plan, session, rows) {
   const ids = new Set();
   for (const row of rows) for (const run of row.runs) ids.add(run.category);
-  const nameOf = (id) => nameIn(session.layout?.categories, id, language) || sectionName(id);
-  const categories = [...ids].map((id) => ({ id, name: nameOf(id), price: session.prices?.[id] || null }));
+  const categories = [...ids].map((id) => ({ id, name: plan.categoryName(id), price: session.prices?.[id] || null }));
   categories.sort((one, other) => (other.price?.amount ?? 0) - (one.price?.amount ?? 0));
   return categories;
 }
@@ -127,12 +132,12 @@ function boundsOf({ x, y, size }) {
   return { left, right, top, bottom };
 }
 
-/** Sections with the place of their names, behind the middle of their last seats. */
+/** Sections with the places of their names: behind the middle of their last seats, and in the middle of all. */
 function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
     if (!row.section) return;
-    const section = sections.get(row.section) || { id: row.section, name: plan.nameOfSection(row.section), bottom: -Infinity, seats: [] };
+    const section = sections.get(row.section) || { id: row.section, name: plan.sectionName(row.section), bottom: -Infinity, seats: [] };
     for (let seat = row.first; seat < row.first + row.count; seat += 1) {
       section.bottom = Math.max(section.bottom, plan.y[seat]);
       section.seats.push(seat);
@@ -140,8 +145,15 @@ function sectionsOf(plan) {
     sections.set(row.section, section);
   });
   return [...sections.values()].map(({ id, name, bottom, seats }) => {
-    const last = seats.filter((seat) => plan.y[seat] > bottom - SEAT).map((seat) => plan.x[seat]);
-    return { id, name, bottom, middle: (Math.min(...last) + Math.max(...last)) / 2 };
+    let [left, right, x, y] = [Infinity, -Infinity, 0, 0];
+    for (const seat of seats) {
+      x += plan.x[seat] / seats.length;
+      y += plan.y[seat] / seats.length;
+      if (plan.y[seat] <= bottom - SEAT) continue;
+      left = Math.min(left, plan.x[seat]);
+      right = Math.max(right, plan.x[seat]);
+    }
+    return { id, name, bottom, middle: (left + right) / 2, center: [x, y] };
   });
 }
 

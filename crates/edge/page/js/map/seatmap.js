@@ -9,6 +9,8 @@ const TOUCH_REACH = 22;
 /** A shorter movement is a tap, in pixels. */
 const DRAG = 6;
 const ZOOM_STEP = 1.5;
+/** A taken seat is looked at only where no free one is in view. In units of the plan, squared. */
+const TAKEN_FURTHER = 1e12;
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -27,6 +29,8 @@ export class SeatMap {
     /** Picked seats that are being held right now, so their changes are no loss. */
     this.spared = new Set();
     this.known = false;
+    /** Why no seat may be picked, in words for the buyer. Null if seats may be picked. */
+    this.closed = null;
     this.focus = -1;
     this.pointers = new Map();
     this.build();
@@ -58,6 +62,7 @@ export class SeatMap {
     this.tip = make('div', 'seats__tip', { 'aria-hidden': 'true', part: 'tip' });
     this.tip.hidden = true;
     const zoom = make('div', 'seats__zoom', { part: 'zoom' });
+    this.zoom = zoom;
     const button = (text, label, act) => {
       const element = make('button', 'seats__button', { type: 'button', 'aria-label': label, title: label });
       element.textContent = text;
@@ -127,6 +132,8 @@ export class SeatMap {
       this.say?.(words.taken(this.plan.name(seat), words.mine));
     } else if (this.picked.has(seat)) {
       this.picked.delete(seat);
+    } else if (this.closed !== null) {
+      this.say?.(this.closed);
     } else if (this.shown[seat] !== FREE) {
       this.say?.(words.taken(this.plan.name(seat), words.states[this.shown[seat]]));
     } else if (this.picked.size >= this.max) {
@@ -147,7 +154,7 @@ export class SeatMap {
     this.onselect?.([...this.picked]);
   }
 
-  /** "Row A seat 5, parkett, €30, free" */
+  /** "Row A seat 5, Parkett, €30, free" */
   describe(seat) {
     const { plan, words } = this;
     const category = plan.categories[plan.category[seat]];
@@ -171,9 +178,13 @@ export class SeatMap {
     this.tip.hidden = false;
     const [x, y] = this.picture.toScreen(this.plan.x[seat], this.plan.y[seat]);
     const { offsetWidth, offsetHeight } = this.tip;
-    const left = Math.max(4, Math.min(this.picture.width - offsetWidth - 4, x - offsetWidth / 2));
+    let left = Math.max(4, Math.min(this.picture.width - offsetWidth - 4, x - offsetWidth / 2));
     const above = y - offsetHeight - 18;
-    this.tip.style.setProperty('transform', `translate(${Math.round(left)}px, ${Math.round(above > 4 ? above : y + 22)}px)`);
+    const top = above > 4 ? above : y + 22;
+    // The buttons stay free.
+    const zoom = { left: this.zoom.offsetLeft, top: this.zoom.offsetTop };
+    if (left + offsetWidth > zoom.left - 4 && top + offsetHeight > zoom.top - 4) left = Math.max(4, zoom.left - offsetWidth - 8);
+    this.tip.style.setProperty('transform', `translate(${Math.round(left)}px, ${Math.round(top)}px)`);
   }
 
   hideTip() {
@@ -201,8 +212,32 @@ export class SeatMap {
     if (this.tip && !this.tip.hidden) this.hideTip();
   }
 
+  /** Zooms in to what the buyer looks at, and out around the middle. */
   zoomMiddle(factor) {
-    this.picture.zoom(factor, this.picture.width / 2, this.picture.height / 2);
+    const seat = factor > 1 ? this.lookedAt() : -1;
+    if (seat >= 0) this.picture.zoomTo(factor, this.plan.x[seat], this.plan.y[seat]);
+    else this.picture.zoom(factor, this.picture.width / 2, this.picture.height / 2);
+  }
+
+  /**
+   * The seat in view that was picked last, or that is held, or the current one, or else the free one nearest to the middle, because
+   * the middle itself may be the stage. -1 if there is none.
+   */
+  lookedAt() {
+    const { plan, picture } = this;
+    const isSeen = (seat) => {
+      const [x, y] = picture.toScreen(plan.x[seat], plan.y[seat]);
+      return x >= 0 && y >= 0 && x <= picture.width && y <= picture.height;
+    };
+    const chosen = [...[...this.picked].reverse(), this.focus, ...this.mine].find((seat) => seat >= 0 && isSeen(seat));
+    if (chosen !== undefined) return chosen;
+    const [cx, cy] = picture.toPlan(picture.width / 2, picture.usable() / 2);
+    let [best, least] = [-1, Infinity];
+    for (let seat = 0; seat < plan.size; seat += 1) {
+      const distance = (plan.x[seat] - cx) ** 2 + (plan.y[seat] - cy) ** 2 + (this.shown[seat] === FREE ? 0 : TAKEN_FURTHER);
+      if (distance < least && isSeen(seat)) [best, least] = [seat, distance];
+    }
+    return best;
   }
 
   /** Zooms around the current seat. */

@@ -37,22 +37,3 @@ const FRENCH = {
 export function wordsOf(language) {
   return { en: ENGLISH, de: GERMAN, fr: FRENCH }[(language || 'en').slice(0, 2).toLowerCase()] || ENGLISH;
 }
-
-/**
- * The name for people of what has this id in a list of `{id, name}` or in names by id. A name may be one text or texts by
- * language. Null if there is none.
- */
-export function nameIn(list, id, language) {
-  const found = Array.isArray(list) ? list.find((each) => each.id === id) : list?.[id];
-  return nameOf(found, language);
-}
-
-/** The name in a language: the thing's `names` by language, or its only `name`. */
-export function nameOf(thing, language = 'en') {
-  if (!thing) return null;
-  if (typeof thing === 'string') return thing;
-  const texts = thing.names || (typeof thing.name === 'object' ? thing.name : 'id' in thing ? {} : thing) || {};
-  const spoken = [language, language.split('-')[0]].find((each) => typeof texts[each] === 'string');
-  if (spoken) return texts[spoken];
-  return typeof thing.name === 'string' && thing.name !== '' ? thing.name : null;
-}

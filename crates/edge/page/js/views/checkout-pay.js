@@ -7,8 +7,8 @@ import { button } from '../parts.js';
 /** The payment form of the trial gateway, which has no real cards. */
 const TRIAL = '/page/js/pay/trial.js';
 
-/** `pay(body)` gets the body of the checkout. `show({total, currency, busy})` updates. */
-export function payForm(app, pay) {
+/** `pay(body)` gets the body of the checkout, and `stop()` ends a payment under way. `show({total, currency, busy})` updates. */
+export function payForm(app, pay, stop) {
   const script = app.page.payment || (app.page.demo ? TRIAL : null);
   const takesCards = app.page.gateway && script !== null;
   let chosen = takesCards ? 'gateway' : 'recorded';
@@ -43,17 +43,20 @@ export function payForm(app, pay) {
     }
   }, { class: 'button--main', id: 'pay' });
   const deciding = h('p', { class: 'notice notice--warn', id: 'deciding', role: 'status', hidden: true }, 'The payment is being decided …');
+  const halt = button('Stop this payment', stop, { class: 'button--quiet', id: 'stop-paying' });
+  halt.hidden = true;
   const noCards = app.page.gateway && !takesCards ? h('p', { class: 'muted small', id: 'no-cards' }, 'This page takes no cards.') : null;
   const element = h('section', { class: 'card pay', 'aria-labelledby': 'pay-title' },
     h('h2', { class: 'best__title', id: 'pay-title' }, 'Pay'),
     buyer.element,
     takesCards ? h('fieldset', { class: 'pay__ways' }, h('legend', { class: 'field__label' }, 'How'), way('gateway', 'Card, by the gateway'), way('recorded', 'Paid elsewhere')) : noCards,
-    gateway, recorded, deciding, go);
+    gateway, recorded, deciding, go, halt);
   choose(chosen);
   const show = ({ total, currency, busy }) => {
     sum = { total, currency };
     go.textContent = currency ? `Pay ${money(total, currency)}` : 'Pay';
     deciding.hidden = !busy;
+    halt.hidden = !busy;
   };
   return { element, show };
 }

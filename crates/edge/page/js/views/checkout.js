@@ -19,20 +19,21 @@ class CartView {
   constructor(root, app) {
     Object.assign(this, { root, app });
     this.note = noteBox('cart-note');
+    this.heading = h('h1', { id: 'cart-title' }, 'Held for you');
     this.lines = h('ul', { class: 'lines', id: 'lines' });
     this.taken = h('div', { id: 'taken' });
     this.total = h('div', { class: 'total', id: 'total' });
     this.left = h('span', { class: 'timer__left', id: 'countdown' });
     this.timer = h('p', { class: 'timer', role: 'timer', 'aria-label': 'Time left' }, this.left, h('span', { class: 'muted' }, 'left'));
     this.keep = h('div', {});
-    this.pay = payForm(app, (body) => this.checkout(body));
+    this.pay = payForm(app, (body) => this.checkout(body), () => this.act(() => app.cart.stopPaying()));
     this.full = h('div', { class: 'desk' },
       h('section', { 'aria-label': 'What is held' }, this.lines, this.total, h('div', { class: 'row row--apart' }, this.keep,
         button('Give everything back', () => this.act(() => app.cart.cancel()), { class: 'button--quiet', id: 'give-back' }))),
       this.pay.element);
     this.empty = h('div', { class: 'empty', id: 'empty' });
     fill(root,
-      h('div', { class: 'desk__head' }, h('div', {}, h('p', { class: 'eyebrow' }, 'Your cart'), h('h1', {}, 'Held for you')), this.timer),
+      h('div', { class: 'desk__head' }, h('div', {}, h('p', { class: 'eyebrow' }, 'Your cart'), this.heading), this.timer),
       this.note.element, this.taken, this.full, this.empty);
     this.off = app.cart.on('change', () => this.show());
     this.ticking = setInterval(() => this.tick(), 250);
@@ -49,17 +50,23 @@ class CartView {
     const { lines } = cart;
     const holds = lines.length > 0;
     this.showTaken(cart.current?.total?.currency || '');
+    const hadFocus = this.full.contains(document.activeElement);
     this.full.hidden = !holds;
     this.timer.hidden = !holds;
     this.empty.hidden = holds;
+    // An expired cart is not held.
+    this.heading.textContent = holds ? 'Held for you' : cart.expired ? 'Your time ran out' : 'Nothing is held';
     if (!holds) {
       this.showEmpty();
+      if (hadFocus) this.empty.querySelector('a, button')?.focus({ preventScroll: true });
       return;
     }
     const currency = cart.current.total?.currency || '';
-    const focused = document.activeElement?.dataset?.focus;
+    const { activeElement } = document;
+    const focused = this.lines.contains(activeElement) ? activeElement.dataset.focus || '' : null;
     fill(this.lines, lines.map((line) => lineElement(this.app, line, currency, (each) => this.controls(each))));
-    if (focused) this.lines.querySelector(`[data-focus="${focused}"]`)?.focus();
+    // Where what had the focus is gone, the next control has it.
+    if (focused !== null) ((focused && this.lines.querySelector(`[data-focus="${focused}"]`)) || this.lines.querySelector('button'))?.focus({ preventScroll: true });
     const sum = cart.current.total?.amount ?? lines.reduce((all, line) => all + amountOf(line), 0);
     fill(this.total, h('span', {}, 'Total'), h('strong', { class: 'total__sum' }, currency ? money(sum, currency) : ''));
     fill(this.keep, cart.canKeep()
@@ -90,7 +97,6 @@ class CartView {
     }
     const { expired } = cart;
     fill(this.empty,
-      h('h2', {}, 'The time ran out'),
       h('p', { class: 'muted', id: 'expired' }, 'What you held is free again. With luck nobody has taken it yet.'),
       h('ul', { class: 'lines' }, expired.map((line) => lineElement(this.app, line, ''))),
       button('Hold it again', () => this.act(() => cart.holdAll(expired.map(wanted))), { class: 'button--main', id: 'hold-again' }),
@@ -102,7 +108,7 @@ class CartView {
     const release = (seats) => this.act(() => cart.release(line.line, seats));
     const whole = button(line.seats?.length === 1 ? 'Give it back' : 'Give back', () => release(), { class: 'button--quiet button--small', 'data-act': 'release' });
     if (line.seats && line.seats.length > 1) {
-      return [h('ul', { class: 'chips' }, line.seats.map((seat) => this.seatChip(line, seat, release))), whole];
+      return [h('ul', { class: 'chips' }, line.seats.map((seat, number) => this.seatChip(line, seat, line.prices?.[number], release))), whole];
     }
     if (line.quantity) {
       const count = stepper({ value: line.quantity, max: line.late ? 100 : 20, label: 'Quantity', onchange: (value) => this.act(() => cart.setQuantity(line.line, value)) });
@@ -112,14 +118,16 @@ class CartView {
     return whole;
   }
 
-  seatChip(line, seat, release) {
+  seatChip(line, seat, price, release) {
     const name = h('span', {});
-    const away = h('button', { class: 'chip__away', type: 'button', onclick: () => release([seat]) }, '×');
+    const currency = this.app.cart.current?.total?.currency;
+    const cost = price !== undefined && currency ? h('span', { class: 'chip__price number' }, money(price, currency)) : null;
+    const away = h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${line.line}-${seat.join('-')}` }, onclick: () => release([seat]) }, '×');
     seatName(this.app, line.session, seat, (text) => {
       name.textContent = text;
       away.setAttribute('aria-label', `Give back ${text}`);
     });
-    return h('li', { class: 'chip', dataset: { seat: seat.join(',') } }, name, away);
+    return h('li', { class: 'chip', dataset: { seat: seat.join(',') } }, name, cost, away);
   }
 
   async act(change) {
@@ -142,9 +150,11 @@ class CartView {
     } catch (error) {
       // Another card was tried while the first payment is undecided. The first one may still buy.
       if (error.name2 === 'cart_not_active' && this.app.cart.isPaying()) error.name2 = 'payment_pending';
-      const tone = error.name2 === 'payment_pending' || error.kind === 'fail' ? 'warn' : 'bad';
+      const tone = ['payment_pending', 'checkout_canceled'].includes(error.name2) || error.kind === 'fail' ? 'warn' : 'bad';
       const more = {
         payment_declined: body.payment.gateway?.on_decline === 'keep' ? ' Your seats are still held; you may try another way.' : ' What you held was given back.',
+        checkout_withdrawn: ' See below what is gone. You can pay for the rest.',
+        checkout_canceled: ' You can pay in another way, or give everything back.',
         payment_pending: ' We keep what you hold until it is decided, and show your order here then.',
       }[error.name2];
       this.note.show(tone, h('p', { id: 'pay-note', dataset: { refusal: error.name2 } }, explain(error), more));
@@ -161,9 +171,7 @@ class CartView {
   }
 }
 
-/** The body of a hold of an expired line. */
-function wanted({ session, seats, area, quantity, product, resource, begin, end }) {
-  if (seats) return { session, seats };
-  if (area) return { session, area, quantity };
-  return product ? { product, quantity } : { resource, begin, end };
+/** The body of a hold of an expired line: the line without what the cart has added to it. */
+function wanted({ line, price, prices, late, ...asked }) {
+  return asked;
 }

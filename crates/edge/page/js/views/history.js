@@ -1,6 +1,7 @@
 // The history of a seat: each event with its time, its cart or order, and the session's version.
 
-import { fill, h, moment } from '../dom.js';
+import { fill, h } from '../dom.js';
+import { exactly, moment } from '../local-time.js';
 import { askAny, wantsToken } from '../operator/ask.js';
 import { indexOf, rowName, rowsOf, seatName } from '../operator/seats.js';
 import { tokenForm } from '../operator/token.js';
@@ -40,6 +41,7 @@ class History {
     }
     if (this.stopped) return;
     this.rows = rowsOf(session.layout);
+    this.zone = session.zone;
     fill(this.root, this.frame(session));
     this.feed = this.app.link.watch(`session/${this.id}`, { delta: ({ changes }) => this.changed(changes || []) });
     await this.listRecent();
@@ -56,7 +58,7 @@ class History {
       h('div', { class: 'stack stack--tight' },
         h('p', { class: 'eyebrow' }, h('a', { href: '#/operator' }, 'Operator'), ' · history'),
         h('h1', {}, 'History of a seat'),
-        h('p', { class: 'muted' }, h('a', { href: `#/session/${encodeURIComponent(this.id)}` }, this.id), ` — ${moment(session.starts_at)}, ${session.hall}`)),
+        h('p', { class: 'muted' }, h('a', { href: `#/session/${encodeURIComponent(this.id)}` }, this.id), ` — ${moment(session.starts_at, session.zone)}, ${session.hall}`)),
       this.picker(),
       this.gate = h('div', {}),
       h('div', { class: 'op-history' },
@@ -135,7 +137,7 @@ class History {
 
   event({ at, event, details, version }) {
     return h('li', { class: `op-event op-event--${event}` },
-      h('span', { class: 'row' }, h('span', { class: 'badge' }, event), h('time', { class: 'number small muted', datetime: at }, exactly(at))),
+      h('span', { class: 'row' }, h('span', { class: 'badge' }, event), h('time', { class: 'number small muted', datetime: at }, exactly(at, this.zone))),
       h('span', { class: 'op-event__what' }, this.worded(details || '')),
       h('span', { class: 'small muted number' }, `version ${version}`));
   }
@@ -148,7 +150,7 @@ class History {
       if (seat) return seatName(this.rows, [Number(seat[1]), Number(seat[2])]);
       const order = /^order ([0-9a-f]{32})$/.exec(part);
       if (order) return h('a', { href: `#/order/${order[1]}` }, `order ${order[1].slice(0, 8)}…`);
-      return /^[0-9a-f]{32}$/.test(part) ? h('abbr', { title: part }, `${part.slice(0, 8)}…`) : part.replace(/seats? $/, '').replace(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/g, exactly);
+      return /^[0-9a-f]{32}$/.test(part) ? h('abbr', { title: part }, `${part.slice(0, 8)}…`) : part.replace(/seats? $/, '').replace(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/g, (instant) => exactly(instant, this.zone));
     });
   }
 
@@ -166,7 +168,7 @@ class History {
     if (seats.length === 0) return null;
     const rest = seats.length - SEATS_SHOWN;
     return h('li', { class: 'op-recent__line' },
-      h('time', { class: 'number small muted', datetime: at }, exactly(at).split(', ').at(-1)),
+      h('time', { class: 'number small muted', datetime: at }, exactly(at, this.zone).split(', ').at(-1)),
       h('span', { class: 'badge' }, event),
       h('span', { class: 'op-recent__seats' },
         seats.slice(0, SEATS_SHOWN).map((seat) => h('button', { class: 'op-seat', type: 'button', dataset: { seat: seat.join() }, onclick: () => this.choose(seat) }, seatName(this.rows, seat))),
@@ -193,10 +195,4 @@ class History {
       if (reread) this.read();
     }, LOOK_AFTER_MS);
   }
-}
-
-const seconds = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
-
-function exactly(time) {
-  return seconds.format(new Date(time));
 }

@@ -24,8 +24,11 @@ export function renderProducts(root, app, ids) {
       h('p', { class: 'muted' }, 'Pay for it together with your seats, or by itself.')),
     cards.length === 0 ? empty : h('ul', { class: 'shop' }, cards.map((card) => card.element))));
   const end = app.cart.on('change', () => cards.forEach((card) => card.showCart()));
+  const rights = () => cards.forEach((card) => card.show());
+  addEventListener('rightschange', rights);
   return () => {
     end();
+    removeEventListener('rightschange', rights);
     cards.forEach((card) => card.stop());
   };
 }
@@ -45,6 +48,7 @@ class ProductCard {
     this.stock = h('p', { class: 'small shop__stock', 'aria-live': 'polite' });
     this.bar = h('span', { class: 'bar__part bar__part--free' });
     this.mine = h('p', { class: 'small shop__mine' });
+    this.only = h('p', { class: 'small muted', role: 'status' });
     this.value = h('output', { class: 'stepper__value' }, '1');
     this.less = h('button', { class: 'stepper__button', type: 'button', 'aria-label': 'One less', onclick: () => this.step(-1) }, '−');
     this.more = h('button', { class: 'stepper__button', type: 'button', 'aria-label': 'One more', onclick: () => this.step(1) }, '+');
@@ -59,7 +63,7 @@ class ProductCard {
     this.element = h('li', { class: 'card shop__card', dataset: { product: id } },
       h('div', { class: 'shop__head' }, this.name, this.facts), this.price,
       h('div', { class: 'stack stack--tight' }, h('div', { class: 'bar', 'aria-hidden': 'true' }, this.bar), this.stock),
-      this.form, this.error, this.mine);
+      this.only, this.form, this.error, this.mine);
     this.show();
   }
 
@@ -78,7 +82,7 @@ class ProductCard {
       this.late = product.hold === 'at_checkout';
       this.show();
     } catch (error) {
-      this.stock.textContent = `This cannot be shown now: ${error.message}.`;
+      this.stock.textContent = explain(error);
     }
     this.showCart();
   }
@@ -108,10 +112,13 @@ class ProductCard {
     const most = Math.max(1, Math.min(this.most, free ?? this.most));
     this.quantity = Math.min(this.quantity, most);
     this.value.textContent = this.quantity;
-    this.less.disabled = this.quantity <= 1 || soldOut;
-    this.more.disabled = this.quantity >= most || soldOut;
-    this.button.disabled = soldOut || free === null;
-    this.button.textContent = soldOut ? 'Sold out' : 'Add to cart';
+    this.less.disabled = this.quantity <= 1;
+    this.more.disabled = this.quantity >= most;
+    this.button.disabled = free === null;
+    // The stock says "Sold out". Nothing is offered that cannot be had.
+    const { rights } = this.app;
+    this.form.hidden = soldOut || !rights.mayBuy();
+    setText(this.only, rights.mayBuy() ? '' : rights.words());
   }
 
   /** Shows how many of the product are in the cart. */
@@ -140,8 +147,10 @@ class ProductCard {
       this.quantity = 1;
       this.app.say(`${quantity === 1 ? 'One' : quantity} × ${name} in your cart.`, 'good');
     } catch (error) {
-      this.error.textContent = explain(error);
-      this.error.hidden = false;
+      if (!this.app.rights.note(error)) {
+        this.error.textContent = explain(error);
+        this.error.hidden = false;
+      }
     }
     this.busy = false;
     this.button.removeAttribute('aria-busy');

@@ -1,16 +1,16 @@
 // A day of a resource: its opening hours, bookings and free times. A time is put into the cart or reserved.
 
 import { fill, h, money, titled } from '../dom.js';
+import { nameOf } from '../local-time.js';
 import { button, noteBox } from '../parts.js';
-import { explain } from '../explain.js';
-import { dayStrip, onDay, shownSpan } from '../calendar/day.js';
+import { explain, explainToDesk } from '../explain.js';
+import { dayStrip, shownSpan } from '../calendar/day.js';
 import { cancel, mayReserve, mineOf, reserve } from '../calendar/desk.js';
-import { addDays, dayText, hoursOf, instant, lengthText, openDay, timeText, wall } from '../calendar/zone.js';
+import { addDays, dayText, hoursOf, lengthText, LocalDay, openDay, timeText, wall } from '../calendar/zone.js';
 
 const LENGTHS = [30, 45, 60, 90, 120, 180, 240, 480];
 const QUARTER = 15;
 const MORNING = 8 * 60;
-const DAY_MINUTES = 24 * 60;
 const MINUTE = 60_000;
 const RELOAD_AFTER_MS = 150;
 
@@ -47,9 +47,11 @@ class ResourceView {
       return;
     }
     this.zone = this.resource.zone;
-    this.day = this.date || openDay(this.resource.hours, wall(this.zone, this.app.link.now()), this.length);
+    this.setDay(this.date || openDay(this.resource.hours, wall(this.zone, this.app.link.now()), this.length));
     fill(this.root, this.frame());
     this.endCart = this.app.cart.on('change', () => this.show());
+    this.rights = () => this.show();
+    addEventListener('rightschange', this.rights);
     this.feed = this.app.link.watch(`resource/${this.id}`, { snapshot: () => this.reloadSoon(), delta: ({ days }) => this.changed(days) });
     this.showDesk();
     await this.load();
@@ -60,6 +62,12 @@ class ResourceView {
     clearTimeout(this.timer);
     this.feed?.stop();
     this.endCart?.();
+    removeEventListener('rightschange', this.rights);
+  }
+
+  setDay(day) {
+    this.day = day;
+    this.local = new LocalDay(this.zone, day);
   }
 
   // What is shown
@@ -69,7 +77,7 @@ class ResourceView {
     const facts = [
       rate && `${money(rate.amount, rate.currency)} ${rate.per_ms ? `for ${lengthText(rate.per_ms / MINUTE)}` : 'a booking'}`,
       capacity > 1 && `${capacity} at a time`,
-      `times as in ${this.zone.split('/').at(-1).replace(/_/g, ' ')}`,
+      `times as in ${nameOf(this.zone)}`,
       ...Object.entries(properties || {}).map(([key, text]) => `${titled(key)}: ${text}`),
     ];
     return h('div', { class: 'stack stack--wide' },
@@ -107,6 +115,7 @@ class ResourceView {
     this.lengths.value = this.length;
     this.start = h('select', { class: 'input number', id: 'slot-start', onchange: () => this.choose(this.start.value === '' ? NaN : Number(this.start.value), true) });
     this.verdict = h('p', { class: 'calendar__verdict', role: 'status' });
+    this.only = h('p', { class: 'muted small', role: 'status' });
     this.hold = button('Put into the cart', () => this.holdChosen(), { class: 'button--main' });
     this.who = h('input', { class: 'input', id: 'slot-who', maxlength: '80', autocomplete: 'off' });
     this.desk = h('div', { class: 'stack stack--tight', hidden: true },
@@ -117,7 +126,7 @@ class ResourceView {
       h('div', { class: 'calendar__fields' },
         h('div', { class: 'field' }, h('label', { class: 'field__label', for: 'slot-length' }, 'For'), this.lengths),
         h('div', { class: 'field' }, h('label', { class: 'field__label', for: 'slot-start' }, 'From'), this.start)),
-      this.verdict, this.hold, this.desk);
+      this.verdict, this.only, this.hold, this.desk);
   }
 
   /** Reserving is not offered if it needs a token. */
@@ -131,10 +140,10 @@ class ResourceView {
     this.heading.textContent = dayText(this.day);
     this.picker.value = this.day;
     this.hours.textContent = hoursText(this.resource.hours, this.day);
-    const now = wall(this.zone, this.app.link.now());
+    const now = Math.floor(this.local.minute(this.app.link.now()));
     this.strip.show({
-      day: this.day, hours: this.resource.hours, bookings: this.bookings.map((booking) => ({ ...booking, mine: this.whose(booking) })),
-      slots: this.slots, chosen: this.chosen, now: now.day === this.day ? now.minutes : null,
+      day: this.local, hours: this.resource.hours, bookings: this.bookings.map((booking) => ({ ...booking, mine: this.whose(booking) })),
+      slots: this.slots, chosen: this.chosen, now: now >= 0 && now < this.local.minutes ? now : null,
     });
     this.showChosen();
     this.showMine();
@@ -145,6 +154,9 @@ class ResourceView {
     this.listStarts();
     this.start.value = chosen ? chosen.from : '';
     const fits = chosen?.fits === true;
+    const { rights } = this.app;
+    this.hold.hidden = !rights.mayBuy();
+    this.only.textContent = rights.mayBuy() ? '' : rights.words();
     this.hold.disabled = !fits || !this.resource.rate;
     this.reserve.disabled = !fits;
     this.verdict.dataset.fits = chosen ? (fits ? 'yes' : chosen.fits === null ? 'asking' : 'no') : '';
@@ -155,20 +167,20 @@ class ResourceView {
   /** Lists when a booking of the chosen length may begin, by the opening hours, and the time chosen in the calendar. */
   listStarts() {
     const starts = new Set(this.chosen ? [this.chosen.from] : []);
-    for (const [open, close] of hoursOf(this.resource.hours, this.day)) {
+    for (const [open, close] of this.local.open(this.resource.hours)) {
       for (let from = Math.ceil(open / QUARTER) * QUARTER; from + this.length <= close; from += QUARTER) starts.add(from);
     }
     const sorted = [...starts].sort((one, other) => one - other);
-    const key = sorted.join();
+    const key = `${this.day} ${sorted.join()}`;
     if (this.start.dataset.starts === key) return;
     this.start.dataset.starts = key;
-    fill(this.start, h('option', { value: '' }, '–'), sorted.map((from) => h('option', { value: from }, timeText(from))));
+    fill(this.start, h('option', { value: '' }, '–'), sorted.map((from) => h('option', { value: from }, this.local.text(from))));
   }
 
   verdictText() {
     const { chosen } = this;
     if (!chosen) return this.slots.length > 0 ? 'Choose a free time in the calendar, or say when it begins.' : 'Nothing of this length is free on this day.';
-    const when = `${timeText(chosen.from)} to ${timeText(chosen.to)}`;
+    const when = `${this.local.text(chosen.from)} to ${this.local.text(chosen.to)}`;
     if (chosen.fits === null) return `${when}: looking …`;
     if (!chosen.fits) return `${when}: ${chosen.why}`;
     return `${when} is free.${this.resource.rate ? ` ${this.price()}.` : ''}`;
@@ -200,9 +212,13 @@ class ResourceView {
   }
 
   spanText(begin, end) {
-    const [from, to] = [wall(this.zone, Date.parse(begin)), wall(this.zone, Date.parse(end))];
-    const day = from.day === this.day ? '' : `${dayText(from.day).replace(/, \d{4}$/, '')}, `;
-    return `${day}${timeText(from.minutes)}–${timeText(to.minutes)}`;
+    const [from, to] = [Date.parse(begin), Date.parse(end)];
+    const { day } = wall(this.zone, from);
+    const local = day === this.day ? this.local : new LocalDay(this.zone, day);
+    const name = day === this.day ? '' : `${dayText(day).replace(/, \d{4}$/, '')}, `;
+    const last = wall(this.zone, to);
+    // The end of a time that goes on until another day is by that day's clock.
+    return `${name}${local.text(local.minute(from))}–${to <= local.end ? local.text(local.minute(to)) : timeText(last.minutes)}`;
   }
 
   /** The text of the buyer's own booking. '' for others. */
@@ -215,7 +231,7 @@ class ResourceView {
   // Requests
 
   changed(days) {
-    const bounds = [instant(this.zone, this.day, 0), instant(this.zone, this.day, DAY_MINUTES) - 1];
+    const bounds = [this.local.begin, this.local.end - 1];
     const shown = bounds.map((time) => new Date(time).toISOString().slice(0, 10));
     if (!days || days.some((day) => shown.includes(day))) this.reloadSoon();
   }
@@ -226,7 +242,7 @@ class ResourceView {
   }
 
   go(day) {
-    this.day = day;
+    this.setDay(day);
     this.chosen = null;
     this.bookings = [];
     this.slots = [];
@@ -244,7 +260,7 @@ class ResourceView {
 
   async load() {
     const turn = ++this.loads;
-    const [begin, end] = [instant(this.zone, this.day, 0), instant(this.zone, this.day, DAY_MINUTES)];
+    const { begin, end } = this.local;
     try {
       const [bookings, slots] = await Promise.all([this.readBookings(begin, end), this.readSlots(begin, end)]);
       if (turn !== this.loads || this.stopped) return;
@@ -263,13 +279,13 @@ class ResourceView {
     if (this.scrolledTo === this.day) return;
     this.scrolledTo = this.day;
     const first = Math.min(MORNING, ...this.bookings.map(({ from }) => from));
-    const [begin, end] = shownSpan(this.resource.hours, this.day, this.bookings);
+    const [begin, end] = shownSpan(this.resource.hours, this.local, this.bookings);
     this.frameOfDay.scrollTop = (this.strip.element.clientHeight * Math.max(0, first - 30 - begin)) / (end - begin);
   }
 
   async readBookings(begin, end) {
     const all = await this.app.catalogue.pages('resource.bookings', { resource: this.id, from: iso(begin), to: iso(end) }, 'bookings');
-    return all.map((booking) => ({ ...booking, ...onDay(this.zone, this.day, Date.parse(booking.begin), Date.parse(booking.end)) }))
+    return all.map((booking) => ({ ...booking, ...this.local.part(Date.parse(booking.begin), Date.parse(booking.end)) }))
       .filter(({ from }) => from !== undefined);
   }
 
@@ -281,7 +297,7 @@ class ResourceView {
     if (from + length > end) return [];
     try {
       const { slots } = await this.app.link.request('resource.free_slots', { resource: this.id, from: iso(from), to: iso(end), length_ms: length });
-      return slots.map(([first, last]) => onDay(this.zone, this.day, Date.parse(first), Date.parse(last))).filter(Boolean);
+      return slots.map(([first, last]) => this.local.part(Date.parse(first), Date.parse(last))).filter(Boolean);
     } catch (error) {
       // A day that is too far ahead has none.
       if (error.kind === 'no') return [];
@@ -323,7 +339,7 @@ class ResourceView {
   }
 
   times(from, to) {
-    return { begin: iso(instant(this.zone, this.day, from)), end: iso(instant(this.zone, this.day, to)) };
+    return { begin: iso(this.local.instant(from)), end: iso(this.local.instant(to)) };
   }
 
   // Actions
@@ -331,14 +347,14 @@ class ResourceView {
   async holdChosen() {
     const { from, to } = this.chosen;
     const { begin, end } = this.times(from, to);
-    await this.act(() => this.app.cart.holdSlot(this.id, begin, end), `${timeText(from)} to ${timeText(to)} is in your cart.`);
+    await this.act(() => this.app.cart.holdSlot(this.id, begin, end), `${this.local.text(from)} to ${this.local.text(to)} is in your cart.`);
   }
 
   async reserveChosen() {
     const { from, to } = this.chosen;
     const { begin, end } = this.times(from, to);
     const who = this.who.value.trim();
-    const reserved = await this.act(() => reserve(this.app, this.id, begin, end, who), `${timeText(from)} to ${timeText(to)} is reserved.`);
+    const reserved = await this.act(() => reserve(this.app, this.id, begin, end, who), `${this.local.text(from)} to ${this.local.text(to)} is reserved.`, explainToDesk);
     if (reserved) this.who.value = '';
   }
 
@@ -347,11 +363,11 @@ class ResourceView {
   }
 
   async cancelMine({ booking }) {
-    await this.act(() => cancel(this.app, this.id, booking), 'The reservation is canceled.');
+    await this.act(() => cancel(this.app, this.id, booking), 'The reservation is canceled.', explainToDesk);
   }
 
   /** Does something, and shows the outcome. Returns whether it was done. */
-  async act(what, done) {
+  async act(what, done, words = explain) {
     this.note.clear();
     let isDone = false;
     try {
@@ -360,7 +376,7 @@ class ResourceView {
       this.chosen = null;
       this.app.say(done, 'good');
     } catch (error) {
-      this.note.show('bad', explain(error));
+      if (words !== explain || !this.app.rights.note(error)) this.note.show('bad', words(error));
     }
     await this.load();
     return isDone;

@@ -1,14 +1,13 @@
 // "Best available": how many, and of which kind.
 
 import { h, money } from '../dom.js';
-import { sectionName } from '../map/plan.js';
 import { button, stepper } from '../parts.js';
 
 /** `hold({count, category, section, accessible, split})` */
 export function bestForm(plan, hold) {
   const count = stepper({ value: 2, min: 1, max: 20, label: 'Seats' });
   count.element.id = 'best-count';
-  const category = select('best-category', 'Any category', plan.categories.map(({ id, price }) => [id, price ? `${sectionName(id)} — ${money(price.amount, price.currency)}` : sectionName(id)]));
+  const category = select('best-category', 'Any category', plan.categories.map(({ id, price }) => [id, price ? `${plan.categoryName(id)} — ${money(price.amount, price.currency)}` : plan.categoryName(id)]));
   const section = select('best-section', 'Anywhere', plan.sections.map(({ id, name }) => [id, name]));
   const accessible = h('input', { type: 'checkbox', id: 'best-accessible' });
   const split = h('input', { type: 'checkbox', id: 'best-split' });

@@ -1,7 +1,7 @@
 // The house as a list, for people whom a picture does not help. Rows show their free seats, and seats are buttons.
 
 import { fill, h } from '../dom.js';
-import { rowName, sectionName } from '../map/plan.js';
+import { rowName } from '../map/plan.js';
 
 const EVERY_MS = 1_000;
 
@@ -28,7 +28,7 @@ export function seatList(plan, toggle) {
     fill(rows, plan.rows.map((row, number) => {
       const seats = Array.from({ length: row.count }, (_, offset) => row.first + offset);
       const free = seats.filter((seat) => map.shown[seat] === 0).length;
-      const name = `${row.section ? `${sectionName(row.section)}, ` : ''}${rowName(row.label)}`;
+      const name = `${row.section ? `${plan.sectionName(row.section)}, ` : ''}${rowName(row.label)}`;
       const head = h('button', { class: 'rows__name', type: 'button', 'aria-expanded': String(open.has(number)), onclick: () => {
         if (!open.delete(number)) open.add(number);
         draw();

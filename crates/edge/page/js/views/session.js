@@ -1,12 +1,13 @@
 // A session: its live house, the picked seats, and the held ones.
 
-import { h, fill, clock, countdown, day, money, titled } from '../dom.js';
+import { clock as ownClock, countdown, fill, h, money, titled, whole } from '../dom.js';
 import { explain } from '../explain.js';
 import { SEAT_STATES } from '../feeds.js';
 import { opening } from '../first.js';
-import { Plan, sectionName } from '../map/plan.js';
+import { clock, day, suffix } from '../local-time.js';
+import { Plan } from '../map/plan.js';
 import { SeatMap } from '../map/seatmap.js';
-import { button, countsBar, noteBox } from '../parts.js';
+import { button, countsBar, noteBox, summed } from '../parts.js';
 import { areaCards } from './session-areas.js';
 import { bestForm } from './session-best.js';
 import { seatList } from './session-list.js';
@@ -37,7 +38,10 @@ class SessionView {
     this.plan = new Plan(session);
     this.counts = countsBar();
     this.note = noteBox('session-note');
-    this.summary = h('section', { class: 'summary', id: 'summary', 'aria-label': 'Your seats' });
+    this.summary = h('section', { class: 'summary', id: 'summary', 'aria-label': 'Your seats', tabindex: '-1' });
+    this.sale = h('p', { class: 'notice sale', id: 'sale', role: 'status', hidden: true });
+    /** Free and held seats and places. Null until they are known. */
+    this.left = null;
     this.ends = [];
     this.build();
     this.begin();
@@ -49,25 +53,20 @@ class SessionView {
     document.documentElement.style.removeProperty('--toasts-up');
   }
 
-  get open() {
-    return !this.session.canceled && Date.parse(this.session.starts_at) > 0;
-  }
-
   build() {
     const { session, plan } = this;
     const host = h('div', { class: 'seats' });
     this.areas = areaCards(session, (area, quantity) => this.holdPlaces(area, quantity));
-    const best = plan.size > 0 ? bestForm(plan, (wanted) => this.holdBest(wanted)) : null;
+    this.best = plan.size > 0 ? bestForm(plan, (wanted) => this.holdBest(wanted)) : null;
     this.list = plan.size > 0 ? seatList(plan, (seat) => this.map.toggle(seat)) : null;
     fill(
       this.root,
       this.head(),
-      session.canceled ? h('div', { class: 'notice notice--bad' }, `This session is canceled: ${session.canceled}`) : null,
       h(
         'div',
         { class: plan.size > 0 ? 'house' : 'house house--places' },
         plan.size > 0 ? h('section', { class: 'house__map', 'aria-label': 'The house' }, host, this.legend(), this.list.element) : null,
-        h('div', { class: 'house__side' }, this.note.element, this.summary, this.areas.element, best),
+        h('div', { class: 'house__side' }, this.note.element, this.sale, this.summary, this.areas.element, this.best),
       ),
     );
     if (plan.size === 0) return;
@@ -84,9 +83,11 @@ class SessionView {
     this.list.states(() => this.map);
     window.boxoffice.mapState = (row, seat) => this.map.shown[plan.index([row, seat])];
     window.boxoffice.seatPoint = (row, seat) => this.seatPoint(plan.index([row, seat]));
+    window.boxoffice.sectionNames = () => this.map.picture.named.map(({ id }) => id);
     this.ends.push(() => {
       window.boxoffice.mapState = () => null;
       window.boxoffice.seatPoint = () => null;
+      window.boxoffice.sectionNames = () => [];
     });
   }
 
@@ -107,10 +108,17 @@ class SessionView {
       'header',
       { class: 'session-head' },
       h('div', {}, this.where, this.heading,
-        h('p', { class: 'session-head__when' }, h('time', { datetime: session.starts_at }, `${day(session.starts_at)}, ${clock(session.starts_at)}`), ` – ${clock(session.ends_at)}`),
+        this.when(),
         this.about),
       h('div', { class: 'session-head__counts', id: 'counts' }, this.counts.element),
     );
+  }
+
+  /** By the clocks of the venue. */
+  when() {
+    const { starts_at: begin, ends_at: end, zone } = this.session;
+    return h('p', { class: 'session-head__when' },
+      h('time', { datetime: begin }, `${day(begin, zone)}, ${clock(begin, zone)}`), ` – ${clock(end, zone)}${suffix(begin, zone) || suffix(end, zone)}`);
   }
 
   /** Names come after the map, because they are asked for on their own. */
@@ -133,7 +141,7 @@ class SessionView {
     return h(
       'div',
       { class: 'legend' },
-      h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' }, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, sectionName(category.id), category.price && money(category.price.amount, category.price.currency)))),
+      h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' }, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, category.name, category.price && money(category.price.amount, category.price.currency)))),
       h('ul', { class: 'legend__list legend__list--states', 'aria-label': 'Signs' }, entry('legend__dot--picked', 'picked'), entry('legend__dot--mine', 'yours'), entry('legend__dot--held', 'held'), entry('legend__dot--sold', 'sold')),
     );
   }
@@ -156,14 +164,64 @@ class SessionView {
       this.show();
     };
     const ticking = setInterval(() => this.tick(), 1000);
-    this.ends.push(() => feed.stop(), app.cart.on('change', mine), () => clearInterval(ticking));
+    const rights = () => this.showSale();
+    addEventListener('rightschange', rights);
+    this.ends.push(() => feed.stop(), app.cart.on('change', mine), () => clearInterval(ticking), () => removeEventListener('rightschange', rights));
     mine();
+    this.showSale();
   }
 
   showCounts(now) {
     this.counts.show(now.counts, now.areas);
     this.areas.show(now.areas || []);
+    this.left = { seats: now.counts?.free || 0, ...summed(now.counts, now.areas) };
     this.list?.changed();
+    this.showSale();
+  }
+
+  // Whether anything is sold
+
+  /** Why nothing is sold here now, as {key, words}. Null if something is. */
+  closedBy() {
+    const { session, app, left } = this;
+    const now = app.link.now();
+    if (session.canceled) return { key: 'canceled', words: `This show does not take place: ${session.canceled}` };
+    if (now >= Date.parse(session.ends_at)) return { key: 'over', words: 'This show is over.' };
+    if (session.open === false) return { key: 'not_yet', words: 'This show is not on sale yet.' };
+    if (now >= Date.parse(session.starts_at) && !session.sells_after_begin) {
+      return { key: 'begun', words: 'This show has begun. Please ask at the box office whether there are places left.' };
+    }
+    if (!app.rights.mayBuy()) return { key: 'watch', words: app.rights.words() };
+    if (left?.free === 0) {
+      const back = left.held > 0 ? ` ${whole(left.held)} ${left.held === 1 ? 'is' : 'are'} in the carts of others and may come back.` : '';
+      return { key: 'sold_out', words: `Sold out.${back}` };
+    }
+    return null;
+  }
+
+  /** Shows the sentence on the sale, and only the buttons that can do something. */
+  showSale() {
+    const closed = this.closedBy();
+    const key = closed?.key || '';
+    this.sale.hidden = closed === null;
+    this.sale.className = `notice sale ${key === 'canceled' ? 'notice--bad' : 'notice--warn'}`;
+    if (this.sale.textContent !== (closed?.words || '')) this.sale.textContent = closed?.words || '';
+    if (this.best) this.best.hidden = closed !== null || this.left?.seats === 0;
+    this.areas.close(closed !== null);
+    if (this.map) this.map.closed = closed && key !== 'sold_out' ? closed.words : null;
+    if (this.sale.dataset.key === key) return;
+    this.sale.dataset.key = key;
+    // What was picked cannot be held any more.
+    if (closed && this.map?.picked.size > 0) this.map.unpick();
+    else this.show();
+  }
+
+  /** A refusal of the caller's rights is no matter of these seats. */
+  refused(error) {
+    if (!this.app.rights.note(error)) return false;
+    this.note.clear();
+    this.showSale();
+    return true;
   }
 
   // What is picked and held
@@ -176,17 +234,35 @@ class SessionView {
     this.summary.dataset.picked = picked.length;
     this.summary.dataset.mine = mine;
     this.list?.changed();
+    const isOpen = (this.sale.dataset.key || '') === '' && (this.left === null || this.left.seats > 0);
+    const empty = picked.length === 0 && mine === 0;
+    const focus = this.focusIn();
     fill(this.summary, picked.length > 0 ? this.pickedPart(picked) : null, mine > 0 ? this.minePart(mine) : null,
-      picked.length === 0 && mine === 0 && plan.size > 0 ? h('p', { class: 'muted summary__hint' }, 'Pick seats on the map, or let us find the best ones.') : null);
+      empty && isOpen && plan.size > 0 ? h('p', { class: 'muted summary__hint' }, 'Pick seats on the map, or let us find the best ones.') : null);
+    this.summary.hidden = empty && !(isOpen && plan.size > 0);
+    if (focus !== null) this.focusOn(focus);
     this.raiseToasts();
+  }
+
+  /** What of the summary has the focus. Null if nothing has. */
+  focusIn() {
+    const { activeElement } = document;
+    return this.summary.contains(activeElement) ? activeElement.id || activeElement.dataset.focus || '' : null;
+  }
+
+  /** The focus stays where it was, or goes to the next step, because the element that had it is gone. */
+  focusOn(what) {
+    const same = what && this.summary.querySelector(`#${CSS.escape(what)}, [data-focus="${CSS.escape(what)}"]`);
+    (same || this.summary.querySelector('.chip__away, #hold, #to-cart') || this.map?.field || this.summary).focus({ preventScroll: true });
   }
 
   pickedPart(picked) {
     const { plan } = this;
     const currency = plan.price(picked[0])?.currency;
     const total = picked.reduce((sum, seat) => sum + (plan.price(seat)?.amount || 0), 0);
+    const price = (seat) => plan.price(seat) && h('span', { class: 'chip__price number' }, money(plan.price(seat).amount, plan.price(seat).currency));
     const chip = (seat) => h('li', { class: 'chip', dataset: { seat: plan.seat(seat).join(',') } },
-      h('span', {}, plan.name(seat)), h('button', { class: 'chip__away', type: 'button', 'aria-label': `Without ${plan.name(seat)}`, onclick: () => this.map.unpick([seat]) }, '×'));
+      h('span', {}, plan.name(seat)), price(seat), h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${seat}` }, 'aria-label': `Without ${plan.name(seat)}`, onclick: () => this.map.unpick([seat]) }, '×'));
     const words = picked.length === 1 ? '1 seat picked' : `${picked.length} seats picked`;
     return h('div', { class: 'summary__picked' },
       h('ul', { class: 'chips', id: 'picked' }, picked.map(chip)),
@@ -196,9 +272,9 @@ class SessionView {
   }
 
   minePart(mine) {
-    this.left = h('span', { class: 'number', id: 'mine-left' }, this.leftText());
+    this.time = h('span', { class: 'number', id: 'mine-left' }, this.leftText());
     return h('div', { class: 'row row--apart summary__mine' },
-      h('p', { class: 'summary__sum' }, h('span', { class: 'muted small' }, `${mine} held for you`), this.left),
+      h('p', { class: 'summary__sum' }, h('span', { class: 'muted small' }, `${mine} held for you`), this.time),
       h('a', { class: 'button button--main', href: '#/cart', id: 'to-cart' }, 'To the cart'));
   }
 
@@ -208,7 +284,9 @@ class SessionView {
   }
 
   tick() {
-    if (this.left?.isConnected) this.left.textContent = this.leftText();
+    if (this.time?.isConnected) this.time.textContent = this.leftText();
+    // It may have begun, or be over.
+    this.showSale();
   }
 
   /** On phones the summary is a sheet at the bottom, so notes go above it. */
@@ -220,6 +298,7 @@ class SessionView {
   async hold() {
     const { app, session, plan, map } = this;
     const picked = [...map.picked];
+    const focused = this.focusIn() !== null;
     // A note on seats that were lost just before the click is still to be read.
     if (!(Date.now() - this.lostAt < LOST_READ_MS)) this.note.clear();
     map.spared = new Set(picked);
@@ -227,8 +306,10 @@ class SessionView {
       const ok = await app.cart.holdSeats(session.id, picked.map((seat) => plan.seat(seat)));
       map.unpick(picked);
       this.tellHeld(ok);
+      const isLost = document.activeElement === document.body || document.activeElement === map.field;
+      if (focused && isLost) this.summary.querySelector('#to-cart')?.focus({ preventScroll: true });
     } catch (error) {
-      this.tellRefused(error, picked);
+      if (!this.refused(error)) this.tellRefused(error, picked);
     } finally {
       map.spared = new Set();
     }
@@ -242,7 +323,7 @@ class SessionView {
       const seat = ok.lines[0]?.seats?.[0];
       if (seat) this.map.picture.reveal(this.plan.index(seat));
     } catch (error) {
-      this.note.show('bad', explain(error));
+      if (!this.refused(error)) this.note.show('bad', explain(error));
     }
   }
 
@@ -251,7 +332,7 @@ class SessionView {
     try {
       this.tellHeld(await this.app.cart.holdPlaces(this.session.id, area, quantity));
     } catch (error) {
-      this.note.show('bad', explain(error));
+      if (!this.refused(error)) this.note.show('bad', explain(error));
     }
   }
 
@@ -259,7 +340,7 @@ class SessionView {
     const names = ok.lines.filter((line) => line.session === this.session.id).flatMap((line) => (line.seats
       ? line.seats.map((seat) => this.plan.name(this.plan.index(seat)))
       : [`${line.quantity} places`]));
-    const until = ok.deadline ? ` until ${clock(ok.deadline)}` : '';
+    const until = ok.deadline ? ` until ${ownClock(ok.deadline)}` : '';
     this.app.say(`Held for you${until}: ${names.join(', ')}.`, 'good');
     this.show();
   }

@@ -1,6 +1,6 @@
 // What stands below a seat map on another site: the legend with prices, and the areas, whose places are picked by number.
 
-import { nameOf } from '../map/words.js';
+import { nameFor } from '../names.js';
 
 const CATEGORIES = 8;
 
@@ -27,7 +27,7 @@ export function legend(plan, money) {
 export class Areas {
   constructor(session, words, language, { money, onpick, room }) {
     Object.assign(this, { words, onpick, room });
-    this.areas = new Map((session.areas || []).map((area) => [area.id, { ...area, name: nameOf(area, language) || area.id, picked: 0, mine: 0 }]));
+    this.areas = new Map((session.areas || []).map((area) => [area.id, { ...area, name: nameFor(area.names, area.name || area.id, [language]), picked: 0, mine: 0 }]));
     this.element = make('ul', 'areas', { 'aria-label': words.places, part: 'areas' });
     this.element.hidden = this.areas.size === 0;
     for (const area of this.areas.values()) this.build(area, money);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{api::test_node::TestNode, http_client::HttpClient};
 
 /// Fields whose values depend on the time or the node. Only the kind of their value is compared.
-const CHANGING: [&str; 4] = ["position", "deadline", "epoch", "opened_at"];
+const CHANGING: [&str; 5] = ["position", "deadline", "epoch", "opened_at", "modified_at"];
 
 /// A request as a line of `curl`.
 struct Curl {

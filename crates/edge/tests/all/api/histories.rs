@@ -1,5 +1,6 @@
 //! Histories of a real node, and a search over its city.
 
+use boxoffice_wire::{Op, schema};
 use serde_json::{Value, json};
 
 use crate::{api::test_node::TestNode, http_client::HttpClient};
@@ -90,6 +91,108 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     assert_eq!(words, ["held", "expired"]);
     let answer = http_client.command("admin.history", "11", &json!({"entity": "session/nothing"})).await;
     assert_eq!((answer.status, answer.code()), (404, 701));
+    test_node.close().await;
+}
+
+/// A note is with its line in every answer of the cart and the order, for its owner and for operators, and nowhere else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_note_stays_with_its_line_until_the_order() {
+    const FIRST: &str = "by the aisle,\r\n\tplease";
+    let test_node = TestNode::with_sample_entities().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    for (op, id) in [("product.put", "programme"), ("resource.put", "room-5")] {
+        let op = Op::from_name(op).expect("an op");
+        let example = schema::of(op).examples.iter().find(|example| example["id"] == id).expect("an example").clone();
+        assert_eq!(http_client.command(op.name(), id, &example).await.status, 200);
+    }
+    let token = format!("{:032x}", 11);
+    let mut number = 0;
+    let mut ask = async |op: &str, mut body: Value| {
+        number += 1;
+        body["token"] = json!(token);
+        let answer = http_client.command(op, &format!("note-{number}"), &body).await;
+        assert_eq!(answer.status, 200, "{op}: {answer:?}");
+        answer.json()["ok"].clone()
+    };
+    let notes = |answer: &Value| -> Vec<String> {
+        let lines = answer["lines"].as_array().expect("lines").iter();
+        lines.map(|line| line["note"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+
+    // Every hold takes a note, and a line that grows keeps it unless there is another one.
+    let slot =
+        json!({"resource": "room-5", "begin": "2099-04-15T09:00:00Z", "end": "2099-04-15T10:30:00Z", "note": "slot"});
+    let holds = [
+        ("cart.hold_seats", json!({"session": SESSION, "seats": [[1, 5]], "note": FIRST}), FIRST),
+        ("cart.hold_best", json!({"session": SESSION, "count": 1, "note": "best"}), "best"),
+        (
+            "cart.hold_places",
+            json!({"session": "hamlet-matinee", "area": "yard", "quantity": 1, "note": "places"}),
+            "places",
+        ),
+        ("cart.hold_stock", json!({"product": "programme", "quantity": 1, "note": "stock"}), "stock"),
+        ("cart.hold_stock", json!({"product": "programme", "quantity": 1}), "stock"),
+        ("cart.hold_slot", slot, "slot"),
+    ];
+    for (op, body, note) in holds {
+        assert_eq!(notes(&ask(op, body).await), [note], "{op}");
+    }
+    let lines = json!([
+        {"session": SESSION, "seats": [[2, 5]], "note": "one of several"},
+        {"product": "programme", "quantity": 1, "note": "signed"},
+        {"session": SESSION, "seats": [[2, 6]]},
+    ]);
+    assert_eq!(notes(&ask("cart.hold_all", json!({"lines": lines})).await), ["one of several", "signed", ""]);
+    let all = [FIRST, "best", "places", "signed", "slot", "one of several", ""];
+    assert_eq!(notes(&ask("cart.get", json!({})).await), all);
+    assert_eq!(notes(&ask("cart.set_quantity", json!({"line": 4, "quantity": 5})).await), all);
+
+    // It is changed, and ended, while the cart is active.
+    let all = [FIRST, "", "places", "signed", "slot", "one of several", "late"];
+    ask("cart.set_note", json!({"line": 2, "note": ""})).await;
+    assert_eq!(notes(&ask("cart.set_note", json!({"line": 7, "note": "late"})).await), all);
+    let cart = ask("cart.get", json!({})).await["id"].as_str().expect("an id").to_owned();
+    let feed_of_session = ask("session.map", json!({"id": SESSION})).await;
+    let order = ask("cart.checkout", json!({"payment": {"recorded": {"method": "cash", "transaction_id": "1"}}})).await;
+    assert_eq!(notes(&order), all);
+    assert_eq!(notes(&ask("order.get", json!({"order": order["id"]})).await), all);
+
+    // Operators see it in the audit and in the history of the cart. Bookings, sessions and their histories do not have it.
+    let mut inside = async |op: &str, body: Value| http_client.command(op, "", &body).await.json()["ok"].clone();
+    assert_eq!(notes(&inside("admin.audit", json!({"entity": format!("cart/{cart}")})).await["cart"]), all);
+    let history = entries(&inside("admin.history", json!({"entity": format!("cart/{cart}")})).await);
+    let said = |word: &str, note: &str| history.iter().any(|(each, words)| each == word && words.contains(note));
+    assert!(
+        said("added", r#"noted "by the aisle,\r\n\tplease""#) && said("noted", r#"line 7 is noted "late""#),
+        "{history:?}"
+    );
+    let window = json!({"resource": "room-5", "from": "2099-04-15T00:00:00Z", "to": "2099-04-16T00:00:00Z"});
+    let elsewhere = [
+        feed_of_session,
+        inside("resource.bookings", window).await,
+        inside("admin.audit", json!({"entity": format!("session/{SESSION}")})).await,
+        inside("admin.history", json!({"entity": format!("session/{SESSION}")})).await,
+        inside("admin.history", json!({"entity": "resource/room-5"})).await,
+    ];
+    for answer in elsewhere {
+        assert!(answer.is_object() && !answer.to_string().contains("note"), "{answer}");
+        assert!(
+            !all.iter().any(|note| !note.is_empty() && answer.to_string().contains(&format!("\"{note}\""))),
+            "{answer}"
+        );
+    }
+
+    // A longer one is refused, and so are other control characters and a change of what is sold.
+    let hold =
+        |note: String| json!({"token": format!("{:032x}", 12), "session": SESSION, "seats": [[3, 5]], "note": note});
+    let too_long = http_client.command("cart.hold_seats", "long", &hold("x".repeat(257))).await;
+    assert_eq!(too_long.code(), 103, "{too_long:?}");
+    assert_eq!(http_client.command("cart.hold_seats", "bell", &hold("\u{7}".into())).await.code(), 101);
+    let line = |note: String| json!({"token": format!("{:032x}", 12), "lines": [{"product": "programme", "quantity": 1, "note": note}]});
+    assert_eq!(http_client.command("cart.hold_all", "longs", &line("x".repeat(257))).await.code(), 103);
+    assert_eq!(http_client.command("cart.hold_all", "longest", &line("x".repeat(256))).await.status, 200);
+    let late = json!({"token": token, "line": 1, "note": "too late"});
+    assert_eq!(http_client.command("cart.set_note", "late", &late).await.code(), 301);
     test_node.close().await;
 }
 

@@ -171,6 +171,7 @@ impl Node {
             starts_at: Timestamp(starts_at),
             ends_at: Timestamp(starts_at + 1),
             open: true,
+            zone: None,
         };
         let mut entries = vec![entry(number), entry(number + 100)];
         entries.retain(|entry| after.as_ref().is_none_or(|(at, id)| (entry.starts_at, &entry.id) > (*at, id)));
@@ -267,7 +268,7 @@ impl Backend for Node {
             Command::Cart(_, CartCommand::Hold { lines, .. }) => match (&lines[0].entity, &lines[0].want) {
                 (Entity::Session(session), Want::Places { area, .. }) => {
                     let free = session.as_str().trim_start_matches("free").parse().expect("a number");
-                    reply.answer(Ok(Err(Refusal::NotEnoughPlaces { area: area.clone(), free })));
+                    reply.answer(Ok(Err(Refusal::NotEnoughPlaces { area: area.clone(), free, held: 0 })));
                 }
                 (Entity::Session(session), Want::Best(wish)) => {
                     let free = session.as_str().trim_start_matches("free").parse().expect("a number");
@@ -400,6 +401,7 @@ pub(crate) fn opened(cart: CartId) -> Answered {
         state: CartState::Active,
         customer: None,
         opened_at: Timestamp(1_000),
+        modified_at: Timestamp(1_000),
         deadline: Timestamp(2_000),
         lines: Vec::new(),
         lines_version: 0,

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use boxoffice_core::access::Role;
 use boxoffice_edge::{EdgeConfig, Limits, PageConfig, WebConfig, backend::Member};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
@@ -335,6 +336,7 @@ async fn page_json_describes_the_cluster() {
         "resources": ["room-5"],
         "gateway": true,
         "demo": "http://127.0.0.1:7190",
+        "sells": true,
         "customers": false,
         "hosts": [],
         "payment": "https://pay.example/element.js",
@@ -342,6 +344,15 @@ async fn page_json_describes_the_cluster() {
     assert_eq!(answer.json(), expected);
     assert_eq!(http_client.ask("HEAD", "/page.json", &[], b"").await.status, 200);
     assert_eq!(http_client.get("/metrics", &[]).await.status, 404, "anonymous callers see no counters");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_json_says_whether_strangers_may_buy() {
+    for (anonymous, sells) in [(None, false), (Some(Role::Watch), false), (Some(Role::Sell), true)] {
+        let server = TestServer::strict(EdgeConfig { anonymous, ..EdgeConfig::default() });
+        let answer = HttpClient::connect(server.clients).await.get("/page.json", &[]).await;
+        assert_eq!(answer.json()["sells"], json!(sells), "{anonymous:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -27,13 +27,12 @@ fn may(op: Op) -> &'static str {
         | "shards"
         | "watch"
         | "unwatch" => "watch sell desk report admin",
-        "cart.open" | "cart.get" | "cart.hold_seats" | "cart.hold_best" | "cart.hold_places" | "cart.hold_stock"
-        | "cart.hold_slot" | "cart.hold_all" | "cart.set_quantity" | "cart.release" | "cart.cancel"
-        | "cart.checkout" => "sell desk admin",
+        of_carts if of_carts.starts_with("cart.") => "sell desk admin",
         "order.get" | "customer.purchases" => "sell desk report admin",
         "venue.put" | "hall.put" | "title.put" | "session.create" | "session.block" | "session.unblock"
         | "session.cancel" | "product.put" | "resource.put" | "resource.reserve" | "resource.cancel"
-        | "resource.move" | "order.refund" | "batch" | "admin.release" | "admin.settle" => "desk admin",
+        | "resource.move" | "order.refund" | "batch" | "admin.release" | "admin.checkout_cancel"
+        | "admin.settle" => "desk admin",
         "admin.audit" | "admin.history" => "desk report admin",
         "admin.status" | "admin.nodes" => "report admin",
         "admin.join" | "admin.invite" | "admin.drain" | "admin.undrain" | "admin.remove" | "admin.replace"

@@ -125,7 +125,7 @@ async fn a_purchase_is_pushed() {
         let (of, Event::Snapshot(none)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no snapshot") };
         assert_eq!((of, none.from, none.to, none.purchases.len()), (feed, 0, 0, 0));
         let total = Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") };
-        let bought = Purchase { cursor: 1, order: OrderId(7), at: Timestamp(9), total };
+        let bought = Purchase { cursor: 1, order: OrderId(7), at: Timestamp(9), total, zone: None, items: Vec::new() };
         let ada = Entity::Customer(crate::server::common::id("ada"));
         server.node.publish(ada.clone(), 0, FeedUpdate::Purchases(vec![bought.clone()]));
         let (_, Event::Delta(delta)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no delta") };

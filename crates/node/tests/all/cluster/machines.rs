@@ -120,7 +120,7 @@ fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
 }
 
 pub(crate) fn hold(machines: &Machines, node: u64, cart: u64, shelf: u64) {
-    let line = WantedLine { entity: Entity::Product(product(shelf)), want: Want::Units { quantity: 1, now: false } };
+    let line = WantedLine::new(Entity::Product(product(shelf)), Want::Units { quantity: 1, now: false });
     machines.cart(node, cart, CartCommand::Hold { lines: vec![line], customer: None, guest: false, holder: None }, 1);
 }
 

@@ -27,7 +27,7 @@ fn shard(entity: &Entity) -> u16 {
 
 /// Ada buys a mug.
 fn buy_as_ada(machines: &Machines, node: u64, cart: u64, shelf: u64) {
-    let line = WantedLine { entity: Entity::Product(product(shelf)), want: Want::Units { quantity: 1, now: false } };
+    let line = WantedLine::new(Entity::Product(product(shelf)), Want::Units { quantity: 1, now: false });
     machines.cart(
         node,
         cart,

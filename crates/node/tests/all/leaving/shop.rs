@@ -220,7 +220,14 @@ impl Shop {
         };
         let rows = (0..ROWS).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
         let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
-        let details = VenueDetails { name: "V".into(), city: "C".into(), position: None, comments: "".into() };
+        let details = VenueDetails {
+            name: "V".into(),
+            city: "C".into(),
+            position: None,
+            comments: "".into(),
+            zone: None,
+            address: "".into(),
+        };
         self.must(Command::Venue(id("v"), VenueCommand::Put(details)), 1);
         self.must(
             Command::Venue(
@@ -243,6 +250,7 @@ impl Shop {
                 hold_ttl_ms: None,
                 limits: Limits::default(),
                 comments: "".into(),
+                sells_after_begin: false,
             };
             self.must(Command::Venue(id("v"), VenueCommand::CreateSession(new)), 10 + number);
         }
@@ -392,7 +400,7 @@ fn hold(number: u64) -> CartCommand {
     let (session, seat) = seat_of(number);
     let seats = SeatSet::new([seat]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
-    let lines = vec![WantedLine { entity: Entity::Session(id(&format!("s{session}"))), want }];
+    let lines = vec![WantedLine::new(Entity::Session(id(&format!("s{session}"))), want)];
     CartCommand::Hold { lines, customer: None, guest: false, holder: None }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{CartState, CartView, Ended, Held, LineView, Order, Purchase, PurchasesPage, TakenLine, Taker},
+    answer::{
+        CartState, CartView, Ended, Held, LineView, Order, Purchase, PurchasedItem, PurchasesPage, TakenLine, Taker,
+    },
     command::{Payment, Shipping},
     id::Entity,
     payment::{OnDecline, PaymentFailure, RefundRecord, RefundStatus},
@@ -15,18 +17,23 @@ use super::{HOUR, cart, euro, evening, id, seat};
 pub fn line() -> LineView {
     let priced = |number| PricedSeat { seat: seat(1, number), price: 1_000 };
     let content = Content::Seats([priced(5), priced(6), priced(7)].into());
-    LineView { line: 1, entity: Entity::Session(id("hamlet-tonight")), content, late: false }
+    LineView::new(1, Entity::Session(id("hamlet-tonight")), content, false)
 }
 
 /// A line of every kind.
 pub fn lines() -> Vec<LineView> {
     let (begin, end) = (evening(), evening().after(HOUR));
-    let line = |line, entity, content, late| LineView { line, entity, content, late };
+    let line = |line, entity, content, late| LineView::new(line, entity, content, late);
     let places = Content::Places { area: id("yard"), quantity: 4, price: 500 };
     vec![
         self::line(),
         line(2, Entity::Session(id("hamlet-tonight")), places, false),
-        line(3, Entity::Product(id("programme")), Content::Units { quantity: 2, price: 350 }, true),
+        line(
+            3,
+            Entity::Product(id("programme")),
+            Content::Units { quantity: 2, price: 350, name: "Programme".into() },
+            true,
+        ),
         line(
             4,
             Entity::Resource(id("room-5")),
@@ -42,6 +49,7 @@ pub fn cart_view() -> CartView {
         state: CartState::CheckingOut,
         customer: Some(id("ada")),
         opened_at: evening(),
+        modified_at: evening(),
         deadline: evening().after(1_800_000),
         lines: vec![line()],
         lines_version: 0,
@@ -58,6 +66,7 @@ pub fn empty_cart_view() -> CartView {
         state: CartState::Active,
         customer: None,
         opened_at: evening(),
+        modified_at: evening(),
         deadline: evening().after(1_800_000),
         lines: Vec::new(),
         lines_version: 0,
@@ -125,7 +134,8 @@ pub fn refund() -> RefundRecord {
 }
 
 pub fn purchase() -> Purchase {
-    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000) }
+    let item = PurchasedItem { entity: Entity::Session(id("hamlet-tonight")), quantity: 2 };
+    Purchase { cursor: 3, order: cart().order(), at: evening(), total: euro(3_000), zone: None, items: vec![item] }
 }
 
 pub fn purchases_page() -> PurchasesPage {

@@ -174,7 +174,7 @@ pub fn hello() -> Hello {
         node: "n1".into(),
         version: "0.1.0".into(),
         protocol: 1,
-        minor: 4,
+        minor: 5,
         durability: Durability { replicas: 1, fsync: "always".into() },
         limits: Limits::default(),
         time: evening(),

@@ -41,6 +41,7 @@ pub fn venues_page() -> VenuesPage {
         city: "London".into(),
         position: Some((-97_200, 51_508_100)),
         distance_m: Some(912),
+        zone: None,
     };
     VenuesPage { venues: vec![venue], next: Some("912/globe".into()) }
 }
@@ -51,6 +52,8 @@ pub fn venue_view() -> VenueView {
         city: "London".into(),
         position: Some((-97_200, 51_508_100)),
         comments: "open roof".into(),
+        zone: None,
+        address: "".into(),
     };
     VenueView { id: id("globe"), details, halls: vec![(id("main"), "Main".into(), 5)] }
 }
@@ -93,7 +96,7 @@ pub fn layout() -> Arc<Layout> {
 }
 
 pub fn yard() -> Area {
-    Area { id: id("yard"), name: "Yard".into(), capacity: 500, price: euro(500) }
+    Area { id: id("yard"), name: "Yard".into(), capacity: 500, price: euro(500), names: Default::default() }
 }
 
 pub fn area_counts() -> AreaCounts {
@@ -126,6 +129,8 @@ pub fn session_view() -> SessionView {
         counts: counts(),
         area_counts: Vec::new(),
         layout: layout(),
+        zone: None,
+        sells_after_begin: false,
     }
 }
 
@@ -148,6 +153,7 @@ pub fn session_entry() -> SessionEntry {
         starts_at: evening(),
         ends_at: evening().after(3 * 60 * 60 * 1000),
         open: true,
+        zone: None,
     }
 }
 

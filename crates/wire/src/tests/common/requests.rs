@@ -61,6 +61,7 @@ pub fn requests() -> Vec<Sample> {
         hold_ttl_ms: None,
         limits: quotas(),
         comments: "".into(),
+        sells_after_begin: false,
     };
     let search = body::SessionSearch {
         venue: Some(id("globe")),
@@ -86,47 +87,29 @@ pub fn requests() -> Vec<Sample> {
     let asked = body::ResourceIsAvailable::new(room(), When::Utc { begin, end });
     let end_choir = body::ResourceCancel { resource: room(), booking: id("choir"), series: true };
     let bookings = body::ResourceBookings { resource: room(), from: begin, to: end, limit: Some(2), cursor: None };
-    let free = body::ResourceFreeSlots { resource: room(), from: begin, to: end, length_ms: 1_800_000, count: Some(2) };
+    let free = body::ResourceFreeSlots {
+        resource: room(),
+        from: begin,
+        to: end,
+        length_ms: 1_800_000,
+        count: Some(2),
+        step_ms: None,
+        align_ms: 0,
+    };
     let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
-    let hold = body::HoldSeats {
-        token: token(),
-        cart: None,
-        customer: None,
-        session: session.clone(),
-        seats: vec![seat(1, 5), seat(1, 6), seat(1, 7)],
-        best_effort: false,
-    };
+    let hold = body::HoldSeats::of(token(), session.clone(), vec![seat(1, 5), seat(1, 6), seat(1, 7)]);
     let best = body::HoldBest {
-        token: token(),
-        cart: None,
-        customer: None,
-        session: session.clone(),
-        count: 2,
         category: Some(id("standard")),
-        section: None,
-        accessible: 0,
         split: true,
+        ..body::HoldBest::of(token(), session.clone(), 2)
     };
     let places = body::HoldPlaces {
-        token: token(),
-        cart: None,
         customer: Some(id("ada")),
-        session: session.clone(),
-        area: id("yard"),
-        quantity: 4.into(),
+        ..body::HoldPlaces::of(token(), session.clone(), id("yard"), 4.into())
     };
-    let stock =
-        body::HoldStock { token: token(), cart: None, customer: None, product: id("programme"), quantity: 2.into() };
-    let slot = body::HoldSlot {
-        token: token(),
-        cart: None,
-        customer: None,
-        resource: room(),
-        begin,
-        end,
-        details: "with a piano".into(),
-    };
+    let stock = body::HoldStock::of(token(), id("programme"), 2.into());
+    let slot = body::HoldSlot { details: "with a piano".into(), ..body::HoldSlot::of(token(), room(), begin, end) };
     let line = |session: &str| body::Line { session: Some(id(session)), ..body::Line::default() };
     let lines = vec![
         body::Line { seats: Some(vec![seat(1, 5)]), ..line("hamlet-tonight") },
@@ -135,8 +118,9 @@ pub fn requests() -> Vec<Sample> {
         body::Line { product: Some(id("programme")), quantity: Some(2.into()), ..body::Line::default() },
         body::Line { resource: Some(room()), begin: Some(begin), end: Some(end), ..body::Line::default() },
     ];
-    let all = body::HoldAll { token: token(), cart: None, customer: None, lines };
+    let all = body::HoldAll::of(token(), lines);
     let quantity = body::SetQuantity { token: token(), cart: None, line: 4, quantity: 3.into() };
+    let note = body::SetNote::of(token(), 4, "as a gift,\r\n\tplease".into());
     let release = body::Release { token: token(), cart: None, line: 1, seats: Some(vec![seat(1, 6)]) };
     let paid = body::RecordedPayment { method: "card".into(), transaction_id: "4711".into(), amount: None };
     let checkout = body::Checkout {
@@ -211,9 +195,11 @@ pub fn requests() -> Vec<Sample> {
         request(Op::CartHoldSlot, rid, &slot),
         request(Op::CartHoldAll, rid, &all),
         request(Op::CartSetQuantity, rid, &quantity),
+        request(Op::CartSetNote, rid, &note),
         request(Op::CartRelease, rid, &release),
         request(Op::CartCancel, rid, &only),
         request(Op::CartCheckout, rid, &checkout),
+        request(Op::CartCheckoutCancel, rid, &only),
         request(Op::OrderGet, None, &body::OrderGet { order: cart().order() }),
         request(Op::OrderRefund, rid, &refund),
         request(Op::CustomerPurchases, None, &purchases),
@@ -224,6 +210,7 @@ pub fn requests() -> Vec<Sample> {
         request(Op::AdminAudit, None, &body::Audit { entity: Some(Entity::Cart(cart())) }),
         request(Op::AdminHistory, None, &history),
         request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1, reason: "sold out".into() }),
+        request(Op::AdminCheckoutCancel, rid, &body::AdminCheckoutCancel { cart: cart() }),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
         request(Op::AdminNodes, None, &body::Empty {}),
         request(Op::AdminJoin, rid, &join),

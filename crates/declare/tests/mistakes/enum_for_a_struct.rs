@@ -1,0 +1,10 @@
+use boxoffice_declare::op;
+
+/// Read a cart.
+#[op("cart.get", read, weight(1), answers(CartView))]
+#[example("{}")]
+enum CartGet {
+    Token(CartToken),
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use boxoffice_declare::op;
+
+/// Hold named seats.
+#[op("cart.hold_seats", hold, weight(14), answers(Held))]
+#[example("{}")]
+struct HoldSeats {
+    token: CartToken,
+    #[serde(default)]
+    note: Note,
+}
+
+fn main() {}
