@@ -130,7 +130,20 @@ fn names_are_looked_for_word_by_word_and_in_part() {
             opera: Opéra Garnier (Paris)
         "#]],
     );
-    check(&directory, None, Some("opera"), None, expect![""]);
+    // Without the accent, and with it in two characters.
+    for name in ["opera", "ope\u{301}ra"] {
+        check(
+            &directory,
+            None,
+            Some(name),
+            None,
+            expect![[r#"
+                opera: Opéra Garnier (Paris)
+            "#]],
+        );
+    }
+    assert_eq!(directory.venues_of_city("koeln"), directory.venues_of_city("Köln"));
+    assert_eq!(directory.venues_of_city("koln").len(), 3);
 }
 
 #[test]
