@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The details of a booking.
-pub type Details = Text<0, 1_024>;
+pub type Details = Text<0, 1_024, true>;
 
 /// The things that a hold asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

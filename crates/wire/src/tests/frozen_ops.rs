@@ -204,7 +204,8 @@ fn default_of(name: &str, field: &Value) -> Option<Value> {
         })
     });
     said.or_else(|| match resolved(field)["type"].as_str() {
-        Some("boolean") => Some(json!(false)),
+        // A session comes with its rows unless it is asked for without them.
+        Some("boolean") => Some(json!(name == "layout")),
         Some("integer") if ZERO.contains(&name) => Some(json!(0)),
         Some("string") if EMPTY.contains(&name) && field["minLength"].as_u64().unwrap_or(0) == 0 => Some(json!("")),
         Some("array") if EMPTY.contains(&name) => Some(json!([])),

@@ -171,11 +171,11 @@ fn all_venues_page_by_page() {
             cinedom: Cinedom im MediaPark (KÖLN)
             lux: Lux am Dom (Köln)
             odeon: ODEON (Köln)
-            -- name odeon odeon
+            -- name odeon ODEON
             odeon-2: Odeon (Bonn)
             opera: Opéra Garnier (Paris)
             tour: Wanderkino ()
-            -- name tour wanderkino
+            -- name tour Wanderkino
             odeion: Ωδείον Ηρώδου του Αττικού (Αθήνα)
         "#]],
     );
@@ -429,10 +429,10 @@ fn titles_by_name_page_by_page() {
         t0: Das Boot
         -- t0 Das Boot
         t1: das boot
-        t5: Le Boot
-        -- t5 Le Boot
-        t2: Schiff
         t4: ÉCLAIR
+        -- t4 ÉCLAIR
+        t5: Le Boot
+        t2: Schiff
     "#]]
     .assert_eq(&listing(None));
     expect![[r#"
