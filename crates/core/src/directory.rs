@@ -35,9 +35,6 @@ pub use position::check_position;
 pub use search::{PAGE_MAX, TitlePage, VenueCursor};
 pub use title::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX};
 
-/// The longest name of a venue, a city, a title or a person, in bytes.
-pub const NAME_BYTES_MAX: usize = 200;
-
 /// The longest address of a venue, in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 500;
 

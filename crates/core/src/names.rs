@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::directory::NAME_BYTES_MAX;
+/// The longest name of a venue, a city, a title or a person, in bytes.
+pub const NAME_BYTES_MAX: usize = 200;
 
 /// The most locales of one thing.
 pub const LOCALES_MAX: usize = 32;

@@ -4,7 +4,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     command::{Limits, Want},
-    directory::{COMMENTS_BYTES_MAX, NAME_BYTES_MAX},
+    directory::COMMENTS_BYTES_MAX,
     id::Id,
     money::PRICE_MAX,
     portion::LINE_QUANTITY_MAX,

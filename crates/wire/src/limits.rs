@@ -58,7 +58,7 @@ pub const PING_MS: u64 = 15_000;
 pub const PONG_MS: u64 = 10_000;
 
 /// The longest name (of a venue, a hall, a title, a product, a resource, an area, a city, a member of a cast), in bytes.
-pub const NAME_BYTES_MAX: usize = boxoffice_core::directory::NAME_BYTES_MAX;
+pub const NAME_BYTES_MAX: usize = boxoffice_core::names::NAME_BYTES_MAX;
 
 /// The longest comment, in bytes.
 pub const COMMENTS_BYTES_MAX: usize = 4_096;

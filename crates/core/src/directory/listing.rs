@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{ADDRESS_BYTES_MAX, NAME_BYTES_MAX, check_position};
-use crate::{calendar::Zone, command::VenueDetails};
+use super::{ADDRESS_BYTES_MAX, check_position};
+use crate::{calendar::Zone, command::VenueDetails, names::NAME_BYTES_MAX};
 
 /// A listed venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

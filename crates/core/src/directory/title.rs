@@ -2,8 +2,7 @@
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::NAME_BYTES_MAX;
-use crate::command::Title;
+use crate::{command::Title, names::NAME_BYTES_MAX};
 
 /// The most names in a cast.
 pub const CAST_MAX: usize = 100;

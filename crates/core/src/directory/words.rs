@@ -7,7 +7,7 @@ use icu_normalizer::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use super::NAME_BYTES_MAX;
+use crate::names::NAME_BYTES_MAX;
 
 /// Compatibility decomposition (NFKD), so that a composed letter, its parts and its forms of other widths are the same.
 const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use boxoffice_core::{
     command::Title,
-    directory::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, Directory, Listing, NAME_BYTES_MAX, VenueCursor},
+    directory::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, Directory, Listing, VenueCursor},
+    names::NAME_BYTES_MAX,
 };
 use expect_test::{Expect, expect};
 
