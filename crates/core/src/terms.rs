@@ -7,6 +7,7 @@ use crate::{
     directory::COMMENTS_BYTES_MAX,
     id::Id,
     money::PRICE_MAX,
+    names::NAME_BYTES_MAX,
     portion::LINE_QUANTITY_MAX,
     refusal::Refusal,
     rules::Rules,
