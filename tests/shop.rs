@@ -52,10 +52,10 @@ async fn a_product_is_put_and_read() {
     dearer["price"]["amount"] = 500.into();
     port.ask("product.put", "dearer", dearer.clone()).await.ok();
     late.stock("shirt", 2).await.ok();
-    // More units of a line cost the line's price.
+    // A further unit costs what it costs when it is held.
     early.stock("shirt", 1).await.ok();
-    assert_eq!(early.get().await["total"]["amount"], 3 * 350);
-    assert_eq!(early.checkout().await.ok()["total"]["amount"], 3 * 350);
+    assert_eq!(early.get().await["total"]["amount"], 2 * 350 + 500);
+    assert_eq!(early.checkout().await.ok()["total"]["amount"], 2 * 350 + 500);
     assert_eq!(late.checkout().await.ok()["total"]["amount"], 2 * 500);
     // Stock follows puts, but never falls below the units taken.
     dearer["stock"] = 8.into();
@@ -82,7 +82,7 @@ async fn units_are_held_changed_and_sold() {
         product(&port, &map, 1, Value::Null).await;
         let buyer = Shopper::new(&port, &mut rng);
         let held = buyer.stock(&book, 1).await.ok();
-        let line = json!({"line": 1, "product": book, "quantity": 1, "price": 350});
+        let line = json!({"line": 1, "product": book, "name": book, "quantity": 1, "price": 350, "total": 350});
         assert_eq!((&held["cart"], &held["lines"]), (&json!(buyer.cart()), &json!([line])));
         let shipping = json!({"recipient": "Ada", "address": "12 St James's Square", "method": "post"});
         let order = buyer.ask("cart.checkout", json!({"payment": recorded(), "shipping": shipping})).await.ok();
@@ -96,7 +96,10 @@ async fn units_are_held_changed_and_sold() {
         let buyer = Shopper::new(&port, &mut rng);
         buyer.stock(&book, 1).await.ok();
         let held = buyer.stock(&book, 1).await.ok();
-        assert_eq!(held["lines"], json!([{"line": 1, "product": book, "quantity": 2, "price": 350}]));
+        assert_eq!(
+            held["lines"],
+            json!([{"line": 1, "product": book, "name": book, "quantity": 2, "price": 350, "total": 700}])
+        );
         assert_eq!(stock(&port, &book).await, [97, 2, 1]);
         let cart = buyer.set(1, 4).await.ok();
         assert_eq!((&cart["lines"][0]["quantity"], &cart["total"]["amount"]), (&json!(4), &json!(1_400)));
@@ -153,11 +156,17 @@ async fn failed_changes_leave_carts_and_stock_unchanged() {
     assert_eq!(no["shortages"], json!([{"product": "ink", "wanted": 3, "free": 2, "held": 0}]), "{no}");
     stock_is(&port, "pen", [7, 3, 0]).await;
     stock_is(&port, "ink", [2, 0, 0]).await;
-    assert_eq!(buyer.get().await["lines"], json!([{"line": 1, "product": "pen", "quantity": 3, "price": 350}]));
+    assert_eq!(
+        buyer.get().await["lines"],
+        json!([{"line": 1, "product": "pen", "name": "pen", "quantity": 3, "price": 350, "total": 1_050}])
+    );
     // The same line twice in one request counts once.
     let lines = json!([{"product": "ink", "quantity": 1}, {"product": "ink", "quantity": 1}]);
     let held = buyer.ask("cart.hold_all", json!({"lines": lines})).await.ok();
-    assert_eq!(held["lines"], json!([{"line": 2, "product": "ink", "quantity": 2, "price": 350}]));
+    assert_eq!(
+        held["lines"],
+        json!([{"line": 2, "product": "ink", "name": "ink", "quantity": 2, "price": 350, "total": 700}])
+    );
     buyer.release(2).await.ok();
     buyer.release(2).await.no(303, "no_such_line");
     stock_is(&port, "ink", [2, 0, 0]).await;
@@ -225,7 +234,10 @@ async fn hot_products_are_reserved_at_the_checkout() {
     product(&port, "warm", 100, Value::Null).await;
     let buyer = Shopper::new(&port, &mut rng);
     let held = buyer.stock("hot-1", 1_000).await.ok();
-    assert_eq!(held["lines"][0], json!({"line": 1, "product": "hot-1", "quantity": 1_000, "price": 350, "late": true}));
+    assert_eq!(
+        held["lines"][0],
+        json!({"line": 1, "product": "hot-1", "name": "hot-1", "quantity": 1_000, "price": 350, "total": 350_000, "late": true})
+    );
     buyer.stock("hot-2", 10).await.ok();
     buyer.stock("warm", 10).await.ok();
     assert_eq!((stock(&port, "hot-1").await, stock(&port, "hot-2").await), ([100, 0, 0], [100, 0, 0]));

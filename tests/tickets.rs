@@ -29,7 +29,7 @@ async fn places_by_number() {
         assert_eq!(map["areas"], json!([{"area": "yard", "free": 495, "held": 0, "sold": 0}]));
         let buyer = Shopper::new(&port, &mut rng);
         let held = buyer.places(&finals, "yard", 5).await.ok();
-        let line = json!({"line": 1, "session": finals, "area": "yard", "quantity": 5, "price": 1_000});
+        let line = json!({"line": 1, "session": finals, "area": "yard", "quantity": 5, "price": 1_000, "total": 5_000});
         assert_eq!(held["lines"], json!([line]));
         assert_eq!(places(&port, &finals).await, [490, 5, 0]);
         let no = buyer.places(&finals, "yard", 500).await.no(205, "not_enough_places");

@@ -1,7 +1,7 @@
 //! Compresses the files of the page, and lists them for `src/page_files.rs`.
 //!
-//! A program that is built for debugging reads the files while it runs, so a change of the page does not build it again. What is
-//! made here is then used only for files that have not changed since.
+//! A program that is built for debugging reads the files while it runs, so that they can be edited meanwhile. What is made here is
+//! then used only for files that have not changed since the build.
 
 use std::{
     env,
@@ -24,10 +24,8 @@ struct Effort {
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=page");
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    if is_release {
-        println!("cargo::rerun-if-changed=page");
-    }
     let effort = if is_release { Effort { gzip: 9, brotli: 11 } } else { Effort { gzip: 1, brotli: 1 } };
     let (page, out) = (folder("CARGO_MANIFEST_DIR").join("page"), folder("OUT_DIR"));
     let mut list = String::from("&[\n");

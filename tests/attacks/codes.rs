@@ -23,6 +23,8 @@ const ELSEWHERE: &[(u16, Pointer)] = &[
     (601, at("tests/payments/outcomes.rs", "failed_payments_release_or_keep_the_cart")),
     (602, at("tests/payments/operators.rs", "an_operator_settles_an_unanswered_payment")),
     (603, at("tests/payments/outcomes.rs", "failed_payments_release_or_keep_the_cart")),
+    (604, at("tests/payments/meanwhile.rs", "canceled_while_it_is_being_paid")),
+    (605, at("tests/payments/meanwhile.rs", "ended_by_its_buyer_and_paid_in_another_way")),
     (801, at("crates/core/tests/rules/cluster/moves.rs", "every_refusal")),
     (802, at("crates/core/tests/rules/cluster/moves.rs", "every_refusal")),
     (803, at("crates/core/tests/rules/cluster/moves.rs", "every_refusal")),
@@ -187,8 +189,14 @@ async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     guest.ask("cart.hold_seats", "h", seats(&sold, json!([[0, 3]]))).await.ok();
     let differs = json!({"token": sold, "payment": checkout("")["payment"], "expect": {"total": {"amount": 1, "currency": "EUR"}}});
     seen.ask(&guest, 308, "cart.checkout", differs).await;
-    guest.ask("cart.checkout", "c", checkout(&sold)).await.ok();
+    let order = guest.ask("cart.checkout", "c", checkout(&sold)).await.ok();
     seen.ask(&guest, 301, "cart.hold_seats", seats(&sold, json!([[0, 4]]))).await;
+    let refund = json!({"order": order["id"], "reason": "rain"});
+    operator.ask("order.refund", "r", refund.clone()).await.ok();
+    seen.ask(&operator, 606, "order.refund", refund).await;
+    let open = |ttl_ms: u64| json!({"token": again, "ttl_ms": ttl_ms});
+    guest.ask("cart.open", "a", open(30_000)).await.ok();
+    seen.ask(&guest, 309, "cart.open", open(60_000)).await;
     let short = seen.token();
     guest.ask("cart.open", "o", json!({"token": short, "ttl_ms": 1})).await.ok();
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;

@@ -76,6 +76,8 @@ const FIELDS: &[Field] = &[
         body: |count| json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "lines": vec![json!({"product": "p", "quantity": 1}); count as usize]}) },
     Field { limit: "PAGE_ENTRIES_MAX", most: PAGE_ENTRIES_MAX as u64, op: "title.search", code: 101, body: |count| json!({"limit": count}) },
     Field { limit: "NAME_BYTES_MAX", most: NAME_BYTES_MAX as u64, op: "title.put", code: 103, body: |length| json!({"id": "t", "name": text(length)}) },
+    Field { limit: "ADDRESS_BYTES_MAX", most: ADDRESS_BYTES_MAX as u64, op: "venue.put", code: 103,
+        body: |length| json!({"id": "v", "name": "V", "address": text(length)}) },
     Field { limit: "COMMENTS_BYTES_MAX", most: COMMENTS_BYTES_MAX as u64, op: "title.put", code: 103,
         body: |length| json!({"id": "t", "name": "T", "comments": text(length)}) },
     Field { limit: "CAST_MAX", most: CAST_MAX as u64, op: "title.put", code: 103,

@@ -132,7 +132,8 @@ async fn a_repeat_of_a_failed_payment_gets_the_same_answer() {
     assert_eq!(ended(kept.get().await), (json!("active"), Value::Null));
     let why = json!({"why": "declined", "by": "gateway", "reason": "declined as asked"});
     assert_eq!(ended(gone.get().await), (json!("canceled"), why));
-    let why = json!({"why": "amount_mismatch", "by": "gateway", "asked": PRICE, "got": 7});
+    let why = json!({"why": "amount_mismatch", "by": "gateway", "asked": PRICE, "asked_currency": "EUR",
+        "got": 7, "got_currency": "EUR"});
     assert_eq!(ended(other.get().await), (json!("canceled"), why));
     charged(&stage.gateway, &kept, &[("declined", 0, 0, 0)]).await;
     charged(&stage.gateway, &gone, &[("declined", 0, 0, 0)]).await;

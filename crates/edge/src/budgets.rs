@@ -365,15 +365,20 @@ impl Budgets {
         }
         let claim = match command {
             CartCommand::Hold { lines, .. } => Claim::Hold(lines.iter().map(wanted).sum()),
-            CartCommand::SetQuantity { line, quantity, guest: false, holder: _ } => {
-                Claim::Line(*line, u64::from(*quantity))
-            }
+            CartCommand::SetQuantity { line, quantity, .. } => Claim::Line(*line, u64::from(*quantity)),
             CartCommand::Open { .. }
             | CartCommand::Release { .. }
+            | CartCommand::SetNote { .. }
             | CartCommand::Cancel
             | CartCommand::CancelCheckout { .. }
             | CartCommand::Checkout { .. } => Claim::Nothing,
-            _ => return Ok(None),
+            CartCommand::Get
+            | CartCommand::Refund { .. }
+            | CartCommand::Revoke { .. }
+            | CartCommand::Settle { .. }
+            | CartCommand::Paid { .. }
+            | CartCommand::Order
+            | CartCommand::Audit => return Ok(None),
         };
         let opens = matches!(command, CartCommand::Open { .. } | CartCommand::Hold { .. });
         let mut accounts = self.accounts.lock();

@@ -38,7 +38,7 @@ const MARKS: [(&str, u64); 9] = [
     ("an empty cart", 640),
     ("a cart with a seat", 1_070),
     ("an ended cart in the store", 0),
-    ("a purchase of a customer", 290),
+    ("a purchase of a customer", 380),
 ];
 
 /// Entities of a node, as its leader has them.

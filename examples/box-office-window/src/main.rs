@@ -64,8 +64,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Makes the venue, its hall and the session. All of it can be repeated.
 async fn make_session(client: &Client, layout: &Arc<Layout>) -> Result<Id, Box<dyn Error>> {
     let (venue, hall, title, session) = (id("window")?, id("stalls")?, id("hamlet")?, id("hamlet-at-the-window")?);
-    let details =
-        VenueDetails { name: "The Window".into(), city: "Aarhus".into(), position: None, comments: "".into(), zone: None, address: "".into() };
+    let details = VenueDetails {
+        name: "The Window".into(),
+        city: "Aarhus".into(),
+        position: None,
+        comments: "".into(),
+        zone: None,
+        address: "".into(),
+    };
     client.venue_put(&venue, details).await?;
     client.hall_put(&venue, &hall, "Stalls", layout.clone()).await?;
     let hamlet =

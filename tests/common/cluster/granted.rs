@@ -28,7 +28,7 @@ impl Record {
                     "cart.checkout" => "sold",
                     _ => continue,
                 };
-                let by = format!("cart {} ", request.cart.as_ref().expect("a cart"));
+                let by = format!("cart {}", request.cart.as_ref().expect("a cart"));
                 let own = history.get(&told).is_some_and(|(event, details)| event == word && details.contains(&by));
                 assert!(own, "{request:?} was granted; that is not what happened to {entity} at {told}: {history:#?}");
             }

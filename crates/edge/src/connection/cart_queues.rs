@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use boxoffice_core::{
-    command::Command,
-    id::{CartId, Entity, Request as RequestKey},
+    command::{CartCommand, Command},
+    id::{CartId, Request as RequestKey},
 };
 use boxoffice_wire::permission::VenueRule;
 
@@ -35,10 +35,12 @@ pub(super) struct QueuedChange {
 }
 
 impl CartQueues {
-    /// The cart in whose queue this command belongs. Reads do not queue.
+    /// The cart in whose queue this command belongs. Reads do not queue, nor does the end of a checkout, which would otherwise wait
+    /// for the answer of the checkout that it ends.
     pub(super) fn cart_of(command: &Command, key: Option<&RequestKey>) -> Option<CartId> {
-        match command.entity() {
-            Entity::Cart(cart) if key.is_some() => Some(cart),
+        match command {
+            Command::Cart(_, CartCommand::CancelCheckout { .. }) => None,
+            Command::Cart(cart, _) if key.is_some() => Some(*cart),
             _ => None,
         }
     }
