@@ -171,7 +171,10 @@ class CartView {
   }
 }
 
-/** The body of a hold of an expired line: the line without what the cart has added to it. */
-function wanted({ line, price, prices, late, ...asked }) {
-  return asked;
+/** Of a line, what its buyer asked for. The rest was added by the cart, and a hold takes no fields that it does not know. */
+const ASKED = ['session', 'seats', 'area', 'quantity', 'product', 'resource', 'begin', 'end', 'details', 'note'];
+
+/** The body of a hold of an expired line. */
+function wanted(line) {
+  return Object.fromEntries(ASKED.filter((name) => line[name] !== undefined).map((name) => [name, line[name]]));
 }
