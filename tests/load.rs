@@ -96,7 +96,7 @@ fn overload_is_shed_and_loses_nothing() {
         "overload",
         &[
             "house.venues=2",
-            "house.sessions=100",
+            "house.sessions=500",
             "overload.clients=64",
             "overload.capacity_ms=1000",
             "overload.percents=[600]",
