@@ -125,11 +125,20 @@ async fn answers_without_a_router_have_the_headers() {
     config.budgets.connections = 1;
     let counted = TestServer::strict(EdgeConfig { anonymous: Some(Role::Sell), ..config });
     // Those beyond the bound are told so when they ask, and those far beyond it at once.
+    let mut first = HttpClient::connect(counted.clients).await;
+    assert_eq!(first.get("/healthz", &[]).await.status, 200);
     let mut open = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..7 {
         open.push(TcpStream::connect(counted.clients).await.expect("a connection"));
     }
-    let answer = read(TcpStream::connect(counted.clients).await.expect("a connection")).await;
+    // The node may count a later connection first.
+    let mut answer = String::new();
+    for _ in 0..10 {
+        answer = read(TcpStream::connect(counted.clients).await.expect("a connection")).await;
+        if !answer.contains("sec-websocket-version") {
+            break;
+        }
+    }
     assert!(!answer.contains("sec-websocket-version"), "the router answered: {answer}");
     check("429", &answer);
     // A client without TLS at a port with TLS.
