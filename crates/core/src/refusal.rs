@@ -124,7 +124,7 @@ pub enum Refusal {
         205,
         "not_enough_places",
         http = 409,
-        buyer = "{held?}There are not so many places left here. Some are in other carts and may come back. | There are not so many places left here."
+        buyer = "{held?}Not enough places are left here. Some are in other carts and may come back. | Not enough places are left here."
     )]
     #[error("{free} places are free in {area}, and {held} are in carts")]
     #[sample { area: id("yard"), free: 3, held: 2 }]
@@ -144,7 +144,7 @@ pub enum Refusal {
         206,
         "no_adjacent_seats",
         http = 409,
-        buyer = "There are not so many seats side by side any more ({free} are free). | No such seats are left."
+        buyer = "Not enough seats are left side by side ({free} are free). | No such seats are left."
     )]
     #[error("no {count} neighbouring seats are free ({free} single ones are)")]
     #[sample { count: 4, free: 9 }]

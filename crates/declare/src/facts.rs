@@ -34,13 +34,13 @@ pub(crate) const GROUPS: [(&str, &str); 7] = [
     // Reads that an overloaded node refuses first. Those of the offer say no more, and others say whose data they read.
     (
         "read",
-        "reads, roles(Watch), owner(Nobody), venues(Unlimited), batch(Item), class(Read), pace(AtOnce), unknown(Ignored),
+        "reads, roles(Watch), owner(Unowned), venues(Unlimited), batch(Item), class(Read), pace(AtOnce), unknown(Ignored),
          frame(Plain), http(PostAndGet)",
     ),
     // Changes of the offer by the house. Each says what the venues of a limited key mean.
     (
         "desk",
-        "changes, roles(Desk), owner(Nobody), batch(Item), class(Later), pace(AtOnce), unknown(Refused), frame(Plain),
+        "changes, roles(Desk), owner(Unowned), batch(Item), class(Later), pace(AtOnce), unknown(Refused), frame(Plain),
          http(Post)",
     ),
     // Holds, which open the cart of their token if it does not exist.
@@ -58,18 +58,18 @@ pub(crate) const GROUPS: [(&str, &str); 7] = [
     // What is about the connection.
     (
         "connection",
-        "reads, owner(Nobody), venues(Unlimited), batch(Alone), class(Later), pace(AtOnce), unknown(Ignored), frame(Plain),
+        "reads, owner(Unowned), venues(Unlimited), batch(Alone), class(Later), pace(AtOnce), unknown(Ignored), frame(Plain),
          http(None)",
     ),
     // What operators read.
     (
         "inside",
-        "reads, owner(Nobody), class(Later), pace(AtOnce), unknown(Ignored), frame(Plain), http(PostAndGet)",
+        "reads, owner(Unowned), class(Later), pace(AtOnce), unknown(Ignored), frame(Plain), http(PostAndGet)",
     ),
     // Changes of the cluster and of its keys.
     (
         "cluster",
-        "changes, roles(Admin), owner(Nobody), venues(Refused), batch(Item), class(Later), pace(AtOnce),
+        "changes, roles(Admin), owner(Unowned), venues(Refused), batch(Item), class(Later), pace(AtOnce),
          unknown(Refused), frame(Plain), http(Post)",
     ),
 ];

@@ -291,14 +291,15 @@ impl Caller {
                 | OwnerRule::CartToken
                 | OwnerRule::OrdersCustomer
                 | OwnerRule::OfItsItems
-                | OwnerRule::Nobody,
+                | OwnerRule::Unowned,
                 None,
             ) => true,
             // The row does not fit the request. Nobody can use such an op, so the mistake is noticed.
             (OwnerRule::Customer, None)
-            | (OwnerRule::CartToken | OwnerRule::OrdersCustomer | OwnerRule::OfItsItems | OwnerRule::Nobody, Some(_)) => {
-                false
-            }
+            | (
+                OwnerRule::CartToken | OwnerRule::OrdersCustomer | OwnerRule::OfItsItems | OwnerRule::Unowned,
+                Some(_),
+            ) => false,
         };
         if is_allowed { Ok(()) } else { Err(Denied::Refused(Denial::Customer, forbidden(ANOTHERS_REQUEST))) }
     }
@@ -346,7 +347,7 @@ fn without_owner(booking: BookingView) -> BookingView {
 pub(crate) fn reads_order(op: Op) -> bool {
     match op.permission().owner {
         OwnerRule::OrdersCustomer => true,
-        OwnerRule::Nobody
+        OwnerRule::Unowned
         | OwnerRule::CartToken
         | OwnerRule::CartTokenAndCustomer
         | OwnerRule::Customer

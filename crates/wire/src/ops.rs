@@ -116,7 +116,7 @@ impl Op {
             | OwnerRule::Customer
             | OwnerRule::OrdersCustomer
             | OwnerRule::OfItsItems => true,
-            OwnerRule::Nobody | OwnerRule::CartToken => false,
+            OwnerRule::Unowned | OwnerRule::CartToken => false,
         }
     }
 }

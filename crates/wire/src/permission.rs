@@ -52,7 +52,7 @@ impl Exception {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerRule {
     /// Data of no customer, or an operator's op that is about all customers.
-    Nobody,
+    Unowned,
     /// A cart, which belongs to any caller that shows its token.
     CartToken,
     /// The same. If the request names a customer, the caller must act for that customer.
@@ -69,7 +69,7 @@ impl OwnerRule {
     /// The rule as the table shows it.
     pub const fn words(self) -> &'static str {
         match self {
-            OwnerRule::Nobody => "–",
+            OwnerRule::Unowned => "–",
             OwnerRule::CartToken => "the cart's token",
             OwnerRule::CartTokenAndCustomer => "the cart's token, and a customer that is named",
             OwnerRule::Customer => "the customer",

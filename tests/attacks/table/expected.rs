@@ -37,7 +37,7 @@ pub(super) fn lacks_role(caller: &Caller, row: Permission) -> Option<u64> {
 
 fn is_forbidden(rules: Rules, caller: &Caller, row: Permission, about: &About) -> bool {
     let is_anothers = match row.owner {
-        OwnerRule::Nobody | OwnerRule::CartToken | OwnerRule::OfItsItems => false,
+        OwnerRule::Unowned | OwnerRule::CartToken | OwnerRule::OfItsItems => false,
         OwnerRule::CartTokenAndCustomer | OwnerRule::Customer | OwnerRule::OrdersCustomer => {
             about.customer.is_some_and(|customer| !caller.acts_for(rules, customer))
         }

@@ -481,7 +481,7 @@ impl<R> CartHost<R> {
     }
 
     /// A canceled session, or the resource of a canceled booking, wants a hold or its sale back. The line ends, or is refunded. If
-    /// the cart is being paid, the order is not decided yet, so the attempt is given up and nobody is charged.
+    /// the cart is being paid, the order is not decided yet, so the attempt is given up and no money is taken.
     fn revoked(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, reason: &SmolStr) -> Option<Reply> {
         let line = stage.entity.cart().and_then(|cart| cart.line_on(from, hold));
         let Some(line) = line else { return Some(self.overdue(stage, from, hold)) };

@@ -109,7 +109,7 @@ fn the_rules_fit_the_commands_of_their_ops() {
                 ))
             );
             let fits = match row.owner {
-                OwnerRule::Nobody => (!is_cart || is_by_id) && (!is_purchases || op == Op::AdminAudit),
+                OwnerRule::Unowned => (!is_cart || is_by_id) && (!is_purchases || op == Op::AdminAudit),
                 OwnerRule::OfItsItems => matches!(call, Call::Batch(_)),
                 OwnerRule::CartToken | OwnerRule::CartTokenAndCustomer => is_cart && !is_by_id,
                 OwnerRule::Customer => is_purchases,
