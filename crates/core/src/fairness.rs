@@ -426,7 +426,8 @@ impl Accounts {
         self.pools[usize::from(supply)].forgives = forgives;
         // What the hold has used so far is spread over what it has now.
         let used = kept.map_or(0, |(had, charged)| u64::from(had) * (integral - charged.mark));
-        let mark = integral - used / u64::from(amount.max(1));
+        // What a hold of more has used may be more than each of the few that are left could have.
+        let mark = integral.saturating_sub(used / u64::from(amount.max(1)));
         let since = kept.map_or(since, |(_, charged)| charged.since);
         let until = (life_seconds > 0)
             .then(|| Timestamp(deadline.0.saturating_sub(age_ms)).after(u64::from(life_seconds).saturating_mul(1_000)));
@@ -613,3 +614,26 @@ pub(crate) trait Amount {
 
 /// Accounts, if a holder of the inventory has a share.
 pub(crate) type MaybeAccounts = Option<Box<Accounts>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hold of five that has used its time, and is asked for again with fewer seats. What it has used is more than those left can
+    /// have used each, and its sale gives back no more than that.
+    #[test]
+    fn a_hold_that_gets_less_gives_back_at_most_what_it_used() {
+        for (had, has) in [(5, 1), (5, 4), (2, 1), (20, 1)] {
+            let charge =
+                |age_ms| Charge { own: 7, wider: 8, age_ms, floor: 1, bonus_seconds: 0, forgives: 0, life_seconds: 0 };
+            let mut accounts = Accounts::default();
+            let first = accounts.charge((&charge(0), Timestamp(1_000)), 0, had, None);
+            let second = accounts.charge((&charge(0), Timestamp(61_000)), 0, has, Some((had, first)));
+            let used = accounts.own.get(&7).expect("an account").used;
+            assert!(used > 0, "{had} seats were above the floor for a minute");
+            accounts.give_back(&second, 0, (has, 0), Timestamp(61_000), true);
+            let left = accounts.own.get(&7).map_or(0, |account| account.used);
+            assert!((0..=used).contains(&left), "{had} to {has}: {used} used, {left} left");
+        }
+    }
+}

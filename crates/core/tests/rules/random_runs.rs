@@ -71,6 +71,12 @@ fn random_runs_with_crashes() {
     }
 }
 
+/// A deposed leader is asked for less of a hold than it knows, after the hold has used its holder's time.
+#[test]
+fn a_run_in_which_a_charged_hold_gets_less() {
+    after_runs_with_deposed_leaders(4_086);
+}
+
 #[test]
 fn random_runs_with_operators() {
     for seed in 0..scaled(SEEDS / 2) {
