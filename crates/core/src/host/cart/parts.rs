@@ -281,9 +281,13 @@ impl Part {
 
     /// Whether it is asked for only when everything proposed before is committed. A change of a line's hold must outrank
     /// everything committed, or a crash could bring back a line with more than its hold. A later attempt must come after the
-    /// release of the attempt before. Everything else is asked for at once.
+    /// release of the attempt before. A revision above the first one outranks what another host of this cart was granted, so a
+    /// deposed host must not ask for it. Everything else is asked for at once.
     fn waits(&self) -> bool {
-        self.grows || self.hold.attempt > 0
+        let outranks = |revision| revision > FIRST_REVISION && !planted::is("a deposed host outranks its successor");
+        let later = |hold: HoldId, revision: u64| hold.attempt > 0 || outranks(revision);
+        let of_quota = self.quota.as_ref().is_some_and(|quota| later(quota.claim.hold, quota.claim.revision));
+        self.grows || later(self.hold, self.revision) || of_quota
     }
 
     /// Adds the ask to the turn's `now`, or to its `read` if the part must [wait](Part::waits).
