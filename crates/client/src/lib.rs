@@ -87,7 +87,7 @@ pub use boxoffice_core::{
     },
     command::{
         Area, BestWish, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails,
-        Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
+        Rate, Repeat, ResourceDetails, SessionExtras, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionView, Timestamp, Title, VenueView,
+    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionExtras, SessionView, Timestamp, Title,
+    VenueView,
 };
 use boxoffice_core::{calendar::Zone, command::VenueDetails};
 use boxoffice_wire::{Encoding, Op, body, limits::IMPORT_FRAME_BYTES_MAX, reply};
@@ -285,11 +286,13 @@ fn session_step(
         starts_at,
         ends_at,
         prices,
-        areas: areas.clone(),
-        hold_ttl_ms: *hold_ttl_ms,
-        limits: limits.clone(),
-        comments: comments.as_str().into(),
-        sells_after_begin: *sells_after_begin,
+        extras: SessionExtras {
+            areas: areas.clone(),
+            hold_ttl_ms: *hold_ttl_ms,
+            limits: limits.clone(),
+            comments: comments.as_str().into(),
+            sells_after_begin: *sells_after_begin,
+        },
     };
     if let Some(there) = there {
         return match differences(venue, &session, there).as_slice() {

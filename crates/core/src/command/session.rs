@@ -1,6 +1,7 @@
 //! Commands to a session, and the content of a new one.
 
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -28,7 +29,7 @@ pub enum SessionCommand {
     Audit,
 }
 
-/// A session to be created.
+/// What a session is, from its creation to its view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSession {
     /// Its id, chosen by the client.
@@ -40,6 +41,26 @@ pub struct NewSession {
     pub ends_at: Timestamp,
     /// A price for every category of the hall's layout, all in one currency.
     pub prices: Vec<(Id, Money)>,
+    pub extras: SessionExtras,
+}
+
+impl Deref for NewSession {
+    type Target = SessionExtras;
+
+    fn deref(&self) -> &SessionExtras {
+        &self.extras
+    }
+}
+
+impl DerefMut for NewSession {
+    fn deref_mut(&mut self) -> &mut SessionExtras {
+        &mut self.extras
+    }
+}
+
+/// What may be left out of a session. Commands, events, states and views have it from here, so a new fact is told once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionExtras {
     /// Places without seats.
     pub areas: Vec<Area>,
     /// How long carts with seats of this session live untouched. By default, as the rules say.

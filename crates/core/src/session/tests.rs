@@ -9,7 +9,7 @@ use super::{Session, check_areas};
 use crate::{
     answer::{AreaCounts, SeatCounts},
     ask::{Granted, Opening, Reply},
-    command::{Area, CustomerLimit, Limits, NewSession, Want},
+    command::{Area, CustomerLimit, Limits, NewSession, SessionExtras, Want},
     event::{Event, SessionEvent},
     holds::HoldAsk,
     holds_model::{euros, id, reread, standing},
@@ -49,11 +49,7 @@ fn wish(areas: Vec<Area>, limits: Limits, layout: &Layout) -> NewSession {
         starts_at: Timestamp(1_000_000),
         ends_at: Timestamp(2_000_000),
         prices: layout.categories().iter().map(|category| (category.clone(), euros(1_000))).collect(),
-        areas,
-        hold_ttl_ms: None,
-        limits,
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: SessionExtras { areas, limits, ..Default::default() },
     }
 }
 

@@ -162,28 +162,10 @@ fn in_order(layout: &Layout, prices: &[(Id, Money)]) -> Result<Vec<(Id, Money)>,
 
 /// Whether two wishes are the same, regardless of the order of their prices.
 fn same(known: &NewSession, wanted: &NewSession) -> bool {
-    let prices = |session: &NewSession| {
-        let mut prices: Vec<_> =
-            session.prices.iter().map(|(id, price)| (id.clone(), price.amount, price.currency)).collect();
-        prices.sort_unstable();
-        prices
+    let sorted = |session: &NewSession| {
+        let mut session = session.clone();
+        session.prices.sort_by(|(one, _), (other, _)| one.cmp(other));
+        session
     };
-    let NewSession {
-        id,
-        hall,
-        title,
-        starts_at,
-        ends_at,
-        prices: _,
-        areas,
-        hold_ttl_ms,
-        limits,
-        comments,
-        sells_after_begin,
-    } = known;
-    (id, hall, title, starts_at, ends_at, hold_ttl_ms)
-        == (&wanted.id, &wanted.hall, &wanted.title, &wanted.starts_at, &wanted.ends_at, &wanted.hold_ttl_ms)
-        && (areas, limits, comments) == (&wanted.areas, &wanted.limits, &wanted.comments)
-        && *sells_after_begin == wanted.sells_after_begin
-        && prices(known) == prices(wanted)
+    sorted(known) == sorted(wanted)
 }

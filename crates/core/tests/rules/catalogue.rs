@@ -82,6 +82,7 @@ fn bad_sessions_are_refused_by_name() {
     let bad = |text: &str| Refusal::BadRequest(text.into());
     let times = |starts_at, ends_at| NewSession { starts_at, ends_at, ..good.clone() };
     let prices = |prices: Vec<(Id, Money)>| NewSession { prices, ..good.clone() };
+    let ttl = |ttl_ms| new_session("s", &hall, 1_000, 2_000, Some(ttl_ms));
     let dollars = Money { amount: 1, currency: Currency::new("USD").expect("three letters") };
     let long = "the price of a is not 0 to 1000000000000 minor units";
     for (session, refusal) in [
@@ -99,8 +100,8 @@ fn bad_sessions_are_refused_by_name() {
         ),
         (times(TIMESTAMP_MAX, Timestamp(TIMESTAMP_MAX.0 + 1)), "the session ends after the year 9999"),
         (times(Timestamp(u64::MAX - 1), Timestamp(u64::MAX)), "the session ends after the year 9999"),
-        (NewSession { hold_ttl_ms: Some(0), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
-        (NewSession { hold_ttl_ms: Some(u64::MAX), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
+        (ttl(0), "hold_ttl_ms is not 1 to 86400000"),
+        (ttl(u64::MAX), "hold_ttl_ms is not 1 to 86400000"),
         (prices(vec![]), "category a has no price"),
         (prices(vec![(id("a"), euros(1))]), "category b has no price"),
         (prices(vec![(id("a"), euros(1)), (id("b"), dollars)]), "the prices are not all in one currency"),

@@ -2,7 +2,7 @@
 
 use boxoffice_core::{
     answer::{MapView, SessionView},
-    command::{Area, Command, NewSession, SessionCommand, VenueCommand},
+    command::{Area, Command, NewSession, SessionCommand, SessionExtras, VenueCommand},
     cursor::read_by_time,
     id::Id,
     layout::LAYOUT_SEATS_MAX,
@@ -80,11 +80,13 @@ impl SessionCreate {
             starts_at: self.starts_at,
             ends_at: self.ends_at,
             prices,
-            areas,
-            hold_ttl_ms: self.hold_ttl_ms,
-            limits: self.limits.try_into()?,
-            comments: self.comments,
-            sells_after_begin: self.sells_after_begin,
+            extras: SessionExtras {
+                areas,
+                hold_ttl_ms: self.hold_ttl_ms,
+                limits: self.limits.try_into()?,
+                comments: self.comments,
+                sells_after_begin: self.sells_after_begin,
+            },
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
     }
@@ -264,19 +266,8 @@ impl SessionCancel {
 impl SessionCreate {
     /// The body with these details.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
-        let NewSession {
-            id,
-            hall,
-            title,
-            starts_at,
-            ends_at,
-            prices,
-            areas,
-            hold_ttl_ms,
-            limits,
-            comments,
-            sells_after_begin,
-        } = session;
+        let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
+        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin } = extras;
         let areas = areas
             .into_iter()
             .map(|Area { id, name, capacity, price, names }| AreaBody {

@@ -1,7 +1,7 @@
 //! Samples of requests.
 
 use boxoffice_core::{
-    command::{Every, NewSession, Repeat, Until, When},
+    command::{Every, NewSession, Repeat, SessionExtras, Until, When},
     id::Entity,
     payment::{OnDecline, Settlement},
 };
@@ -57,11 +57,7 @@ pub fn requests() -> Vec<Sample> {
         starts_at: evening(),
         ends_at: evening().after(3 * HOUR),
         prices: vec![(id("standard"), euro(1_000))],
-        areas: vec![yard()],
-        hold_ttl_ms: None,
-        limits: quotas(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: SessionExtras { areas: vec![yard()], limits: quotas(), ..Default::default() },
     };
     let search = body::SessionSearch {
         venue: Some(id("globe")),
