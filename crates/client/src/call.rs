@@ -5,7 +5,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 use boxoffice_core::id::Entity;
 use boxoffice_wire::{
     Encoding, Op,
-    body::Empty,
+    body::{Empty, Shards},
     cluster::ShardMap,
     envelope::Envelope,
     reply::{FromBody, request},
@@ -144,7 +144,7 @@ impl Client {
         let client = Client { routes: None, request_id: None, deadline: MAP_DEADLINE, ..self.clone() };
         let weak = Arc::downgrade(routes);
         routes.runtime.spawn(async move {
-            let answer = client.send::<ShardMap, _>(Op::Shards, &Empty {}).await;
+            let answer = client.ask(&Shards(Empty {})).await;
             let Some(routes) = weak.upgrade() else { return };
             match answer {
                 Ok(map) => routes.set_map(map.value, &client.connection),
