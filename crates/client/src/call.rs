@@ -6,7 +6,6 @@ use boxoffice_core::id::Entity;
 use boxoffice_wire::{
     Encoding, Op,
     body::{Empty, Shards},
-    cluster::ShardMap,
     envelope::Envelope,
     reply::{FromBody, request},
     version::{self, Added},

@@ -9,6 +9,7 @@ use boxoffice_core::{
     id::{CartId, Entity, Id, OrderId},
     payment::{RefundRecord, Settlement},
     seat::Seat,
+    text::{Name, OptionalReason, Reason},
     time::Timestamp,
 };
 use boxoffice_wire::{
@@ -69,14 +70,14 @@ impl Client {
         search: CitySearch,
     ) -> Result<Reply<CityPage>, Error> {
         let CitySearch { title, from, to, limit, cursor } = search;
-        let city = Some(SmolStr::new(city));
+        let city = Some(Name::as_said(city.as_ref()));
         let body = body::SessionSearch { city, title, from, to, limit, cursor, ..Default::default() };
         self.send(Op::SessionSearch, &body).await
     }
 
     /// `session.cancel`: cancels a session. Its holds are released and its orders refunded.
     pub async fn session_cancel(&self, id: &Id, reason: impl AsRef<str>) -> Result<Reply<()>, Error> {
-        let body = body::SessionCancel::of(id.clone(), SmolStr::new(reason));
+        let body = body::SessionCancel::of(id.clone(), Reason::as_said(reason.as_ref()));
         self.ask_of(&Entity::Session(id.clone()), &body).await
     }
 
@@ -153,7 +154,7 @@ impl Client {
         lines: Option<Vec<u32>>,
         reason: impl AsRef<str>,
     ) -> Result<Reply<RefundRecord>, Error> {
-        self.ask(&body::OrderRefund { order, lines, reason: SmolStr::new(reason) }).await
+        self.ask(&body::OrderRefund { order, lines, reason: Reason::as_said(reason.as_ref()) }).await
     }
 
     /// `customer.purchases`: the orders of a customer after a cursor, at most `limit`. Cursor 0 is before the first
@@ -214,7 +215,7 @@ impl Client {
 
     /// `admin.release`: releases a line of any cart. The cart's owner sees the reason.
     pub async fn admin_release(&self, cart: CartId, line: u32, reason: &str) -> Result<Reply<CartView>, Error> {
-        self.ask(&body::AdminRelease { cart, line, reason: SmolStr::new(reason) }).await
+        self.ask(&body::AdminRelease { cart, line, reason: OptionalReason::as_said(reason) }).await
     }
 
     /// `admin.checkout_cancel`: ends the attempt to pay of any cart. Needs a node that speaks protocol 1.5.

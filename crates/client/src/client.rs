@@ -8,6 +8,7 @@ use boxoffice_core::{
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     seat::Seat,
+    text::Name,
 };
 use boxoffice_wire::{
     AnsweredOp, Op, body,
@@ -153,7 +154,7 @@ impl Client {
         name: impl AsRef<str>,
         layout: Arc<Layout>,
     ) -> OpRequest<body::HallPut> {
-        let body = body::HallPut::of(venue.clone(), id.clone(), SmolStr::new(name), layout);
+        let body = body::HallPut::of(venue.clone(), id.clone(), Name::as_said(name.as_ref()), layout);
         OpRequest::new(self, Entity::Venue(venue.clone()), body)
     }
 

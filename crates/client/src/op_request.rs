@@ -5,9 +5,9 @@ use std::pin::Pin;
 use boxoffice_core::{
     command::{Details, Shipping},
     id::Entity,
+    text::Comments,
 };
 use boxoffice_wire::{AnsweredOp, body};
-use smol_str::SmolStr;
 
 use crate::{
     client::Client,
@@ -39,7 +39,7 @@ impl<B> OpRequest<B> {
 impl OpRequest<body::HallPut> {
     /// Comments. They need a node that speaks protocol 1.1.
     pub fn comments(self, comments: impl AsRef<str>) -> Self {
-        self.with(|body| body.comments = SmolStr::new(comments))
+        self.with(|body| body.comments = Comments::as_said(comments.as_ref()))
     }
 }
 

@@ -61,7 +61,7 @@ pub const PONG_MS: u64 = 10_000;
 pub const NAME_BYTES_MAX: usize = boxoffice_core::names::NAME_BYTES_MAX;
 
 /// The longest comment, in bytes.
-pub const COMMENTS_BYTES_MAX: usize = 4_096;
+pub const COMMENTS_BYTES_MAX: usize = boxoffice_core::text::Comments::BYTES_MAX;
 
 /// The longest details of a booking, in bytes.
 pub const DETAILS_BYTES_MAX: usize = boxoffice_core::command::Details::BYTES_MAX;
@@ -76,7 +76,7 @@ pub const SOURCE_BYTES_MAX: usize = boxoffice_core::payment::SOURCE_BYTES_MAX;
 pub const SHIPPING_BYTES_MAX: usize = 1_024;
 
 /// The longest reason of a refund or a canceled session, in bytes. Every cart that holds something gets it.
-pub const REASON_BYTES_MAX: usize = 256;
+pub const REASON_BYTES_MAX: usize = boxoffice_core::text::Reason::BYTES_MAX;
 
 /// The longest text cursor, in bytes.
 pub const CURSOR_BYTES_MAX: usize = 512;
@@ -118,7 +118,7 @@ pub const BUFFER_MS_MAX: u64 = boxoffice_core::calendar::BUFFER_MAX_MS;
 pub const AHEAD_MS_MAX: u64 = 3_660 * 24 * 60 * 60 * 1000;
 
 /// The longest title, in milliseconds: 31 days.
-pub const DURATION_MS_MAX: u64 = boxoffice_core::directory::DURATION_MS_MAX;
+pub const DURATION_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1000;
 
 /// The longest address of a venue, in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 500;

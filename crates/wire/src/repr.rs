@@ -254,8 +254,8 @@ impl<T: WireRepr> WireRepr for Vec<T> {
         newer.each(T::newer);
     }
 
-    fn check(&self) -> Result<(), OutOfBounds> {
-        self.iter().try_for_each(T::check)
+    fn check_field(&self, name: &str) -> Result<(), OutOfBounds> {
+        self.iter().try_for_each(|value| value.check_field(name))
     }
 }
 

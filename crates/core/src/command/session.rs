@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::limits::Limits;
-use crate::{id::Id, money::Money, names::Names, seat::Seat, time::Timestamp};
+use crate::{id::Id, money::Money, names::Names, seat::Seat, text::Reason, time::Timestamp};
 
 /// Commands to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub enum SessionCommand {
     /// `session.cancel`. The session will not take place. Its carts release holds and refund orders.
     Cancel {
         /// Why, for everyone to read.
-        reason: SmolStr,
+        reason: Reason,
     },
     /// `admin.audit` of counts, holds and sales, counted anew from the seats.
     Audit,

@@ -15,8 +15,8 @@ use boxoffice_declare::{op, shape};
 
 pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
-    convert::{Converted, at_most, interval, text},
-    limits::{CART_LINES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    convert::{Converted, at_most, interval},
+    limits::CART_LINES_MAX,
     quantity::Quantity,
     rejection::Rejection,
     repr::{Bounded, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
@@ -405,7 +405,7 @@ pub struct Checkout {
 impl Checkout {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let shipping = self.shipping.map(shipping).transpose()?;
+        let shipping = self.shipping.map(Shipping::from);
         if self.expect.is_some_and(|expect| expect == Figure::default()) {
             return Err(Rejection::bad_request("`expect` has `total` or `lines`"));
         }
@@ -531,22 +531,14 @@ fn of_session(line: Line) -> Converted<Want> {
 fn payment(payment: PaymentBody) -> Converted<Payment> {
     match (payment.recorded, payment.gateway) {
         (Some(recorded), None) => {
-            Ok(Payment::Recorded { method: recorded.method, transaction_id: recorded.transaction_id })
+            let RecordedPayment { method, transaction_id, amount: _ } = recorded;
+            Ok(Payment::Recorded { method: method.into_plain(), transaction_id: transaction_id.into_plain() })
         }
-        (None, Some(gateway)) => Ok(Payment::Gateway {
-            source: text("source", gateway.source, 1, SOURCE_BYTES_MAX)?,
-            on_decline: gateway.on_decline,
-        }),
+        (None, Some(GatewayPayment { source, on_decline })) => {
+            Ok(Payment::Gateway { source: source.into_plain(), on_decline })
+        }
         (None, None) | (Some(_), Some(_)) => {
             Err(Rejection::bad_request("`payment` says how: either `recorded` or `gateway`"))
         }
     }
-}
-
-fn shipping(shipping: ShippingBody) -> Converted<Shipping> {
-    Ok(Shipping {
-        recipient: text("recipient", shipping.recipient, 0, SHIPPING_BYTES_MAX)?,
-        address: text("address", shipping.address, 0, SHIPPING_BYTES_MAX)?,
-        method: text("method", shipping.method, 0, SHIPPING_BYTES_MAX)?,
-    })
 }

@@ -5,14 +5,14 @@ use boxoffice_core::{
     command::{CartCommand, Command, CustomerCommand},
     id::{Id, OrderId},
     payment::RefundRecord,
+    text::Reason,
 };
 use boxoffice_declare::op;
-use smol_str::SmolStr;
 
 use crate::{
     bound,
     convert::{Converted, distinct},
-    limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
+    limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
     repr::{OptionalBounded, order::OrderView, shape::Each},
 };
 
@@ -41,8 +41,7 @@ pub struct OrderRefund {
     #[with("OptionalBounded::<CART_LINES_MAX>")]
     #[narrow((1..=CART_LINES_MAX, Each(0..=u32::MAX)))]
     pub lines: Option<Vec<u32>>,
-    #[within(1..=REASON_BYTES_MAX)]
-    pub reason: SmolStr,
+    pub reason: Reason,
 }
 
 impl OrderRefund {

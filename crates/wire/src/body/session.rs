@@ -10,6 +10,7 @@ use boxoffice_core::{
     names::Names,
     refusal::Refusal,
     seat::Seat,
+    text::{Comments, Name, OptionalName, Reason, Text},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 use boxoffice_declare::{op, shape};
@@ -20,10 +21,7 @@ use crate::{
     call::{Call, CitySearch, Shape},
     city::CityPage,
     convert::{Converted, after, at_most, distinct, one_currency, price},
-    limits::{
-        AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
-        PAGE_ENTRIES_MAX, REASON_BYTES_MAX,
-    },
+    limits::{AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
     quantity::Quantity,
     rejection::Rejection,
     reply::{SessionPage, ThreeStates},
@@ -57,8 +55,7 @@ pub struct SessionCreate {
     pub limits: LimitsBody,
     #[since(1, 1)]
     #[optional]
-    #[within(0..=COMMENTS_BYTES_MAX)]
-    pub comments: SmolStr,
+    pub comments: Comments,
     /// Whether all may still hold after it has begun. Otherwise only the desk may.
     #[since(1, 5)]
     #[optional]
@@ -84,7 +81,7 @@ impl SessionCreate {
                 areas,
                 hold_ttl_ms: self.hold_ttl_ms,
                 limits: self.limits.try_into()?,
-                comments: self.comments,
+                comments: self.comments.into_plain(),
                 sells_after_begin: self.sells_after_begin,
             },
         };
@@ -98,8 +95,7 @@ impl SessionCreate {
 pub struct AreaBody {
     pub id: Id,
     #[optional]
-    #[within(0..=NAME_BYTES_MAX)]
-    pub name: SmolStr,
+    pub name: OptionalName,
     #[within(1..=AREA_CAPACITY_MAX)]
     pub capacity: Quantity,
     #[narrow(Price)]
@@ -137,8 +133,7 @@ impl SessionGet {
 #[one_of([venue] [city])]
 pub struct SessionSearch {
     pub venue: Option<Id>,
-    #[within(1..=NAME_BYTES_MAX)]
-    pub city: Option<SmolStr>,
+    pub city: Option<Name>,
     pub title: Option<Id>,
     /// With `venue` only.
     pub hall: Option<Id>,
@@ -166,7 +161,9 @@ impl SessionSearch {
             (None, Some(_)) if self.hall.is_some() => {
                 return Err(Rejection::bad_request("a `hall` is one of a `venue`"));
             }
-            (None, Some(city)) => Call::SearchCity(CitySearch { city, title, from, to, limit, after }),
+            (None, Some(city)) => {
+                Call::SearchCity(CitySearch { city: city.into_plain(), title, from, to, limit, after })
+            }
             (None, None) | (Some(_), Some(_)) => {
                 return Err(Rejection::bad_request("a search has either a `venue` or a `city`"));
             }
@@ -253,8 +250,7 @@ impl SessionUnblock {
 pub struct SessionCancel {
     pub id: Id,
     /// The reason, public.
-    #[within(1..=REASON_BYTES_MAX)]
-    pub reason: SmolStr,
+    pub reason: Reason,
 }
 
 impl SessionCancel {
@@ -272,7 +268,7 @@ impl SessionCreate {
             .into_iter()
             .map(|Area { id, name, capacity, price, names }| AreaBody {
                 id,
-                name,
+                name: Text::as_said(name),
                 capacity: capacity.into(),
                 price,
                 names,
@@ -290,7 +286,7 @@ impl SessionCreate {
             areas,
             hold_ttl_ms,
             limits,
-            comments,
+            comments: Text::as_said(comments),
             sells_after_begin,
         }
     }
@@ -317,5 +313,5 @@ fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
 fn area(area: AreaBody) -> Converted<Area> {
     price(area.price.amount)?;
     let AreaBody { id, name, capacity, price, names } = area;
-    Ok(Area { id, name, capacity: capacity.checked_u32(), price, names })
+    Ok(Area { id, name: name.into_plain(), capacity: capacity.checked_u32(), price, names })
 }

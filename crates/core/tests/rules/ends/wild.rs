@@ -240,7 +240,7 @@ impl Wild {
             }
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
             6 => CartCommand::Revoke { line: self.u32(), reason: "".into() },
-            7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "".into() },
+            7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "ill".into() },
             8 => {
                 let payment = Payment::Gateway { source: "card".into(), on_decline: Some(OnDecline::Keep) };
                 let total = self.maybe(Wild::money);
