@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU16, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use boxoffice_core::{command::Command, id::Request, packing};
@@ -33,8 +33,9 @@ use crate::{
     feed_source::Watched,
     history_query::HISTORIES_MAX,
     metrics::Metrics,
+    outbound::Outbound,
     peer_receiver::PeerReceiver,
-    pending::{histories::PendingHistories, leaderless::LeaderlessQueue},
+    pending::histories::PendingHistories,
     placement,
     remote_feeds::RemoteFeeds,
     replicated::{self, CommittedTurns, Replicated},
@@ -135,15 +136,13 @@ impl Node {
                 draining: AtomicBool::new(false),
                 remote_histories: PendingHistories::default(),
                 calls: Arc::default(),
-                leaderless: LeaderlessQueue::default(),
-                pending_asks: Arc::default(),
+                outbound: Outbound::new(&world, &shards, config.replication.node_id, config.replication.is_alone),
                 transfers: Arc::clone(&opened.transfers),
                 clocks: Clocks::new(&*world.clock),
                 disk_pace: DiskPace::default(),
                 epochs,
                 placement_changed: Notify::new(),
                 reached: Mutex::default(),
-                turn: AtomicU16::new(0),
                 histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
                 failed: tokio::sync::watch::Sender::new(None),
                 started_ms: world.clock.monotonic_ms(),

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     api::Failure, error::NodeError, leader_hint::LeaderInfo, message::Message, pending_commit::PendingCommit,
-    placement, shard_lead::ShardLead, shared::Shared, watched::Before,
+    placement, routing, shard_lead::ShardLead, shared::Shared, watched::Before,
 };
 
 /// The completions that were committed in one pass, with the index of their entry.
@@ -84,7 +84,7 @@ impl Replicated {
             self.shared.remote_feeds.leader_changed(shard);
             self.shared.feeds.leaders_changed();
         }
-        self.shared.leader_changed(shard, led.leader);
+        routing::leader_changed(&self.shared, shard, led.leader);
         if led.leader == Some(self.shared.config.replication.node_id) {
             self.announce(lead, led.term);
         }

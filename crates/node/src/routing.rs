@@ -9,5 +9,6 @@ mod calls;
 mod deliver;
 mod submit;
 
-pub(crate) use again::run as ask_again;
+pub(crate) use again::{leader_changed, run as ask_again};
 pub(crate) use calls::run;
+pub(crate) use deliver::deliver;

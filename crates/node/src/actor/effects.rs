@@ -31,18 +31,16 @@ impl Shared {
                 to.answer(Ok(outcome));
             }
             Effect::Ask { to, ask } => {
-                self.note_ask(&to, from, &ask);
+                self.outbound.note_ask(&to, from, &ask);
                 if let Err(Input::Ask { from, ask }) = self.send(&to, Input::Ask { from: from.clone(), ask }) {
-                    self.ask_remote(&to, &from, &ask);
+                    self.outbound.ask_remote(&to, &from, &ask);
                 }
             }
             Effect::Reply { to, reply } => {
-                if self.is_between_shards(&to, from) {
-                    self.pending_asks.replied(self.lead_of(from).id, (from, &to), &reply);
-                }
+                self.outbound.replied(&to, from, &reply);
                 if let Err(Input::Reply { from, reply }) = self.send(&to, Input::Reply { from: from.clone(), reply }) {
                     let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
-                    self.reply_remote(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply });
+                    self.outbound.reply_remote(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply });
                 }
             }
             Effect::Pay(call) => self.pay(call),
