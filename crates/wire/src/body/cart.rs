@@ -290,7 +290,7 @@ pub struct Line {
     pub split: bool,
     pub area: Option<Id>,
     /// The number of places or units.
-    #[narrow(1..=LINE_QUANTITY_MAX)]
+    #[within(1..=LINE_QUANTITY_MAX)]
     pub quantity: Option<Quantity>,
     pub begin: Option<Timestamp>,
     /// The end, exclusive.
@@ -468,10 +468,6 @@ fn hold(cart: CartId, entity: Entity, want: Want, note: Note, customer: Option<I
     Command::Cart(cart, CartCommand::Hold { lines, customer, guest: true, holder: None })
 }
 
-fn line_quantity(quantity: &Quantity) -> Converted<u32> {
-    quantity.within_u32("quantity", 1, LINE_QUANTITY_MAX)
-}
-
 fn best(wish: BestWish) -> Converted<Want> {
     if wish.count == 0 {
         return Err(Rejection::bad_request("`count` is at least 1"));
@@ -493,8 +489,7 @@ fn wanted(line: Line) -> Converted<WantedLine> {
     match (line.session.clone(), line.product.clone(), line.resource.clone()) {
         (Some(session), None, None) => Ok(WantedLine::new(Entity::Session(session), of_session(line)?)),
         (None, Some(product), None) => {
-            let quantity = needed("quantity", line.quantity)?;
-            let want = Want::Units { quantity: line_quantity(&quantity)?, now: false };
+            let want = Want::Units { quantity: needed("quantity", line.quantity)?.checked_u32(), now: false };
             Ok(WantedLine::new(Entity::Product(product), want))
         }
         (None, None, Some(resource)) => {
@@ -521,8 +516,7 @@ fn of_session(line: Line) -> Converted<Want> {
             split: line.split,
         }),
         (None, None, Some(area)) => {
-            let quantity = needed("quantity", line.quantity)?;
-            Ok(Want::Places { area, quantity: line_quantity(&quantity)? })
+            Ok(Want::Places { area, quantity: needed("quantity", line.quantity)?.checked_u32() })
         }
         _ => Err(Rejection::bad_request("a line of a session has one of `seats`, `count` and `area`")),
     }
