@@ -22,6 +22,7 @@ use tokio::{
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
+    actor,
     actor_pool::ActorPool,
     admission::Admission,
     api::{CallTimes, ReplyTo},
@@ -247,7 +248,7 @@ async fn relay(shared: Arc<Shared>, mut turns: mpsc::UnboundedReceiver<Committed
     while let Some(batch) = turns.recv().await {
         shared.admission.batch_taken(!turns.is_empty(), shared.world.clock.monotonic_ms());
         for (completion, index) in batch {
-            shared.release_effects(completion, index);
+            actor::release_effects(&shared, completion, index);
         }
     }
 }
@@ -255,7 +256,7 @@ async fn relay(shared: Arc<Shared>, mut turns: mpsc::UnboundedReceiver<Committed
 impl NodeHandle {
     /// Takes a command. Its answer goes to `reply`. Never blocks.
     pub fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
-        self.shared.submit(command, request, reply);
+        routing::submit(&self.shared, command, request, reply);
     }
 
     /// Whether the turn of a command fits into the node's log.
@@ -282,13 +283,13 @@ impl NodeHandle {
     /// Whether a command that comes now is shed because of overload, and then after how many milliseconds its client should try
     /// again. Such a command is counted, and must not be submitted. Asking costs less than submitting.
     pub fn sheds(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
-        self.shared.sheds(command, request, times)
+        routing::sheds(&self.shared, command, request, times)
     }
 
     /// The same for a command of which only the head was read. `command` returns its kind, if that must be known. With `None` the
     /// whole command may still be shed.
     pub fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>, unread_ms: u64) -> Option<u32> {
-        self.shared.sheds_first(command, unread_ms)
+        routing::sheds_first(&self.shared, command, unread_ms)
     }
 
     /// Whether the node refuses commands because of overload.

@@ -12,7 +12,7 @@ use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
 use crate::{
-    actor::CallContext,
+    actor::{CallContext, take_here},
     api::{self, ReplySink, ReplyTo},
     error::NodeError,
     history_answer,
@@ -58,7 +58,7 @@ impl PeerInbox for PeerReceiver {
         } else {
             shared.epochs.unlinked(node);
             shared.replication.replicators.unreachable(node);
-            shared.calls_lost(node);
+            routing::calls_lost(&shared, node);
             shared.remote_histories.lost(node);
             shared.transfers.lost(node);
             shared.remote_feeds.lost(node);
@@ -114,9 +114,9 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
                 None => return answers.give(tag, Err(NoAnswer::NotLeader(lead.leader_info()))),
             }
             let reply = ReplyTo::new(answers, tag).with_timeout(left_ms).with_patience(patience_ms).by(by);
-            shared.take_here(command.into_owned(), request, CallContext { term, is_repeat }, reply);
+            take_here(shared, command.into_owned(), request, CallContext { term, is_repeat }, reply);
         }
-        Message::Answer { tag, result } => shared.call_answered(tag, result.map(Cow::into_owned)),
+        Message::Answer { tag, result } => routing::call_answered(shared, tag, result.map(Cow::into_owned)),
         message @ (Message::Ask { .. } | Message::Reply { .. }) => routing::deliver(shared, from, message),
         Message::Time { asked_ms, wall_ms: None } => {
             let answer = Message::Time { asked_ms, wall_ms: Some(shared.world.clock.wall_ms()) };

@@ -15,7 +15,7 @@ use boxoffice_shard::{RejectReason, ShardId};
 use tokio::sync::mpsc;
 
 use crate::{
-    api::Failure, error::NodeError, leader_hint::LeaderInfo, message::Message, pending_commit::PendingCommit,
+    actor, api::Failure, error::NodeError, leader_hint::LeaderInfo, message::Message, pending_commit::PendingCommit,
     placement, routing, shard_lead::ShardLead, shared::Shared, watched::Before,
 };
 
@@ -137,7 +137,7 @@ impl Owner for Replicated {
             Event::LeaderChanged { shard, term, leader } => self.leader_changed(shard, LeaderInfo { term, leader }),
             Event::Due(entity) => {
                 // The replication has not reported the end of the leadership, so the entity's actor is here.
-                let _ = self.shared.send(&entity, Input::Wake);
+                let _ = actor::send(&self.shared, &entity, Input::Wake);
             }
             Event::TargetReached { shard, version } => {
                 self.shared.reached.lock().insert(shard, version);

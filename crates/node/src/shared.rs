@@ -1,4 +1,4 @@
-//! The state that all parts of a node share, and the ways between its parts.
+//! The state that all parts of a node share. The ways between its parts are functions of [`crate::routing`] and [`crate::actor`].
 
 use std::sync::{
     Arc,

@@ -8,7 +8,7 @@ use std::{
 use boxoffice_shard::{NodeId, ShardId};
 use bytes::Bytes;
 
-use super::deliver;
+use super::{calls::call_new_leader, deliver};
 use crate::{message::Message, pending::leaderless::Waiting, shared::Shared};
 
 /// How often shards that are to be asked again are checked, in milliseconds.
@@ -45,7 +45,7 @@ fn deliver_here(shared: &Arc<Shared>, message: &Bytes) {
 
 /// A shard has a leader that may be another one than before. Waiting messages go to it.
 pub(crate) fn leader_changed(shared: &Arc<Shared>, shard: ShardId, leader: Option<NodeId>) {
-    shared.call_new_leader(shard, leader);
+    call_new_leader(shared, shard, leader);
     if leader.is_none() {
         return;
     }

@@ -6,7 +6,7 @@ use boxoffice_core::{host::Input, id::Entity};
 use boxoffice_env::Lane;
 use boxoffice_shard::NodeId;
 
-use crate::{caller::Caller, message::Message, pending::asks, shard_lead::ShardLead, shared::Shared};
+use crate::{actor::send, caller::Caller, message::Message, pending::asks, shard_lead::ShardLead, shared::Shared};
 
 /// Delivers an ask or a reply from the node `from`.
 pub(crate) fn deliver(shared: &Arc<Shared>, from: NodeId, message: Message<'_>) {
@@ -28,7 +28,7 @@ pub(crate) fn deliver(shared: &Arc<Shared>, from: NodeId, message: Message<'_>) 
 
 /// Hands an input to its entity, or tells the node `from` which node leads. What the sender does not repeat is passed on.
 fn hand_in(shared: &Arc<Shared>, from: NodeId, to: &Entity, input: Input<Caller>) {
-    let Err(input) = shared.send(to, input) else { return };
+    let Err(input) = send(shared, to, input) else { return };
     let lead: &Arc<ShardLead> = shared.lead_of(to);
     let message = Message::NotLeader { shard: lead.id, leader: lead.leader_info() };
     // It asks again in any case.
