@@ -91,7 +91,7 @@ fn answered(arguments: &Arguments, name: &Ident) -> syn::Result<TokenStream> {
 
 /// The bodies of the ok answers.
 fn answers(arguments: &Arguments) -> syn::Result<Punctuated<Type, Token![,]>> {
-    Punctuated::parse_terminated.parse2(arguments.needed("answers").clone())
+    Punctuated::<Type, Token![,]>::parse_terminated.parse2(arguments.needed("answers").clone())
 }
 
 /// The first paragraph of the doc comment, in one line.
