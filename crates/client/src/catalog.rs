@@ -154,6 +154,7 @@ impl Client {
         lines: Option<Vec<u32>>,
         reason: impl AsRef<str>,
     ) -> Result<Reply<RefundRecord>, Error> {
+        let lines = lines.map(|lines| lines.into_iter().collect());
         self.ask(&body::OrderRefund { order, lines, reason: Reason::as_said(reason.as_ref()) }).await
     }
 

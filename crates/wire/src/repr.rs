@@ -50,6 +50,7 @@ pub(crate) use self::{
 };
 pub use self::{
     id::{cart_id, cart_token, cart_token_text, entity, order_id},
+    list::List,
     seat::seat_state_text,
     time::{day, day_text, rfc3339, timestamp},
 };

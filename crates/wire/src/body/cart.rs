@@ -19,7 +19,7 @@ use crate::{
     limits::CART_LINES_MAX,
     quantity::Quantity,
     rejection::Rejection,
-    repr::{Bounded, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
+    repr::{Bounded, List, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
 };
 
 /// The body of ops that need the token alone.
@@ -250,15 +250,13 @@ pub struct HoldAll {
     pub cart: Option<CartId>,
     /// The owner of the cart, if it has none yet.
     pub customer: Option<Id>,
-    #[with("Bounded::<CART_LINES_MAX>")]
-    #[within(1..=CART_LINES_MAX)]
-    pub lines: Vec<Line>,
+    pub lines: List<Line, 1, CART_LINES_MAX>,
 }
 
 impl HoldAll {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let lines = self.lines.into_iter().map(line).collect::<Converted<_>>()?;
+        let lines = self.lines.into_plain().into_iter().map(line).collect::<Converted<_>>()?;
         Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: self.customer, guest: true, holder: None }))
     }
 }

@@ -16,12 +16,12 @@ use super::{Get, resource::zone};
 pub use crate::repr::answer::Position;
 use crate::{
     call::Shape,
-    convert::{Converted, after, at_most},
+    convert::{Converted, after},
     layout::Written,
     limits::{ADDRESS_BYTES_MAX, CAST_MAX, DURATION_MS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, ZONE_BYTES_MAX},
     rejection::Rejection,
     reply::TitlePage,
-    repr::Bounded,
+    repr::List,
 };
 
 /// Create or change a venue.
@@ -150,9 +150,7 @@ pub struct TitlePut {
     #[optional]
     pub director: OptionalName,
     #[optional]
-    #[with("Bounded::<CAST_MAX>")]
-    #[narrow(0..=CAST_MAX)]
-    pub cast: Vec<Name>,
+    pub cast: List<Name, 0, CAST_MAX>,
     #[optional]
     pub comments: Comments,
     #[within(1..=DURATION_MS_MAX)]
@@ -161,11 +159,10 @@ pub struct TitlePut {
 
 impl TitlePut {
     fn command(self) -> Converted<Command> {
-        at_most(self.cast.len(), CAST_MAX, "names in `cast`")?;
         let title = Title {
             name: self.name.into_plain(),
             director: self.director.into_plain(),
-            cast: self.cast.into_iter().map(Name::into_plain).collect(),
+            cast: self.cast.into_plain().into_iter().map(Name::into_plain).collect(),
             comments: self.comments.into_plain(),
             duration_ms: self.duration_ms,
         };

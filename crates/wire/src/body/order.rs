@@ -10,10 +10,9 @@ use boxoffice_core::{
 use boxoffice_declare::op;
 
 use crate::{
-    bound,
     convert::{Converted, distinct},
     limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
-    repr::{OptionalBounded, order::OrderView, shape::Each},
+    repr::{List, order::OrderView, shape::Each},
 };
 
 /// Read an order.
@@ -38,9 +37,8 @@ impl OrderGet {
 pub struct OrderRefund {
     pub order: OrderId,
     /// The lines to refund. All that are left if absent.
-    #[with("OptionalBounded::<CART_LINES_MAX>")]
-    #[narrow((1..=CART_LINES_MAX, Each(0..=u32::MAX)))]
-    pub lines: Option<Vec<u32>>,
+    #[narrow(Each(0..=u32::MAX))]
+    pub lines: Option<List<u32, 1, CART_LINES_MAX>>,
     pub reason: Reason,
 }
 
@@ -52,8 +50,8 @@ impl OrderRefund {
 }
 
 /// Numbers of lines, sorted, since their order in the request has no meaning.
-fn lines(mut lines: Vec<u32>) -> Converted<Vec<u32>> {
-    bound::check(&lines, "lines", 1..=CART_LINES_MAX)?;
+fn lines(lines: List<u32, 1, CART_LINES_MAX>) -> Converted<Vec<u32>> {
+    let mut lines = lines.into_plain();
     lines.sort_unstable();
     distinct(&lines, |line| line, "a line is named twice")?;
     Ok(lines)

@@ -25,7 +25,7 @@ use crate::{
     quantity::Quantity,
     rejection::Rejection,
     reply::{SessionPage, ThreeStates},
-    repr::{Bounded, Price, shape::WHOLE_MAX},
+    repr::{List, Price, shape::WHOLE_MAX},
 };
 
 /// Create a session. It occupies the hall for its time.
@@ -45,9 +45,7 @@ pub struct SessionCreate {
     pub prices: Vec<(Id, Money)>,
     /// Areas with places without seats.
     #[optional]
-    #[with("Bounded::<AREAS_MAX>")]
-    #[narrow(0..=AREAS_MAX)]
-    pub areas: Vec<AreaBody>,
+    pub areas: List<AreaBody, 0, AREAS_MAX>,
     /// The time to live of carts with seats of it, instead of the default.
     #[narrow(1..=WHOLE_MAX)]
     pub hold_ttl_ms: Option<u64>,
@@ -67,7 +65,7 @@ impl SessionCreate {
         if self.starts_at >= self.ends_at {
             return Err(Rejection::bad_request("`starts_at` must be before `ends_at`"));
         }
-        let (prices, areas) = (prices(self.prices)?, areas(self.areas)?);
+        let (prices, areas) = (prices(self.prices)?, areas(self.areas.into_plain())?);
         let money = prices.iter().map(|(_, price)| price).chain(areas.iter().map(|area| &area.price));
         one_currency(money.map(|price| price.currency))?;
         let session = NewSession {
@@ -201,15 +199,13 @@ impl SessionMap {
 #[derive(Eq)]
 pub struct SessionSeats {
     pub id: Id,
-    #[with("Bounded::<LAYOUT_SEATS_MAX>")]
-    #[within(1..=LAYOUT_SEATS_MAX)]
-    pub seats: Vec<Seat>,
+    pub seats: List<Seat, 1, LAYOUT_SEATS_MAX>,
 }
 
 impl SessionSeats {
     /// The command that `make` makes of the seats.
     fn command(self, make: fn(Vec<Seat>) -> SessionCommand) -> Converted<Command> {
-        let mut sorted = self.seats;
+        let mut sorted = self.seats.into_plain();
         sorted.sort_unstable();
         let mut twice: Vec<Seat> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         twice.dedup();
@@ -303,7 +299,6 @@ fn prices(mut prices: Vec<(Id, Money)>) -> Converted<Vec<(Id, Money)>> {
 
 /// Areas in the order of the request, in which they are shown.
 fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
-    at_most(areas.len(), AREAS_MAX, "areas")?;
     let mut ids: Vec<&Id> = areas.iter().map(|area| &area.id).collect();
     ids.sort_unstable();
     distinct(&ids, |id| id, "two areas have the same id")?;

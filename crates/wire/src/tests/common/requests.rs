@@ -92,7 +92,7 @@ pub fn requests() -> Vec<Sample> {
         step_ms: None,
         align_ms: 0,
     };
-    let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
+    let seats = body::SessionSeats { id: session.clone(), seats: [seat(0, 0), seat(0, 1)].into_iter().collect() };
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
     let hold = body::HoldSeats::of(token(), session.clone(), vec![seat(1, 5), seat(1, 6), seat(1, 7)]);
     let best = body::HoldBest {
@@ -127,7 +127,11 @@ pub fn requests() -> Vec<Sample> {
         shipping: Some(shipping().into()),
         expect: None,
     };
-    let refund = body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
+    let refund = body::OrderRefund {
+        order: cart().order(),
+        lines: Some([1, 2].into_iter().collect()),
+        reason: "the roof leaks".into(),
+    };
     let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
     let resume = body::ResumeBody::version(body::Resume { epoch: 1, version: 391 });
     let watch =
