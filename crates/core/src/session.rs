@@ -19,6 +19,7 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use areas::check_areas;
+pub use areas::{AREA_PLACES_MAX, AREAS_MAX};
 pub use touched::Touched;
 pub(crate) use view::opened_view;
 

@@ -25,10 +25,10 @@ pub const BATCH_ITEMS_MAX: usize = 1_000;
 pub const BATCH_SEATS_MAX: u32 = 1_000_000;
 
 /// The maximum of lines of a cart.
-pub const CART_LINES_MAX: usize = 50;
+pub const CART_LINES_MAX: usize = boxoffice_core::cart::CART_LINES_MAX;
 
 /// The maximum of entries of one page of a search.
-pub const PAGE_ENTRIES_MAX: u32 = 1_000;
+pub const PAGE_ENTRIES_MAX: u32 = boxoffice_core::cursor::PAGE_MAX;
 
 /// The default number of entries of a page.
 pub const PAGE_ENTRIES: u32 = 100;
@@ -97,13 +97,13 @@ pub const PROPERTY_VALUE_BYTES_MAX: usize = 1_024;
 pub const BLOB_BYTES_MAX: usize = 1_024;
 
 /// The maximum of units of a product. JSON numbers are exact up to here.
-pub const STOCK_MAX: u64 = (1 << 53) - 1;
+pub const STOCK_MAX: u64 = boxoffice_core::money::AMOUNT_MAX as u64;
 
 /// The maximum of areas of a session.
-pub const AREAS_MAX: usize = 1_000;
+pub const AREAS_MAX: usize = boxoffice_core::session::AREAS_MAX;
 
 /// The maximum of places of an area.
-pub const AREA_CAPACITY_MAX: u32 = 1_000_000;
+pub const AREA_CAPACITY_MAX: u32 = boxoffice_core::session::AREA_PLACES_MAX;
 
 /// The maximum of simultaneous bookings of a resource.
 pub const RESOURCE_CAPACITY_MAX: u32 = boxoffice_core::calendar::CAPACITY_MAX;

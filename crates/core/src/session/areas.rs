@@ -20,10 +20,10 @@ use crate::{
 };
 
 /// The most areas of one session.
-pub(crate) const AREAS_MAX: usize = 1_000;
+pub const AREAS_MAX: usize = 1_000;
 
 /// The most places of one area. A stadium and its meadows fit, and no sum of all areas is too big.
-pub(crate) const AREA_PLACES_MAX: u32 = 1_000_000;
+pub const AREA_PLACES_MAX: u32 = 1_000_000;
 
 /// Checks the areas of a new session. Ids are distinct, counts and prices are in bounds, and all prices are in one
 /// currency.
