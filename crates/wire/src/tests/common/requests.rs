@@ -114,7 +114,7 @@ pub fn requests() -> Vec<Sample> {
         body::Line { product: Some(id("programme")), quantity: Some(2.into()), ..body::Line::default() },
         body::Line { resource: Some(room()), begin: Some(begin), end: Some(end), ..body::Line::default() },
     ];
-    let all = body::HoldAll::of(token(), lines);
+    let all = body::HoldAll::of(token(), lines.into_iter().collect());
     let quantity = body::SetQuantity { token: token(), cart: None, line: 4, quantity: 3.into() };
     let note = body::SetNote::of(token(), 4, "as a gift,\r\n\tplease".into());
     let release = body::Release { token: token(), cart: None, line: 1, seats: Some(vec![seat(1, 6)]) };
