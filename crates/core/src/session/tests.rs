@@ -251,8 +251,6 @@ fn a_canceled_session_sells_nothing_and_requests_all_holds_back() {
     let events = session.decide_refund(hold_id(2));
     write(&mut session, events);
     assert_eq!((session.unwanted(None, 10), session.counts().free), (vec![], 8));
-    let long = "x".repeat(257);
-    assert_eq!(seated(&[1]).decide_cancel(&long.into(), request(1)).map_err(|no| no.code()), Err(101));
 }
 
 #[test]
