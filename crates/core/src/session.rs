@@ -17,16 +17,16 @@ mod tests;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
 
 pub(crate) use areas::check_areas;
+pub use areas::{AREA_PLACES_MAX, AREAS_MAX};
 pub use touched::Touched;
 pub(crate) use view::opened_view;
 
 use crate::{
     ask::{Opening, VenueZone},
     changes::Changes,
-    command::{Area, Limits, NewSession},
+    command::{Area, NewSession, SessionExtras},
     event::SessionEvent,
     holds::Hold,
     id::{Id, Request},
@@ -57,24 +57,14 @@ struct SessionTerms {
     title: Id,
     starts_at: Timestamp,
     ends_at: Timestamp,
-    hold_ttl_ms: Option<u64>,
     currency: Currency,
     /// In minor units, by category ordinal.
     prices: Box<[i64]>,
-    sells_after_begin: bool,
     zone: VenueZone,
-    /// Most sessions have none.
-    extras: Option<Box<Extras>>,
+    /// `None` if all have their defaults, as most sessions have them.
+    extras: Option<Box<SessionExtras>>,
     #[serde(skip, default = "Layout::unset")]
     layout: Arc<Layout>,
-}
-
-/// The parts of a session besides seats and their prices.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Extras {
-    areas: Vec<Area>,
-    limits: Limits,
-    comments: SmolStr,
 }
 
 impl Session {
@@ -91,11 +81,7 @@ impl Session {
         let mut all = prices.chain(session.areas.iter().map(|area| &area.price));
         let currency = all.next().unwrap_or_else(|| panic!("session {} has nothing to sell", session.id)).currency;
         assert!(all.all(|price| price.currency == currency), "session {} has two currencies", session.id);
-        let plain = session.areas.is_empty() && session.limits == Limits::default() && session.comments.is_empty();
-        let extras = || {
-            let (areas, limits, comments) = (session.areas.clone(), session.limits.clone(), session.comments.clone());
-            Box::new(Extras { areas, limits, comments })
-        };
+        let extras = Some(&session.extras).filter(|extras| **extras != SessionExtras::default());
         let terms = SessionTerms {
             venue: venue.clone(),
             id: session.id.clone(),
@@ -103,12 +89,10 @@ impl Session {
             title: session.title.clone(),
             starts_at: session.starts_at,
             ends_at: session.ends_at,
-            hold_ttl_ms: session.hold_ttl_ms,
             currency,
             prices: session.prices.iter().map(|(_, price)| price.amount).collect(),
-            sells_after_begin: session.sells_after_begin,
             zone: zone.clone(),
-            extras: (!plain).then(extras),
+            extras: extras.cloned().map(Box::new),
             layout: Arc::clone(layout),
         };
         Session { version: 1, terms: Arc::new(terms), book: None }
@@ -126,11 +110,7 @@ impl Session {
                 starts_at: terms.starts_at,
                 ends_at: terms.ends_at,
                 prices: self.prices(),
-                areas: self.areas().to_vec(),
-                hold_ttl_ms: terms.hold_ttl_ms,
-                limits: self.limits(),
-                comments: self.comments(),
-                sells_after_begin: terms.sells_after_begin,
+                extras: self.extra(SessionExtras::clone),
             },
             layout: Arc::clone(&terms.layout),
             zone: terms.zone.clone(),
@@ -159,12 +139,12 @@ impl Session {
         self.terms.extras.as_deref().map_or(&[], |extras| &extras.areas)
     }
 
-    fn limits(&self) -> Limits {
-        self.terms.extras.as_deref().map(|extras| extras.limits.clone()).unwrap_or_default()
-    }
-
-    fn comments(&self) -> SmolStr {
-        self.terms.extras.as_deref().map(|extras| extras.comments.clone()).unwrap_or_default()
+    /// One of its extras.
+    fn extra<T>(&self, which: impl FnOnce(&SessionExtras) -> T) -> T {
+        match self.terms.extras.as_deref() {
+            Some(extras) => which(extras),
+            None => which(&SessionExtras::default()),
+        }
     }
 
     /// How many events it has had.
@@ -290,7 +270,7 @@ impl Session {
     pub fn heap_bytes(&self) -> usize {
         let ids = [&self.terms.venue, &self.terms.id, &self.terms.hall, &self.terms.title];
         let long: usize = ids.iter().map(|id| id.heap_bytes()).sum();
-        let extras = |extras: &Extras| size_of::<Extras>() + extras.areas.capacity() * size_of::<Area>();
+        let extras = |extras: &SessionExtras| size_of::<SessionExtras>() + extras.areas.capacity() * size_of::<Area>();
         let extras = self.terms.extras.as_deref().map_or(0, extras);
         let terms =
             2 * size_of::<usize>() + size_of::<SessionTerms>() + size_of_val(&*self.terms.prices) + long + extras;

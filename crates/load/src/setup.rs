@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use boxoffice_client::{
     AdminToken, Area, BatchCommand, Client, Currency, HoldPolicy, Id, Layout, Limits, Money, NewSession,
-    ProductDetails, Rate, ResourceDetails, Timestamp, Title, VenueDetails,
+    ProductDetails, Rate, ResourceDetails, SessionExtras, Timestamp, Title, VenueDetails,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_wire::reply::Reply as BatchReply;
@@ -150,9 +150,9 @@ async fn create_arenas(
             price,
             names: Default::default(),
         };
+        let areas = (0..arena.areas).map(area).collect();
         let new = NewSession {
-            areas: (0..arena.areas).map(area).collect(),
-            hold_ttl_ms: arena.hold_ttl_ms,
+            extras: SessionExtras { areas, hold_ttl_ms: arena.hold_ttl_ms, ..Default::default() },
             ..new_session(goods.arena_id(number), hall.clone(), now_ms, number)
         };
         BatchCommand::session_create(new.id.clone().as_str(), &place, new)
@@ -295,10 +295,10 @@ fn create_session(house: &House, terms: &SessionDefaults, session: u32, category
         price: terms.price,
         names: Default::default(),
     };
+    let areas = if terms.places > 0 { vec![area] } else { Vec::new() };
     let new = NewSession {
-        areas: if terms.places > 0 { vec![area] } else { Vec::new() },
         prices: vec![(category.clone(), terms.price)],
-        hold_ttl_ms: terms.hold_ttl_ms,
+        extras: SessionExtras { areas, hold_ttl_ms: terms.hold_ttl_ms, ..Default::default() },
         ..new_session(id, house.hall_id(venue), terms.now_ms, place)
     };
     BatchCommand::session_create(new.id.clone().as_str(), &house.venue_id(venue), new)
@@ -314,11 +314,7 @@ fn new_session(id: Id, hall: Id, now_ms: u64, place: u32) -> NewSession {
         starts_at: Timestamp(starts_at),
         ends_at: Timestamp(starts_at + SESSION_MS),
         prices: Vec::new(),
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: Default::default(),
     }
 }
 

@@ -32,6 +32,7 @@ use crate::{
     api::{self, ReplySink, ReplyTo},
     error::NodeError,
     message::Message,
+    routing,
     shared::Shared,
 };
 
@@ -527,7 +528,7 @@ impl Reconciler {
         }
         let sink = Arc::clone(&self.answers) as Arc<dyn ReplySink>;
         let reply = ReplyTo::new(sink, op.tag()).with_timeout(OP_TIMEOUT_MS);
-        shared.begin_call(Command::Cluster(command), None, reply);
+        routing::begin_call(shared, Command::Cluster(command), None, reply);
     }
 }
 

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionView, Timestamp, Title, VenueView,
+    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionExtras, SessionView, Timestamp, Title,
+    VenueView,
 };
-use boxoffice_core::{calendar::Zone, command::VenueDetails};
+use boxoffice_core::{calendar::Zone, command::VenueDetails, text::Text};
 use boxoffice_wire::{Encoding, Op, body, limits::IMPORT_FRAME_BYTES_MAX, reply};
 use futures_util::{StreamExt, stream};
 use smol_str::SmolStr;
@@ -228,7 +229,7 @@ fn hall_step(client: &Client, venue: &VenuePlan, hall: &HallPlan, there: Option<
 }
 
 fn hall_bytes(venue: &VenuePlan, hall: &HallPlan) -> usize {
-    let (name, comments) = (hall.name.as_str().into(), hall.comments.as_str().into());
+    let (name, comments) = (Text::as_said(hall.name.as_str()), Text::as_said(hall.comments.as_str()));
     let (venue, id, layout) = (venue.id.clone(), hall.id.clone(), Arc::clone(&hall.layout));
     let body = body::HallPut { venue, id, name, comments, layout };
     let mut frame = Default::default();
@@ -285,11 +286,13 @@ fn session_step(
         starts_at,
         ends_at,
         prices,
-        areas: areas.clone(),
-        hold_ttl_ms: *hold_ttl_ms,
-        limits: limits.clone(),
-        comments: comments.as_str().into(),
-        sells_after_begin: *sells_after_begin,
+        extras: SessionExtras {
+            areas: areas.clone(),
+            hold_ttl_ms: *hold_ttl_ms,
+            limits: limits.clone(),
+            comments: comments.as_str().into(),
+            sells_after_begin: *sells_after_begin,
+        },
     };
     if let Some(there) = there {
         return match differences(venue, &session, there).as_slice() {

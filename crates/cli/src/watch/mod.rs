@@ -8,7 +8,7 @@ mod tests;
 
 use std::{collections::VecDeque, io::IsTerminal, pin::pin, time::Duration};
 
-use boxoffice_client::{Client, Id, MapState, SeatCounts, SeatState, SessionView, Watch as Feed};
+use boxoffice_client::{Client, Id, MapState, NewSession, SeatCounts, SeatState, SessionView, Watch as Feed};
 use boxoffice_wire::repr;
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
@@ -95,7 +95,7 @@ pub async fn session(client: &Client, id: &Id, node_args: &NodeArgs) -> Result<S
 
 /// The place and time of a session in a line.
 pub fn headline(session: &SessionView) -> String {
-    let SessionView { id, venue, hall, title, starts_at, zone, .. } = session;
+    let SessionView { venue, session: NewSession { id, hall, title, starts_at, .. }, zone, .. } = session;
     format!("{id}: {title}, {venue} / {hall}, {}", date_and_time_in(&zone_or_utc(zone.as_deref()), *starts_at))
 }
 

@@ -188,7 +188,10 @@ fn session_outcome<R>(
         SessionCommand::Audit => return entity.ok(Answer::SessionAudit(Box::new(session.audit()))),
         SessionCommand::Block(seats) => write(&|session, request| session.decide_block(&seats, request))?,
         SessionCommand::Unblock(seats) => write(&|session, request| session.decide_unblock(&seats, request))?,
-        SessionCommand::Cancel { reason } => write(&|session, request| session.decide_cancel(&reason, request))?,
+        SessionCommand::Cancel { reason } => {
+            let reason = reason.into_plain();
+            write(&|session, request| session.decide_cancel(&reason, request))?
+        }
     };
     match written {
         Err(version) => entity.ok_again(Answer::Done, version),

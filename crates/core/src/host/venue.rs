@@ -13,7 +13,6 @@ use crate::{
     id::{Entity, Id, Request},
     planted,
     refusal::Refusal,
-    terms::check_comments,
     time::Timestamp,
     venue::{Creation, Search, Venue},
 };
@@ -282,17 +281,16 @@ fn command_outcome<R>(
         VenueCommand::GetHall { hall } => entity.ok(Answer::Hall(known?.hall(&hall)?)),
         VenueCommand::SearchSessions { hall, title, from, to, limit, after } => {
             let (hall, title, after) = (hall.as_ref(), title.as_ref(), after.as_ref());
-            let found = known?.search(&Search { hall, title, from, to, limit, after })?;
+            let found = known?.search(&Search { hall, title, from, to, limit, after });
             entity.ok(Answer::Sessions(found))
         }
         VenueCommand::PutHall { hall, name, comments, layout } => {
             let request = request.ok_or(Refusal::RequestIdMissing)?;
-            check_comments(&comments)?;
             let venue = known?;
             if let Some(known) = venue.hall_answered(&hall, request) {
                 return entity.ok_again(Answer::Done, known?);
             }
-            let event = venue.decide_put_hall(&hall, &name, &comments, &layout, request);
+            let event = venue.decide_put_hall(hall, (name.into_plain(), comments.into_plain()), layout, request);
             entity.apply_venue(event, turn);
             entity.ok(Answer::Done)
         }

@@ -82,6 +82,7 @@ fn bad_sessions_are_refused_by_name() {
     let bad = |text: &str| Refusal::BadRequest(text.into());
     let times = |starts_at, ends_at| NewSession { starts_at, ends_at, ..good.clone() };
     let prices = |prices: Vec<(Id, Money)>| NewSession { prices, ..good.clone() };
+    let ttl = |ttl_ms| new_session("s", &hall, 1_000, 2_000, Some(ttl_ms));
     let dollars = Money { amount: 1, currency: Currency::new("USD").expect("three letters") };
     let long = "the price of a is not 0 to 1000000000000 minor units";
     for (session, refusal) in [
@@ -99,8 +100,8 @@ fn bad_sessions_are_refused_by_name() {
         ),
         (times(TIMESTAMP_MAX, Timestamp(TIMESTAMP_MAX.0 + 1)), "the session ends after the year 9999"),
         (times(Timestamp(u64::MAX - 1), Timestamp(u64::MAX)), "the session ends after the year 9999"),
-        (NewSession { hold_ttl_ms: Some(0), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
-        (NewSession { hold_ttl_ms: Some(u64::MAX), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
+        (ttl(0), "hold_ttl_ms is not 1 to 86400000"),
+        (ttl(u64::MAX), "hold_ttl_ms is not 1 to 86400000"),
         (prices(vec![]), "category a has no price"),
         (prices(vec![(id("a"), euros(1))]), "category b has no price"),
         (prices(vec![(id("a"), euros(1)), (id("b"), dollars)]), "the prices are not all in one currency"),
@@ -147,22 +148,19 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
             limit,
             after: after.map(|(at, name)| (Timestamp(at), id(name))),
         };
-        let answer = outcome_of(&mut fixture, command)?.answer;
+        let answer = outcome_of(&mut fixture, command).expect("a page").answer;
         let Answer::Sessions(found) = answer else { panic!("not a page of sessions: {answer:?}") };
         assert!(found.iter().all(|entry| entry.open));
-        Ok(found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat())
+        found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat()
     };
-    assert_eq!(search(None, None, 0, u64::MAX, 10, None).as_deref(), Ok("d0cba"));
-    assert_eq!(search(None, None, 200_000_000, 400_000_000, 10, None).as_deref(), Ok("0cb"));
-    assert_eq!(search(None, None, 0, u64::MAX, 2, None).as_deref(), Ok("d0"));
-    assert_eq!(search(None, None, 0, u64::MAX, 2, Some((200_000_000, "0"))).as_deref(), Ok("cb"));
-    assert_eq!(search(None, None, 300_000_000, u64::MAX, 2, Some((100_000_000, "d"))).as_deref(), Ok("ba"));
-    assert_eq!(search(Some("other"), None, 0, u64::MAX, 10, None).as_deref(), Ok("0"));
-    assert_eq!(search(None, Some("title"), 0, u64::MAX, 10, None).as_deref(), Ok("dcba"));
-    assert_eq!(search(None, None, 5, 4, 10, None).as_deref(), Ok(""));
-    let bad = Refusal::BadRequest("a search tells 1 to 1000 sessions".into());
-    assert_eq!(search(None, None, 0, 1, 0, None), Err(bad.clone()));
-    assert_eq!(search(None, None, 0, 1, 1_001, None), Err(bad));
+    assert_eq!(search(None, None, 0, u64::MAX, 10, None), "d0cba");
+    assert_eq!(search(None, None, 200_000_000, 400_000_000, 10, None), "0cb");
+    assert_eq!(search(None, None, 0, u64::MAX, 2, None), "d0");
+    assert_eq!(search(None, None, 0, u64::MAX, 2, Some((200_000_000, "0"))), "cb");
+    assert_eq!(search(None, None, 300_000_000, u64::MAX, 2, Some((100_000_000, "d"))), "ba");
+    assert_eq!(search(Some("other"), None, 0, u64::MAX, 10, None), "0");
+    assert_eq!(search(None, Some("title"), 0, u64::MAX, 10, None), "dcba");
+    assert_eq!(search(None, None, 5, 4, 10, None), "");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use boxoffice_core::{
     calendar::{BookingKey, BookingName},
     command::{
         Area, BestWish, CartCommand, Command, CustomerLimit, Expect, HoldPolicy, Limits, NewSession, ProductCommand,
-        ProductDetails, ResourceCommand, ResourceDetails, SessionCommand, VenueCommand, Want, WantedLine,
+        ProductDetails, ResourceCommand, ResourceDetails, SessionCommand, SessionExtras, VenueCommand, Want,
+        WantedLine,
     },
     event::{Event, ProductEvent, ResourceEvent, SessionEvent},
     fairness::Fairness,
@@ -259,7 +260,8 @@ fn fixture(rules: Rules) -> Fixture {
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA_MAX }) };
     let stand =
         Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500), names: Default::default() };
-    let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
+    let extras = SessionExtras { areas: vec![stand], limits: limits.clone(), ..short.extras };
+    let short = NewSession { extras, ..short };
     for session in [plain, short] {
         fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
     }

@@ -79,7 +79,7 @@ fn puts() -> Vec<PutPair> {
     let venue = |comments: &str| {
         Command::Venue(id("venue"), VenueCommand::Put(VenueDetails { comments: comments.into(), ..details() }))
     };
-    let hall = |name: &str, seats: &str| {
+    let hall = |name: &'static str, seats: &str| {
         let put =
             VenueCommand::PutHall { hall: id("other"), name: name.into(), comments: "".into(), layout: layout(seats) };
         Command::Venue(id("venue"), put)

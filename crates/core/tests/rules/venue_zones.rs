@@ -4,8 +4,7 @@ use boxoffice_core::{
     answer::Answer,
     ask::{Ask, Reply},
     command::{
-        Area, CartCommand, Command, CustomerCommand, NewSession, SessionCommand, VenueCommand, VenueDetails, Want,
-        WantedLine,
+        Area, CartCommand, Command, CustomerCommand, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine,
     },
     host::Input,
     id::{Entity, Id},
@@ -39,8 +38,9 @@ fn put(zone: Option<&str>) -> Command {
 fn session(name: &str, begin: u64) -> Command {
     let stand =
         Area { id: id("stand"), name: "Stand".into(), capacity: 9, price: euros(500), names: Default::default() };
-    let session = new_session(name, &layout("aa"), begin, begin + HOUR, None);
-    Command::Venue(id("venue"), VenueCommand::CreateSession(NewSession { areas: vec![stand], ..session }))
+    let mut session = new_session(name, &layout("aa"), begin, begin + HOUR, None);
+    session.areas.push(stand);
+    Command::Venue(id("venue"), VenueCommand::CreateSession(session))
 }
 
 fn granted(fixture: &mut Fixture, request: &str, command: Command) -> Answer {

@@ -11,6 +11,7 @@ use boxoffice_core::{
     id::{CartId, Entity, Id},
     payment::Settlement,
     seat::Seat,
+    text::{OptionalReason, Text},
 };
 use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
@@ -20,12 +21,15 @@ use crate::{
     access::{KeyList, RoleName},
     call::{Call, Shape},
     cluster::{Address, ClusterStatus, InvitationStatus, Node},
-    convert::{Converted, text},
+    convert::Converted,
     joining,
-    limits::{PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    limits::{PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX},
     mac::HEX_256,
     rejection::Rejection,
-    repr::shape::{Each, With},
+    repr::{
+        WireRepr,
+        shape::{Each, With},
+    },
     status::{HistoryPage, NodeAudit, NodeStatus},
     unread::Body,
 };
@@ -115,8 +119,7 @@ pub struct AdminRelease {
     /// The reason, which the owner is shown.
     #[since(1, 1)]
     #[optional]
-    #[within(0..=REASON_BYTES_MAX)]
-    pub reason: SmolStr,
+    pub reason: OptionalReason,
 }
 
 impl AdminRelease {
@@ -161,8 +164,7 @@ pub struct AdminSettle {
     #[narrow(["authorized", "declined", "captured", "voided", "refunded"])]
     pub outcome: SmolStr,
     /// The gateway's name for the authorization. With `authorized` only.
-    #[narrow(1..=PAYMENT_TEXT_BYTES_MAX)]
-    pub reference: Option<SmolStr>,
+    pub reference: Option<Text<1, PAYMENT_TEXT_BYTES_MAX>>,
     /// The number of the refund of the order, from 1. With `refunded` only.
     #[narrow(0..=u32::MAX)]
     pub refund: Option<u32>,
@@ -172,9 +174,7 @@ impl AdminSettle {
     fn command(self) -> Converted<Command> {
         let no = |words: &'static str| Err(Rejection::bad_request(words));
         let outcome = match (self.outcome.as_str(), self.reference, self.refund) {
-            ("authorized", Some(reference), None) => {
-                Settlement::Authorized { reference: text("reference", reference, 1, PAYMENT_TEXT_BYTES_MAX)? }
-            }
+            ("authorized", Some(reference), None) => Settlement::Authorized { reference: reference.into_plain() },
             ("authorized", None, _) => return no("`authorized` needs the gateway's `reference`"),
             ("declined", None, None) => Settlement::Declined,
             ("captured", None, None) => Settlement::Captured,
@@ -249,7 +249,10 @@ impl AdminJoin {
     /// A machine that wants to be a member.
     fn command(self) -> Converted<Command> {
         let AdminJoin { node, disk, peer, client, program, proof, invitation, admin_proof } = self;
-        let address = |name, said| text(name, said, 1, ADDRESS_BYTES_MAX);
+        let address = |name: &str, said: SmolStr| {
+            let text = Text::<1, ADDRESS_BYTES_MAX>::as_said(said);
+            text.check_field(name).map(|()| text.into_plain())
+        };
         let (peer, client) = (address("peer", peer)?, address("client", client)?);
         let machine = Machine { disk, peer, client, program: address("program", program)? };
         let proof = proof.map(|proof| digits("proof", &proof)).transpose()?;
@@ -425,7 +428,7 @@ impl AdminSettle {
     /// The body with these details.
     pub fn new(cart: CartId, attempt: u32, outcome: Settlement) -> AdminSettle {
         let (outcome, reference, refund) = match outcome {
-            Settlement::Authorized { reference } => ("authorized", Some(reference), None),
+            Settlement::Authorized { reference } => ("authorized", Some(Text::as_said(reference)), None),
             Settlement::Declined => ("declined", None, None),
             Settlement::Captured => ("captured", None, None),
             Settlement::Voided => ("voided", None, None),

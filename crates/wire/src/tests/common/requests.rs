@@ -1,7 +1,7 @@
 //! Samples of requests.
 
 use boxoffice_core::{
-    command::{Every, NewSession, Repeat, Until, When},
+    command::{Every, NewSession, Repeat, SessionExtras, Until, When},
     id::Entity,
     payment::{OnDecline, Settlement},
 };
@@ -57,11 +57,7 @@ pub fn requests() -> Vec<Sample> {
         starts_at: evening(),
         ends_at: evening().after(3 * HOUR),
         prices: vec![(id("standard"), euro(1_000))],
-        areas: vec![yard()],
-        hold_ttl_ms: None,
-        limits: quotas(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: SessionExtras { areas: vec![yard()], limits: quotas(), ..Default::default() },
     };
     let search = body::SessionSearch {
         venue: Some(id("globe")),
@@ -96,7 +92,7 @@ pub fn requests() -> Vec<Sample> {
         step_ms: None,
         align_ms: 0,
     };
-    let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
+    let seats = body::SessionSeats { id: session.clone(), seats: [seat(0, 0), seat(0, 1)].into_iter().collect() };
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
     let hold = body::HoldSeats::of(token(), session.clone(), vec![seat(1, 5), seat(1, 6), seat(1, 7)]);
     let best = body::HoldBest {
@@ -118,7 +114,7 @@ pub fn requests() -> Vec<Sample> {
         body::Line { product: Some(id("programme")), quantity: Some(2.into()), ..body::Line::default() },
         body::Line { resource: Some(room()), begin: Some(begin), end: Some(end), ..body::Line::default() },
     ];
-    let all = body::HoldAll::of(token(), lines);
+    let all = body::HoldAll::of(token(), lines.into_iter().collect());
     let quantity = body::SetQuantity { token: token(), cart: None, line: 4, quantity: 3.into() };
     let note = body::SetNote::of(token(), 4, "as a gift,\r\n\tplease".into());
     let release = body::Release { token: token(), cart: None, line: 1, seats: Some(vec![seat(1, 6)]) };
@@ -131,7 +127,11 @@ pub fn requests() -> Vec<Sample> {
         shipping: Some(shipping().into()),
         expect: None,
     };
-    let refund = body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
+    let refund = body::OrderRefund {
+        order: cart().order(),
+        lines: Some([1, 2].into_iter().collect()),
+        reason: "the roof leaks".into(),
+    };
     let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
     let resume = body::ResumeBody::version(body::Resume { epoch: 1, version: 391 });
     let watch =
