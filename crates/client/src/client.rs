@@ -248,17 +248,23 @@ impl Client {
 
     /// `admin.audit` of the whole node, recounted from its state.
     pub async fn audit_node(&self) -> Result<Reply<NodeAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: None }).await
+        self.send(Op::AdminAudit, &body::Audit::default()).await
     }
 
     /// `admin.audit` of a session.
     pub async fn audit_session(&self, id: &Id) -> Result<Reply<SessionAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Session(id.clone())) }).await
+        self.send(Op::AdminAudit, &body::Audit::of(Entity::Session(id.clone()))).await
     }
 
     /// `admin.audit` of a cart.
     pub async fn audit_cart(&self, id: CartId) -> Result<Reply<CartAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Cart(id)) }).await
+        self.send(Op::AdminAudit, &body::Audit::of(Entity::Cart(id))).await
+    }
+
+    /// `admin.audit` of a session, product, resource or customer, whose node also asks the carts of all holds and sales for their
+    /// customers and for the begin of each hold. The audit is of the entity's kind, for example [`SessionAudit`].
+    pub async fn audit_with_customers<T: FromBody>(&self, entity: Entity) -> Result<Reply<T>, Error> {
+        self.send(Op::AdminAudit, &body::Audit { entity: Some(entity), customers: true }).await
     }
 
     /// Sends a request: under a request id if the op changes something.
