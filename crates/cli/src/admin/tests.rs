@@ -221,7 +221,7 @@ fn audits_tell_slots_by_the_clocks_of_the_place() {
     assert!(told("Nowhere/Atall").contains(": 2026-12-24 19:30 UTC to 2026-12-24 20:30 UTC"), "{}", told("Nowhere/Atall"));
     // A cart has lines of several places, each with its own zone.
     let resource = |name: &str| Entity::Resource(id(name));
-    let content = Content::Slot { begin: at, end: at.after(3_600_000), price: 2_000 };
+    let content = Content::Slot { begin: at, end: at.after(3_600_000), price: 2_000, details: "".into() };
     let line = |number: u32, name: &str, zone: Option<&str>| {
         let mut line = LineView::new(number, resource(name), content.clone(), false);
         line.item.zone = zone.map(Into::into);
