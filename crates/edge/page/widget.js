@@ -289,10 +289,10 @@ class BoxofficeMap extends HTMLElement {
     if (isOver()) return;
     const link = new Connection(page.nodes || [], { first: origin, node: page.node, client: 'boxoffice widget' });
     this.#link = link;
-    link.on('state', ({ silent, text, state }) => {
+    link.on('state', ({ silent, detail, state }) => {
       if (isOver()) return;
       const isGone = silent || state === 'closed';
-      if (isGone && this.#state !== 'fault') this.#fault({ code: 903, name2: 'not_ready', message: text });
+      if (isGone && this.#state !== 'fault') this.#fault({ code: 903, name2: 'not_ready', message: detail });
       if (state === 'connected' && this.#state === 'fault' && this.#session) this.#ready();
     });
     link.start();
