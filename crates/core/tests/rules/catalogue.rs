@@ -332,13 +332,18 @@ fn sections_and_categories_have_names_for_people_beside_their_ids() {
     let hall = (*layout("aa/bb")).clone();
     let named = |sections: &[&str], categories: &[&str]| {
         let of = |ids: &[&str]| ids.iter().map(|name| (id(name), names(name))).collect();
-        hall.clone().named(LayoutNames { sections: of(sections), categories: of(categories) })
+        hall.clone().named(LayoutNames { sections: of(sections), categories: of(categories), stage: Names::default() })
     };
     let both = named(&[], &["b", "a"]).expect("the hall has them");
     assert_eq!(both, named(&[], &["a", "b"]).expect("the same"));
     assert_ne!(both, hall, "a name is a part of the layout");
     assert_ne!(both.digest(), hall.digest(), "and of its digest, so caches tell them apart");
     assert_eq!(hall.clone().named(LayoutNames::default()).map(|layout| layout.digest()), Ok(hall.digest()));
+    let staged = |stage: &str| hall.clone().named(LayoutNames { stage: names(stage), ..LayoutNames::default() });
+    let screen = staged("Lærred").expect("every hall has something to look at");
+    assert_ne!(screen.digest(), staged("Bane").expect("names").digest(), "the name of the stage, too");
+    let written = rmp_serde::to_vec_named(&screen).expect("layouts can be written");
+    assert_eq!(rmp_serde::from_slice::<Layout>(&written).expect("and read"), screen);
     let written = rmp_serde::to_vec_named(&both).expect("layouts can be written");
     assert_eq!(rmp_serde::from_slice::<Layout>(&written).expect("and read"), both);
     let wrong = |kind, name| Err(LayoutError::NamedWrongly { kind, id: id(name) });
