@@ -328,6 +328,20 @@ pageTest('sold out, begun, over and canceled: each is a sentence, and there is n
   await mapKnown(page);
   await reads(page, '#sale', /This show does not take place: no power/);
   assert.equal(await page.isVisible('#best'), false);
+  // One that is canceled while it is looked at. Somebody had bought.
+  await go(page, '#/session/one');
+  await mapKnown(page);
+  await go(other, '#/session/one');
+  await mapKnown(other);
+  await pick(other, 2, 2);
+  await hold(other);
+  await pay(other, 'Bob');
+  await page.waitForFunction(() => window.boxoffice.mapState(2, 2) === 2);
+  await pick(page, 1, 1);
+  const more = { ...headers, 'idempotency-key': 'cancel-one' };
+  await fetch(`http://${node.operators}/v1/session.cancel`, { method: 'POST', headers: more, body: JSON.stringify({ id: 'one', reason: 'a storm' }) });
+  await reads(page, '#sale', /This show does not take place: a storm/);
+  assert.equal(await page.locator('#picked').count(), 0);
 }), { within: 120_000 });
 
 pageTest('at four times the size the content is seen, and nothing stands still over it', (people) => withOwn(people, async (own) => {
