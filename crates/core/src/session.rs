@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 pub(crate) use areas::check_areas;
-pub(crate) use difference::{differences, exists_differently, instant};
+pub use difference::differences;
+pub(crate) use difference::{exists_differently, instant};
 pub use touched::Touched;
 pub(crate) use view::opened_view;
 

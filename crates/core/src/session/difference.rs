@@ -35,7 +35,7 @@ pub(crate) fn exists_differently(session: &Id, differences: &[SmolStr]) -> Refus
 
 /// The differences, each with what is there and what is asked for. None if both are the same. The order of prices does not
 /// matter.
-pub(crate) fn differences(known: &NewSession, wanted: &NewSession) -> Vec<SmolStr> {
+pub fn differences(known: &NewSession, wanted: &NewSession) -> Vec<SmolStr> {
     let NewSession {
         id: _,
         hall,
