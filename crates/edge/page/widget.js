@@ -8,6 +8,7 @@ import { FREE } from './js/map/brush.js';
 import { Plan } from './js/map/plan.js';
 import { SeatMap } from './js/map/seatmap.js';
 import { wordsOf } from './js/map/words.js';
+import { digitsOf } from './js/money.js';
 import { Terms, closedKey } from './js/sale.js';
 import { MapCart } from './js/widget/cart.js';
 import { Areas, legend, make } from './js/widget/panel.js';
@@ -358,8 +359,9 @@ class BoxofficeMap extends HTMLElement {
     const language = this.lang || document.documentElement.lang || 'en';
     const words = wordsOf(language);
     const money = ({ amount, currency }) => {
-      const format = new Intl.NumberFormat(language, { style: 'currency', currency });
-      return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
+      const digits = digitsOf(currency);
+      const format = new Intl.NumberFormat(language, { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits });
+      return format.format(amount / 10 ** digits);
     };
     this.#session = session;
     this.#plan = new Plan(session, language);
