@@ -280,7 +280,7 @@ pageTest('buyers read no words of operators, with and without a connection, and 
   await reads(page, '#link-text', /^no answer — trying again$/);
   await readsNone('without a node');
   await reads(operator, '#link-text', /^no answer from 127\.0\.0\.1/);
-}), { nodesGo: true, within: 120_000 });
+}), { nodesGo: true, refused: true, within: 120_000 });
 
 pageTest('a refusal of rights that the page could not foresee is told in the words of a box office', (people) => withOwn(people, async (own) => {
   const config = '[listen]\nanonymous = "watch"\n[payments]\nrecorded = "anyone"\n';

@@ -90,7 +90,7 @@ pageTest('sections, categories, areas and the stage have the names of the browse
       await import('/page/widget.js');
       const map = document.createElement('boxoffice-map');
       for (const [name, value] of Object.entries({ node: location.origin, ...attributes })) map.setAttribute(name, value);
-      document.querySelector('main').prepend(map);
+      document.body.prepend(map);
     }, { session, lang });
     await draws(page, stage);
   }

@@ -14,7 +14,7 @@ use alloc::{vec, vec::Vec};
 use boxoffice_declare::{Rows, Stored};
 use smol_str::{SmolStr, format_smolstr};
 
-use self::samples::{conflict, euro, id, seat, short, taken};
+use self::samples::{conflict, dollar, euro, id, seat, short, taken};
 pub use self::{
     details::{CartDifference, Conflict, LineRefusal, Shortage, TakenSeat},
     row::{Detail, Kind, Row, Shown, rows},
