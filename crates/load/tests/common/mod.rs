@@ -142,7 +142,9 @@ impl StubServer {
             Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
                 unreachable!("a load run watches nothing")
             }
-            Call::SearchCity(_) | Call::History { .. } => unreachable!("a load run searches nothing"),
+            Call::SearchCity(_) | Call::History { .. } | Call::AuditWithCarts(_) => {
+                unreachable!("a load run searches nothing")
+            }
         }
         Some(out)
     }
