@@ -379,9 +379,10 @@ inBoth('a show that has begun, is over or is canceled says so, and nothing can b
   await ready(other);
   await click(other, 0, 5);
   const token = await takenBy(sells, { session, seats: [[2, 2]] });
-  await ask(desk, 'cart.checkout', { token, payment: { recorded: { method: 'cash' } } });
+  const paid = await ask(desk, 'cart.checkout', { token, payment: { recorded: { method: 'cash', transaction_id: '1' } } });
+  assert.equal(paid.status, 200, JSON.stringify(paid.json));
   await pause(500);
-  await ask(desk, 'session.cancel', { id: session, reason: 'no power' });
+  assert.equal((await ask(desk, 'session.cancel', { id: session, reason: 'no power' })).status, 200);
   await other.waitForFunction(() => document.querySelector('boxoffice-map').sale === 'canceled');
   assert.equal((await events(other, 'fault')).at(-1).message, 'This show does not take place: no power');
   assert.deepEqual(await picked(other), []);

@@ -199,17 +199,17 @@ impl Client {
 
     /// `admin.audit` of a product.
     pub async fn audit_product(&self, id: &Id) -> Result<Reply<ProductAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit::of(Entity::Product(id.clone()))).await
+        self.send(Op::AdminAudit, &body::Audit::about(Entity::Product(id.clone()))).await
     }
 
     /// `admin.audit` of a resource.
     pub async fn audit_resource(&self, id: &Id) -> Result<Reply<ResourceAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit::of(Entity::Resource(id.clone()))).await
+        self.send(Op::AdminAudit, &body::Audit::about(Entity::Resource(id.clone()))).await
     }
 
     /// `admin.audit` of a customer.
     pub async fn audit_customer(&self, id: &Id) -> Result<Reply<CustomerAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit::of(Entity::Customer(id.clone()))).await
+        self.send(Op::AdminAudit, &body::Audit::about(Entity::Customer(id.clone()))).await
     }
 
     /// `admin.history`: what happened to an entity, or to one seat of a session. Returns the newest page. With

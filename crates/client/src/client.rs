@@ -253,12 +253,12 @@ impl Client {
 
     /// `admin.audit` of a session.
     pub async fn audit_session(&self, id: &Id) -> Result<Reply<SessionAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit::of(Entity::Session(id.clone()))).await
+        self.send(Op::AdminAudit, &body::Audit::about(Entity::Session(id.clone()))).await
     }
 
     /// `admin.audit` of a cart.
     pub async fn audit_cart(&self, id: CartId) -> Result<Reply<CartAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit::of(Entity::Cart(id))).await
+        self.send(Op::AdminAudit, &body::Audit::about(Entity::Cart(id))).await
     }
 
     /// `admin.audit` of a session, product, resource or customer, whose node also asks the carts of all holds and sales for their

@@ -128,6 +128,9 @@ fn the_order_of_prices_does_not_matter() {
     assert_eq!(refused(&mut fixture, session), Refusal::AlreadyExistsDifferently(why.into()));
 }
 
+/// A change of a session, what is there, and what is asked for.
+type Change<'a> = (&'a dyn Fn(&mut NewSession), &'a str, &'a str);
+
 #[test]
 fn a_session_that_is_there_differently_is_told_with_both_contents() {
     let mut fixture = Fixture::new(Rules::default());
@@ -147,7 +150,7 @@ fn a_session_that_is_there_differently_is_told_with_both_contents() {
     outcome_of(&mut fixture, VenueCommand::CreateSession(known.clone())).expect("it is new");
     let dollars = Money { amount: 1_000, currency: Currency::new("USD").expect("three letters") };
     // Each field of a session, changed, and what is there and what is asked for, both whole.
-    let changes: [(&dyn Fn(&mut NewSession), &str, &str); 14] = [
+    let changes: [Change<'_>; 14] = [
         (&|it| it.hall = id("elsewhere"), "hall is hall", "elsewhere"),
         (&|it| it.title = id("macbeth"), known.title.as_str(), "macbeth"),
         (&|it| it.starts_at = Timestamp(200_000_001), "1970-01-03T07:33:20Z", "1970-01-03T07:33:20.001Z"),

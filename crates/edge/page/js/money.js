@@ -1,5 +1,6 @@
 // How many digits of an amount are minor units, by ISO 4217, as the terminal has them (crates/cli/src/draw/money.rs). Browsers have
-// numbers of their own for some currencies: Chromium shows no minor units of dinars, and would tell a hundred times the price.
+// numbers of their own for some currencies: Chromium shows Lebanese pounds and Iraqi dinars without any, and would tell a hundred or a
+// thousand times the price.
 
 const DIGITS = {
   0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',

@@ -75,7 +75,7 @@ pub struct Audit {
 
 impl Audit {
     /// The audit of an entity.
-    pub fn of(entity: Entity) -> Audit {
+    pub fn about(entity: Entity) -> Audit {
         Audit { entity: Some(entity), customers: false }
     }
 

@@ -6,6 +6,7 @@ use boxoffice_core::{
     answer::{Answer, Answered, Order},
     command::Payment,
     id::Entity,
+    money::Currency,
     payment::PaymentStatus,
     refusal::{Refusal, Shortage},
 };

@@ -207,7 +207,7 @@ pub fn requests() -> Vec<Sample> {
         request(Op::Unwatch, None, &body::Unwatch { feed: 3 }),
         request(Op::Batch, None, &batch),
         request(Op::AdminStatus, None, &body::Empty {}),
-        request(Op::AdminAudit, None, &body::Audit::of(Entity::Cart(cart()))),
+        request(Op::AdminAudit, None, &body::Audit::about(Entity::Cart(cart()))),
         request(Op::AdminHistory, None, &history),
         request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1, reason: "sold out".into() }),
         request(Op::AdminCheckoutCancel, rid, &body::AdminCheckoutCancel { cart: cart() }),
