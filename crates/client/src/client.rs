@@ -240,7 +240,13 @@ impl Client {
 
     /// `admin.audit`, whose answer is one for each kind of entity.
     pub(crate) async fn audit<T: FromBody>(&self, entity: Option<Entity>) -> Result<Reply<T>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity }).await
+        self.send(Op::AdminAudit, &body::Audit { entity, customers: false }).await
+    }
+
+    /// `admin.audit` of a session, product, resource or customer, whose node also asks the carts of all holds and sales for their
+    /// customers and for the begin of each hold. The audit is of the entity's kind, for example [`SessionAudit`].
+    pub async fn audit_with_customers<T: FromBody>(&self, entity: Entity) -> Result<Reply<T>, Error> {
+        self.send(Op::AdminAudit, &body::Audit { entity: Some(entity), customers: true }).await
     }
 
     /// Sends the body of an op.

@@ -561,6 +561,10 @@ pub struct HoldView {
     /// When the inventory asks the cart about it.
     pub deadline: Timestamp,
     pub portion: Portion,
+    /// The customer of its cart, if the carts were asked and it has one. The inventory does not know.
+    pub customer: Option<Id>,
+    /// When its cart got the line, if the carts were asked and it has the line.
+    pub since: Option<Timestamp>,
 }
 
 /// A sale of an inventory.
@@ -571,6 +575,8 @@ pub struct SaleView {
     pub hold: HoldId,
     pub portion: Portion,
     pub at: Timestamp,
+    /// The customer of the order, if the carts were asked and it has one. The inventory does not know.
+    pub customer: Option<Id>,
 }
 
 /// Everything about a session, counted anew.
@@ -612,6 +618,8 @@ pub struct CartAudit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     pub line: u32,
+    /// When the cart got the line.
+    pub since: Timestamp,
     pub entity: Entity,
     pub hold: HoldId,
     /// The revision that the cart knows.

@@ -94,11 +94,13 @@ pub struct Layout {
     digest: u64,
 }
 
-/// Names for people of the parts of a layout, each list by id, with no id twice.
+/// Names for people of the parts of a layout, each list by id, with no id twice, and of what its seats look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LayoutNames {
     pub sections: Vec<(Id, Names)>,
     pub categories: Vec<(Id, Names)>,
+    /// Of the stage, which may be a screen or a pitch. Without any it is called a stage.
+    pub stage: Names,
 }
 
 /// The computed properties of one seat.
@@ -193,12 +195,12 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The same layout with these names of its sections and categories.
+    /// The same layout with these names of its sections, categories and stage.
     ///
     /// # Errors
     /// [`LayoutError::NamedWrongly`].
     pub fn named(mut self, names: LayoutNames) -> Result<Layout, LayoutError> {
-        let LayoutNames { mut sections, mut categories } = names;
+        let LayoutNames { mut sections, mut categories, stage } = names;
         for (kind, named) in [("section", &mut sections), ("category", &mut categories)] {
             named.retain(|(_, names)| !names.is_empty());
             named.sort_by(|one, other| one.0.cmp(&other.0));
@@ -212,7 +214,7 @@ impl Layout {
                 return Err(LayoutError::NamedWrongly { kind, id: id.clone() });
             }
         }
-        self.names = LayoutNames { sections, categories };
+        self.names = LayoutNames { sections, categories, stage };
         if self.names != LayoutNames::default() {
             let mut digest = Digest(self.digest);
             self.names.hash(&mut digest);
@@ -221,7 +223,7 @@ impl Layout {
         Ok(self)
     }
 
-    /// The names of its sections and categories.
+    /// The names of its sections, categories and stage.
     pub fn names(&self) -> &LayoutNames {
         &self.names
     }

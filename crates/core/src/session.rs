@@ -7,6 +7,7 @@
 mod areas;
 mod block;
 mod book;
+mod difference;
 mod hold;
 mod touched;
 mod view;
@@ -17,9 +18,12 @@ mod tests;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
+use smol_str::format_smolstr;
 
 pub(crate) use areas::check_areas;
 pub use areas::{AREA_PLACES_MAX, AREAS_MAX};
+pub use difference::differences;
+pub(crate) use difference::{exists_differently, instant};
 pub use touched::Touched;
 pub(crate) use view::opened_view;
 
@@ -121,6 +125,21 @@ impl Session {
     pub(crate) fn is_opened_with(&self, opening: &Opening) -> bool {
         let own = self.opening();
         (&own.venue, &own.session, &own.layout) == (&opening.venue, &opening.session, &opening.layout)
+    }
+
+    /// The refusal of an opening that it is not opened with, which says both.
+    pub(crate) fn opened_differently(&self, opening: &Opening) -> Refusal {
+        let own = self.opening();
+        let mut found = Vec::new();
+        if own.venue != opening.venue {
+            found.push(format_smolstr!("its venue is {}, not {}", own.venue, opening.venue));
+        }
+        found.extend(differences(&own.session, &opening.session));
+        if own.layout != opening.layout {
+            let (own, other) = (own.layout.seats(), opening.layout.seats());
+            found.push(format_smolstr!("its layout has {own} seats, and the hall now another layout of {other} seats"));
+        }
+        exists_differently(&own.session.id, &found)
     }
 
     /// Takes a zone that its venue sends. `None` if it knows this one, or a newer one.

@@ -19,7 +19,7 @@ use boxoffice_client::{
     CartAudit, CartId, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
     ResourceAudit, Seat, SessionAudit, Settlement,
 };
-use boxoffice_core::id::OrderId;
+use boxoffice_core::{calendar::Zone, id::OrderId};
 use boxoffice_wire::repr::{self, WireRepr};
 use serde::Serialize;
 
@@ -28,6 +28,7 @@ use crate::{
     book::refusal,
     draw::Names,
     failure::{Failure, Outcome},
+    local_time::zone_or_utc,
     node_client::{self, say},
     watch::{session, session_id},
 };
@@ -84,7 +85,7 @@ enum AuditReport {
     Session(Box<SessionAudit>, Option<Names>),
     Cart(Box<CartAudit>),
     Product(Box<ProductAudit>),
-    Resource(Box<ResourceAudit>),
+    Resource(Box<ResourceAudit>, Zone),
     Customer(Box<CustomerAudit>),
 }
 
@@ -102,7 +103,9 @@ impl AuditReport {
             }
             AuditReport::Cart(audit) => (told(&**audit, json, audit::cart), audit.violations.len()),
             AuditReport::Product(audit) => (told(&**audit, json, audit::product), audit.violations.len()),
-            AuditReport::Resource(audit) => (told(&**audit, json, audit::resource), audit.violations.len()),
+            AuditReport::Resource(audit, zone) => {
+                (told(&**audit, json, |audit| audit::resource(audit, zone)), audit.violations.len())
+            }
             AuditReport::Customer(audit) => (told(&**audit, json, audit::customer), audit.violations.len()),
         }
     }
@@ -129,17 +132,21 @@ async fn find(client: &Client, entity: Option<Entity>, node_args: &NodeArgs) -> 
     Ok(match entity {
         None => AuditReport::Node(Box::new(client.audit_node().await.map_err(failure)?.value)),
         Some(Entity::Session(id)) => {
-            let audit = client.audit_session(&id).await.map_err(failure)?.value;
+            let entity = Entity::Session(id.clone());
+            let audit: SessionAudit = client.audit_with_customers(entity).await.map_err(failure)?.value;
             // Without the layout, the audit has seats by number.
             let names = client.session_get(&id).await.ok().map(|reply| Names::of(&reply.value.layout));
             AuditReport::Session(Box::new(audit), names)
         }
         Some(Entity::Cart(id)) => AuditReport::Cart(Box::new(client.audit_cart(id).await.map_err(failure)?.value)),
-        Some(Entity::Product(id)) => {
-            AuditReport::Product(Box::new(client.audit_product(&id).await.map_err(failure)?.value))
+        Some(entity @ Entity::Product(_)) => {
+            AuditReport::Product(Box::new(client.audit_with_customers(entity).await.map_err(failure)?.value))
         }
         Some(Entity::Resource(id)) => {
-            AuditReport::Resource(Box::new(client.audit_resource(&id).await.map_err(failure)?.value))
+            let entity = Entity::Resource(id.clone());
+            let audit: ResourceAudit = client.audit_with_customers(entity).await.map_err(failure)?.value;
+            let zone = client.resource_get(&id).await.ok().map(|reply| reply.value.details.zone);
+            AuditReport::Resource(Box::new(audit), zone_or_utc(zone.as_deref()))
         }
         Some(Entity::Customer(id)) => {
             AuditReport::Customer(Box::new(client.audit_customer(&id).await.map_err(failure)?.value))

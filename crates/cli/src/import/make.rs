@@ -6,10 +6,10 @@ use boxoffice_client::{
     BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionExtras, SessionView, Timestamp, Title,
     VenueView,
 };
-use boxoffice_core::{calendar::Zone, command::VenueDetails, text::Text};
+use boxoffice_core::{calendar::Zone, command::VenueDetails, session, text::Text};
 use boxoffice_wire::{Encoding, Op, body, limits::IMPORT_FRAME_BYTES_MAX, reply};
 use futures_util::{StreamExt, stream};
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::{
     plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
@@ -177,8 +177,10 @@ fn venue_step(client: &Client, venue: &VenuePlan, there: Option<&VenueView>) -> 
         Some(there) if venue.only_if_absent => {
             let (own, wanted) = (there.details.zone.as_deref(), details.zone.as_deref());
             if wanted.is_some() && wanted.and_then(Zone::new) != own.and_then(Zone::new) {
-                let own = own.unwrap_or("no zone");
-                let why = format!("it is there already with {own}; its zone changes with a JSON file or venue.put");
+                let (own, wanted) = (own.unwrap_or("no zone"), wanted.unwrap_or_default());
+                let why = format!(
+                    "it is there already with {own}, not {wanted}; its zone changes with a JSON file or venue.put"
+                );
                 return Step::validated(EntryResult::Refused(why), format!("venue {id}"));
             }
             there.details.clone()
@@ -298,8 +300,8 @@ fn session_step(
         return match differences(venue, &session, there).as_slice() {
             [] => Step { sellable: Some(id.to_string()), ..Step::validated(EntryResult::There, thing) },
             different => refused(format!(
-                "it is there already with another {}; sessions do not change: call the new one something else",
-                different.join(", ")
+                "it is there already: {}. Sessions do not change, so call the new one something else",
+                different.join("; ")
             )),
         };
     }
@@ -364,26 +366,24 @@ fn zone_of(venue: &VenuePlan, there: Option<&VenueView>) -> Zone {
     zone_or_utc(known.unwrap_or_else(|| zone_name(venue, there)).as_deref())
 }
 
-/// The differences between a session and the file.
-fn differences(venue: &VenuePlan, plan: &NewSession, there: &SessionView) -> Vec<&'static str> {
-    let mut prices = there.prices.clone();
-    prices.sort_by(|one, other| one.0.cmp(&other.0));
-    [
-        ("venue", venue.id == there.venue),
-        ("hall", plan.hall == there.hall),
-        ("title", plan.title == there.title),
-        ("start", plan.starts_at == there.starts_at),
-        ("end", plan.ends_at == there.ends_at),
-        ("price", plan.prices == prices),
-        ("area", plan.areas == there.areas),
-        ("limit", plan.limits == there.limits),
-        ("comment", plan.comments == there.comments),
-        ("hold_ttl_ms", plan.hold_ttl_ms == there.hold_ttl_ms),
-        ("sells_after_begin", plan.sells_after_begin == there.sells_after_begin),
-    ]
-    .into_iter()
-    .filter_map(|(name, same)| (!same).then_some(name))
-    .collect()
+/// What a session that is there differs in from that of the file, with both.
+fn differences(venue: &VenuePlan, plan: &NewSession, there: &SessionView) -> Vec<SmolStr> {
+    let known = NewSession {
+        id: there.id.clone(),
+        hall: there.hall.clone(),
+        title: there.title.clone(),
+        starts_at: there.starts_at,
+        ends_at: there.ends_at,
+        prices: there.prices.clone(),
+        areas: there.areas.clone(),
+        hold_ttl_ms: there.hold_ttl_ms,
+        limits: there.limits.clone(),
+        comments: there.comments.clone(),
+        sells_after_begin: there.sells_after_begin,
+    };
+    let elsewhere =
+        (venue.id != there.venue).then(|| format_smolstr!("its venue is {}, not {}", there.venue, venue.id));
+    elsewhere.into_iter().chain(session::differences(&known, plan)).collect()
 }
 
 /// Sends the commands of these steps in batches, and notes their results in order.

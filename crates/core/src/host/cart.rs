@@ -533,7 +533,7 @@ impl<R> CartHost<R> {
             Reply::MineFor { .. }
             | Reply::NotMine { .. }
             | Reply::Opened
-            | Reply::OpenRefused
+            | Reply::OpenRefused(_)
             | Reply::Vacated
             | Reply::Listed { .. }
             | Reply::ZoneSet { .. } => {}

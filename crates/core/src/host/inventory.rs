@@ -310,7 +310,7 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         | Reply::Refunded { .. }
         | Reply::Forgotten
         | Reply::Opened
-        | Reply::OpenRefused
+        | Reply::OpenRefused(_)
         | Reply::Vacated
         | Reply::Listed { .. }
         | Reply::Posted { .. }
@@ -393,7 +393,7 @@ fn answer_ask<R>(
         }
         Ask::Open(opening) => match entity.session() {
             Some(session) if session.is_opened_with(&opening) => Reply::Opened,
-            Some(_) => Reply::OpenRefused,
+            Some(session) => Reply::OpenRefused(Box::new(session.opened_differently(&opening))),
             None => {
                 entity.apply(Event::Session(SessionEvent::Opened(*opening)), turn);
                 Reply::Opened

@@ -2,8 +2,6 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 
-use smol_str::format_smolstr;
-
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
     answer::{Answer, Answered, At, Outcome, VenueChange},
@@ -228,9 +226,9 @@ impl<R> VenueHost<R> {
                 }
                 created(entity, &session)
             }
-            Reply::OpenRefused => {
+            Reply::OpenRefused(refusal) => {
                 entity.apply_venue(VenueEvent::SessionRefused(session.clone()), turn);
-                Err(Refusal::AlreadyExistsDifferently(format_smolstr!("session {session}")))
+                Err(*refusal)
             }
             Reply::Granted(_)
             | Reply::Refused { .. }

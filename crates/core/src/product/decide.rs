@@ -40,7 +40,8 @@ impl Product {
             // Lines that are validated at the checkout have the currency as well, and the product does not know of them.
             let currency = product.details.price.currency;
             if details.price.currency != currency {
-                return Err(Refusal::CurrencyFixed { entity: Entity::Product(product.id.clone()), currency });
+                let (entity, asked_currency) = (Entity::Product(product.id.clone()), details.price.currency);
+                return Err(Refusal::CurrencyFixed { entity, currency, asked_currency });
             }
         }
         Ok(ProductEvent::Put { details: Box::new(details.clone()), request })

@@ -196,7 +196,8 @@ fn the_currency_stays_also_when_nothing_is_held() {
     // A line that is checked at the checkout has a price, and the product does not know of it.
     assert!(hold(&mut product, 1, 1, 3).expect("nothing is reserved").late);
     let pounds = Money { amount: 1, currency: Currency::new("GBP").expect("three letters") };
-    let fixed = Refusal::CurrencyFixed { entity: Entity::Product(id("p")), currency: euros(0).currency };
+    let (entity, currency) = (Entity::Product(id("p")), euros(0).currency);
+    let fixed = Refusal::CurrencyFixed { entity, currency, asked_currency: pounds.currency };
     let before = product.clone();
     assert_eq!(put(&mut product, |details| details.price = pounds), Err(fixed));
     assert_eq!(product, before);

@@ -37,7 +37,8 @@ impl Resource {
         if let Some(resource) = resource {
             let currency = resource.details.rate.currency;
             if details.rate.currency != currency {
-                return Err(Refusal::CurrencyFixed { entity: Entity::Resource(resource.id.clone()), currency });
+                let (entity, asked_currency) = (Entity::Resource(resource.id.clone()), details.rate.currency);
+                return Err(Refusal::CurrencyFixed { entity, currency, asked_currency });
             }
         }
         Ok(ResourceEvent::Put { details: Box::new(details.clone()), request })

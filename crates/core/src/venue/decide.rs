@@ -7,7 +7,6 @@ use smol_str::{SmolStr, format_smolstr};
 use super::Venue;
 use crate::{
     answer::SessionEntry,
-    calendar::Zone,
     command::NewSession,
     event::VenueEvent,
     id::{Id, Request},
@@ -15,7 +14,7 @@ use crate::{
     money::Money,
     refusal::Refusal,
     rules::Rules,
-    session::check_areas,
+    session::{check_areas, differences, exists_differently, instant},
     terms::{bad, check_price, check_ttl},
     time::{TIMESTAMP_MAX, Timestamp},
 };
@@ -66,10 +65,11 @@ impl Venue {
         session: &NewSession,
     ) -> Result<Creation, Refusal> {
         if let Some(known) = self.sessions.get(&session.id) {
-            return if same(&known.session, session) {
+            let differences = differences(&known.session, session);
+            return if differences.is_empty() {
                 Ok(Creation::Known)
             } else {
-                Err(Refusal::AlreadyExistsDifferently(format_smolstr!("session {}", session.id)))
+                Err(exists_differently(&session.id, &differences))
             };
         }
         let hall = self.halls.get(&session.hall);
@@ -104,7 +104,7 @@ impl Venue {
 fn check_times(rules: &Rules, now: Timestamp, session: &NewSession) -> Result<(), Refusal> {
     let (starts_at, ends_at) = (session.starts_at, session.ends_at);
     if starts_at >= ends_at {
-        let (begin, end) = (in_utc(starts_at), in_utc(ends_at));
+        let (begin, end) = (instant(&starts_at), instant(&ends_at));
         return bad(format_smolstr!("the session ends at {end}, which is not after its begin at {begin}"));
     }
     if ends_at > TIMESTAMP_MAX {
@@ -116,15 +116,10 @@ fn check_times(rules: &Rules, now: Timestamp, session: &NewSession) -> Result<()
         return bad(format_smolstr!("the session takes {days} days; the longest takes 31 days, so create several"));
     }
     if ends_at <= now {
-        let (end, now) = (in_utc(ends_at), in_utc(now));
+        let (end, now) = (instant(&ends_at), instant(&now));
         return bad(format_smolstr!("the session is over: it ends at {end}, and it is {now} now"));
     }
     check_ttl(rules, session.hold_ttl_ms)
-}
-
-/// An instant as people read it.
-fn in_utc(at: Timestamp) -> SmolStr {
-    Zone::utc().civil(at).map_or_else(|| format_smolstr!("{} ms", at.0), |local| format_smolstr!("{local}Z"))
 }
 
 /// The prices in the order of the layout's categories, if there is exactly one for each.
@@ -148,14 +143,4 @@ fn in_order(layout: &Layout, prices: &[(Id, Money)]) -> Result<Vec<(Id, Money)>,
         }
     }
     Ok(ordered)
-}
-
-/// Whether two wishes are the same, regardless of the order of their prices.
-fn same(known: &NewSession, wanted: &NewSession) -> bool {
-    let sorted = |session: &NewSession| {
-        let mut session = session.clone();
-        session.prices.sort_by(|(one, _), (other, _)| one.cmp(other));
-        session
-    };
-    sorted(known) == sorted(wanted)
 }

@@ -66,17 +66,31 @@ impl AdminStatus {
 #[example(r#"{"entity": "product/programme"}"#)]
 #[example(r#"{"entity": "resource/room-5"}"#)]
 #[example(r#"{"entity": "customer/ada"}"#)]
+#[example(r#"{"entity": "session/hamlet-tonight", "customers": true}"#)]
 #[derive(Default, Eq)]
 pub struct Audit {
     /// The entity to audit. The whole node if absent.
     pub entity: Option<Entity>,
+    /// Ask each cart and order for its customer and the begin of its holds.
+    #[since(1, 5)]
+    #[optional]
+    pub customers: bool,
 }
 
 impl Audit {
+    /// The audit of an entity.
+    pub fn about(entity: Entity) -> Audit {
+        Audit { entity: Some(entity), customers: false }
+    }
+
     fn command(self) -> Converted<Call> {
-        match self.entity {
-            Some(entity) => Ok(Call::Command(audit(entity)?)),
-            None => Ok(Call::AuditNode),
+        match (self.entity, self.customers) {
+            // A cart says its customer and the begin of its holds in any case.
+            (Some(entity @ Entity::Cart(_)), true) => Ok(Call::Command(audit(entity)?)),
+            (Some(entity), true) => Ok(Call::AuditWithCarts(audit(entity)?)),
+            (Some(entity), false) => Ok(Call::Command(audit(entity)?)),
+            (None, true) => Err(Rejection::bad_request("`customers` is for the audit of one entity")),
+            (None, false) => Ok(Call::AuditNode),
         }
     }
 }
