@@ -375,11 +375,7 @@ fn differences(venue: &VenuePlan, plan: &NewSession, there: &SessionView) -> Vec
         starts_at: there.starts_at,
         ends_at: there.ends_at,
         prices: there.prices.clone(),
-        areas: there.areas.clone(),
-        hold_ttl_ms: there.hold_ttl_ms,
-        limits: there.limits.clone(),
-        comments: there.comments.clone(),
-        sells_after_begin: there.sells_after_begin,
+        extras: there.extras.clone(),
     };
     let elsewhere =
         (venue.id != there.venue).then(|| format_smolstr!("its venue is {}, not {}", there.venue, venue.id));
