@@ -1,4 +1,6 @@
-//! Catalogue and operator ops: titles, products, resources, purchases, audits, history and settlements.
+//! Catalogue and operator ops: halls, titles, products, resources, purchases, audits, history and settlements.
+
+use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{
@@ -7,6 +9,7 @@ use boxoffice_core::{
     },
     command::{Details, ProductDetails, Repeat, ResourceDetails, Title, When},
     id::{CartId, Entity, Id, OrderId},
+    layout::Layout,
     payment::{RefundRecord, Settlement},
     seat::Seat,
     text::{Name, OptionalReason, Reason},
@@ -24,6 +27,7 @@ use crate::{
     client::Client,
     error::{Error, Reply},
     live::{LivePurchases, LiveResource, LiveStock},
+    op_request::OpRequest,
     watch::Watch,
 };
 
@@ -46,6 +50,18 @@ impl Client {
     /// `venue.search`: venues by city and name, or nearest first. Returns a page and the cursor of the next page.
     pub async fn venue_search(&self, search: &body::VenueSearch) -> Result<Reply<VenuesPage>, Error> {
         self.ask(search).await
+    }
+
+    /// `hall.put`: creates or changes a hall. Existing sessions keep the layout with which they were created.
+    pub fn hall_put(
+        &self,
+        venue: &Id,
+        id: &Id,
+        name: impl AsRef<str>,
+        layout: Arc<Layout>,
+    ) -> OpRequest<body::HallPut> {
+        let body = body::HallPut::of(venue.clone(), id.clone(), Name::as_said(name.as_ref()), layout);
+        OpRequest::new(self, Entity::Venue(venue.clone()), body)
     }
 
     /// `title.put`: creates or changes a title.

@@ -6,9 +6,7 @@ use boxoffice_core::{
     answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueChange, VenueView},
     command::{NewSession, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
-    layout::Layout,
     seat::Seat,
-    text::Name,
 };
 use boxoffice_wire::{
     AnsweredOp, Op, body,
@@ -26,7 +24,6 @@ use crate::{
     connection::ConnectionHandle,
     connection_task::ConnectionState,
     error::{Error, Reply},
-    op_request::OpRequest,
     retries::RetryCounts,
     routes::Routes,
 };
@@ -144,18 +141,6 @@ impl Client {
     /// `venue.get`: a venue's details and halls.
     pub async fn venue_get(&self, id: &Id) -> Result<Reply<VenueView>, Error> {
         self.ask_of(&Entity::Venue(id.clone()), &body::VenueGet(body::Get::of(id.clone()))).await
-    }
-
-    /// `hall.put`: creates or changes a hall. Existing sessions keep the layout with which they were created.
-    pub fn hall_put(
-        &self,
-        venue: &Id,
-        id: &Id,
-        name: impl AsRef<str>,
-        layout: Arc<Layout>,
-    ) -> OpRequest<body::HallPut> {
-        let body = body::HallPut::of(venue.clone(), id.clone(), Name::as_said(name.as_ref()), layout);
-        OpRequest::new(self, Entity::Venue(venue.clone()), body)
     }
 
     /// `hall.get`: a hall's name and layout.
