@@ -273,7 +273,10 @@ async fn operators_see_the_customer_and_the_begin_of_each_hold_and_sale() {
             for (entity, _, _) in &goods {
                 let plain = port.read("admin.audit", json!({"entity": entity})).await.ok();
                 let text = plain.to_string();
-                assert!(!text.contains(&ada) && !text.contains(&bob), "only those who ask for customers are told: {text}");
+                assert!(
+                    !text.contains(&ada) && !text.contains(&bob),
+                    "only those who ask for customers are told: {text}"
+                );
                 let audit = port.read("admin.audit", json!({"entity": entity, "customers": true})).await.ok();
                 assert_eq!(audit["violations"], json!([]), "{audit}");
                 let held = of_cart(&audit, "holds", &holder.cart());

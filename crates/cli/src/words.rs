@@ -16,7 +16,9 @@ pub fn portion(portion: &Portion, names: Option<&Names>, zone: &Zone) -> String 
         Portion::Seats(set) => seats(set.as_slice(), names),
         Portion::Places { area, quantity } => format!("{} in {area}", counted(u64::from(*quantity), "place")),
         Portion::Units(quantity) => counted(u64::from(*quantity), "unit"),
-        Portion::Slot { begin, end } => format!("{} to {}", date_and_time_in(zone, *begin), date_and_time_in(zone, *end)),
+        Portion::Slot { begin, end } => {
+            format!("{} to {}", date_and_time_in(zone, *begin), date_and_time_in(zone, *end))
+        }
         Portion::Quota { quota, count } => format!("{count} of quota {quota}"),
     }
 }

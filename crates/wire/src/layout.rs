@@ -117,7 +117,8 @@ impl WireRepr for Layout {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let focal = self.focal().map(|focal| (focal.x, focal.y));
         let rows = self.rows().iter().map(FullRow::from).collect();
-        let LayoutNames { sections: section_names, categories: category_names, stage: stage_names } = self.names().clone();
+        let LayoutNames { sections: section_names, categories: category_names, stage: stage_names } =
+            self.names().clone();
         FullLayout { focal, rows, section_names, category_names, stage_names }.serialize(serializer)
     }
 

@@ -1,6 +1,6 @@
 use boxoffice_client::{
-    AreaCounts, CartAudit, CartId, CartState, CartView, Claim, Content, HistoryEntry, HistoryPage, Id, Layout, LineView,
-    NodeAudit, NodeStatus, OrderId, ResourceAudit, Seat, SeatCounts, SessionAudit, Timestamp,
+    AreaCounts, CartAudit, CartId, CartState, CartView, Claim, Content, HistoryEntry, HistoryPage, Id, Layout,
+    LineView, NodeAudit, NodeStatus, OrderId, ResourceAudit, Seat, SeatCounts, SessionAudit, Timestamp,
 };
 use boxoffice_core::{
     answer::{HoldView, SaleView},
@@ -218,7 +218,11 @@ fn audits_tell_slots_by_the_clocks_of_the_place() {
         sold  by order 00000000000000000000000000000def at 2026-12-24 19:30 UTC: 2026-12-25 01:15 Asia/Kathmandu to 2026-12-25 02:15 Asia/Kathmandu
     "#]]
     .assert_eq(&told("Asia/Kathmandu"));
-    assert!(told("Nowhere/Atall").contains(": 2026-12-24 19:30 UTC to 2026-12-24 20:30 UTC"), "{}", told("Nowhere/Atall"));
+    assert!(
+        told("Nowhere/Atall").contains(": 2026-12-24 19:30 UTC to 2026-12-24 20:30 UTC"),
+        "{}",
+        told("Nowhere/Atall")
+    );
     // A cart has lines of several places, each with its own zone.
     let resource = |name: &str| Entity::Resource(id(name));
     let content = Content::Slot { begin: at, end: at.after(3_600_000), price: 2_000, details: "".into() };

@@ -378,7 +378,8 @@ fn differences(venue: &VenuePlan, plan: &NewSession, there: &SessionView) -> Vec
         comments: there.comments.clone(),
         sells_after_begin: there.sells_after_begin,
     };
-    let elsewhere = (venue.id != there.venue).then(|| format_smolstr!("its venue is {}, not {}", there.venue, venue.id));
+    let elsewhere =
+        (venue.id != there.venue).then(|| format_smolstr!("its venue is {}, not {}", there.venue, venue.id));
     elsewhere.into_iter().chain(session::differences(&known, plan)).collect()
 }
 

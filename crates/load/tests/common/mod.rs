@@ -268,7 +268,13 @@ impl ServerState {
             session.taken.extend(seats.iter().map(|&seat| (seat, SeatState::Sold)));
             self.orders += 1;
             self.seats_sold += seats.len() as u64;
-            session.sales.push(SaleView { order: id.order(), hold: hold_id(id), portion: portion(seats), at: now(), customer: None });
+            session.sales.push(SaleView {
+                order: id.order(),
+                hold: hold_id(id),
+                portion: portion(seats),
+                at: now(),
+                customer: None,
+            });
         }
         if drops_reply {
             return None;

@@ -9,11 +9,7 @@ use boxoffice_wire::{
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
-use crate::{
-    api::test_node::TestNode,
-    http_client::HttpClient,
-    server::client::Client,
-};
+use crate::{api::test_node::TestNode, http_client::HttpClient, server::client::Client};
 
 #[path = "../../../../wire/src/tests/common/optional.rs"]
 mod optional;
