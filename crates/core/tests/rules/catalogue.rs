@@ -158,7 +158,7 @@ fn a_session_that_is_there_differently_is_told_with_both_contents() {
         (&|it| it.ends_at = Timestamp(207_260_000), "1970-01-03T09:33:20Z", "1970-01-03T09:34:20Z"),
         (&|it| it.prices[0].1 = euros(1_100), "1000 minor units of EUR", "1100 minor units of EUR"),
         (&|it| it.prices[0].1 = dollars, "1000 minor units of EUR", "1000 minor units of USD"),
-        (&|it| drop(it.prices.remove(1)), "1000 minor units of EUR", "none"),
+        (&|it| drop(it.prices.remove(1)), "2000 minor units of EUR", "none"),
         (&|it| it.areas[0] = area("Yard", 11, 700), "10 places", "11 places"),
         (&|it| it.areas[0] = area("Yard", 10, 800), "700 minor units of EUR", "800 minor units of EUR"),
         (&|it| it.areas.clear(), "10 places at 700 minor units of EUR", "none"),

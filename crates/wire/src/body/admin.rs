@@ -72,7 +72,6 @@ pub struct Audit {
     /// The entity to audit. The whole node if absent.
     pub entity: Option<Entity>,
     /// Ask each cart and order for its customer and the begin of its holds.
-    #[since(1, 5)]
     #[optional]
     pub customers: bool,
 }
