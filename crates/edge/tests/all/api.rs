@@ -2,7 +2,6 @@
 
 mod test_node;
 
-mod absent;
 mod document;
 mod histories;
 mod metrics;

@@ -1,7 +1,7 @@
 //! The client port over real sockets, with a node that answers as each test requires.
 
 mod access_ends;
-pub(crate) mod client;
+mod client;
 mod common;
 mod slow_client;
 
