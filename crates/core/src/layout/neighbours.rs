@@ -107,7 +107,7 @@ fn pairs(row: &Row, first: u32, spots: &[Spot]) -> impl Iterator<Item = (u32, u6
             (true, false) => begin + 1..next,
             (true, true) => begin..next,
         };
-        seconds.map(|second| (second, square(spots[second as usize - 1].point, spots[second as usize].point)))
+        seconds.map(move |second| (second, square(spots[second as usize - 1].point, spots[second as usize].point)))
     })
 }
 

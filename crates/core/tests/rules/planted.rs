@@ -12,7 +12,7 @@ use crate::{
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     fairness, late_grants, mutations, operators, outcomes, past_slots, prices,
     random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
-    reference, revoked_bookings,
+    reference, revoked_bookings, side_by_side,
     tombstones::{self, guests},
     venue_zones, withdrawn,
 };
@@ -23,7 +23,7 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 31] = [
+const BUGS: [Bug; 35] = [
     ("a sale dropped from the outbox", random_run),
     ("a release never told", random_run),
     ("resends before a read", random_run),
@@ -55,12 +55,22 @@ const BUGS: [Bug; 31] = [
     ("an old zone believed", venue_zones::run),
     ("an old zone taken for the current one", venue_zones::run),
     ("a session that has begun still sells", reference::run),
+    ("points ignored", sold_out),
+    ("an aisle is crossed", sold_out),
+    ("single seats left beside a party", sold_out),
+    ("a split that leaves one alone", sold_out),
 ];
 
 fn random_run(seed: u64) {
     after_run(seed);
     after_run_without_losses(seed);
     after_run_with_operators(seed);
+}
+
+/// A small plan, and a whole house until nothing is left.
+fn sold_out(seed: u64) {
+    side_by_side::small_plan(seed);
+    side_by_side::whole_house(seed);
 }
 
 fn ends(seed: u64) {
@@ -99,7 +109,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 37] = [
+    let stories: [(&str, fn()); 40] = [
         ("a late grant becomes a line", late_grants::a_grant_for_a_client_that_has_gone_is_released),
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
         ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
@@ -149,6 +159,9 @@ fn every_story_fails_with_its_bug() {
         ),
         ("a payment that nobody confirms keeps its seats", fairness::a_payment_that_nobody_confirms_is_given_up),
         ("a payment that nobody confirms keeps its seats", fairness::a_payment_for_what_is_set_aside_late_is_given_up),
+        ("points ignored", side_by_side::nobody_sits_across_an_aisle_of_a_large_house),
+        ("an aisle is crossed", side_by_side::nobody_sits_across_an_aisle_of_a_large_house),
+        ("best seats before named ones", side_by_side::named_seats_are_held_before_best_ones),
     ];
     let missed = stories.into_iter().filter(|(bug, story)| {
         plant(Some(bug));
