@@ -28,6 +28,7 @@ mod attacks;
 mod crash;
 mod descriptors;
 mod secrets;
+mod terminal;
 mod web;
 
 mod load;

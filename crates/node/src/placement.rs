@@ -518,7 +518,7 @@ impl Reconciler {
             disk: self.identity.disk,
             peer: SmolStr::new(&shared.config.peer_address),
             client: SmolStr::new(&shared.config.client_address),
-            program: SmolStr::new(env!("CARGO_PKG_VERSION")),
+            program: shared.config.program.clone(),
         }
     }
 

@@ -62,10 +62,12 @@ impl Replicated {
     }
 
     fn became_leader(&self, shard: ShardId, leadership: Leadership) {
+        tracing::info!(?shard, "leads");
         self.shared.shards[usize::from(shard)].leader_state.lock().leadership = Some(leadership);
     }
 
     fn became_follower(&self, shard: ShardId) {
+        tracing::info!(?shard, "leads no longer");
         // The actors' state was speculation on a leadership that is over. A client that waits for them hears `unknown`.
         let ended = self.shared.shards[usize::from(shard)].leader_state.lock().end(|actor| {
             let ends = !planted::is("actors that outlive a leadership");

@@ -1,5 +1,8 @@
 //! The limits of the protocol and its close codes, by name.
 
+/// How a port with TLS begins its answer to a request in plain text.
+pub const SPEAKS_TLS: &str = "this port speaks TLS";
+
 /// The version of the protocol.
 pub const PROTOCOL_VERSION: u32 = 1;
 

@@ -66,7 +66,12 @@ impl Request {
         let key = request_id(op, rid)?;
         let (call, shape) = call(encoding, op, body.unwrap_or(encoding.empty()))?;
         let key = match &call {
-            Call::Command(command) => keyed_tmp(key, command, boxoffice_core::planted::tmp::is("null") && body.is_some_and(|body| body.windows(4).any(|four| four == b"null"))),
+            Call::Command(command) => keyed_tmp(
+                key,
+                command,
+                boxoffice_core::planted::tmp::is("null")
+                    && body.is_some_and(|body| body.windows(4).any(|four| four == b"null")),
+            ),
             Call::Hello(_)
             | Call::SearchCity(_)
             | Call::Watch { .. }

@@ -15,8 +15,8 @@ use boxoffice_wire::{
 };
 use expect_test::expect;
 
-use super::{audit, history, read_entity, seat_by_place, status, with_names};
-use crate::{draw::Names, local_time::zone_or_utc};
+use super::{audit, history, seat_by_place, status, with_names};
+use crate::{draw::Names, ids, local_time::zone_or_utc};
 
 fn id(text: &str) -> Id {
     Id::new(text).expect("an id")
@@ -274,14 +274,6 @@ fn audits_tell_slots_by_the_clocks_of_the_place() {
 }
 
 #[test]
-fn entities_are_read_and_orders_are_carts() {
-    assert_eq!(read_entity("session/hamlet").expect("an entity"), Entity::Session(id("hamlet")));
-    let order = format!("order/{:032x}", 0xdef);
-    assert_eq!(read_entity(&order).expect("an order"), Entity::Cart(CartId(0xdef)));
-    assert!(read_entity("hamlet").expect_err("no entity").to_string().contains("session/ID"));
-}
-
-#[test]
 fn a_history_has_a_hint_to_read_on() {
     let entry = |version: u64, event: &str, details: &str| HistoryEntry {
         position: 100 + version,
@@ -315,7 +307,7 @@ fn a_history_has_a_hint_to_read_on() {
 fn a_history_calls_seats_by_their_names() {
     let name =
         |session: &Id, Seat { row, seat }: Seat| (session.as_str() == "hamlet").then(|| format!("{row}-{seat}!"));
-    let named = |entity: &str, details: &str| with_names(&read_entity(entity).expect("an entity"), details, name);
+    let named = |entity: &str, details: &str| with_names(&ids::entity(entity).expect("an entity"), details, name);
     assert_eq!(named("session/hamlet", "seats [1, 4], [0, 12] by cart 0abc"), "seats 1-4!, 0-12! by cart 0abc");
     let cart = format!("cart/{:032x}", 0xabc);
     let of_two = "seat [1, 4] of session/hamlet, seat [2, 2] of session/macbeth; until 20:00";

@@ -167,6 +167,16 @@ fn the_countdown_never_shows_too_much() {
 }
 
 #[test]
+fn seats_that_are_given_back_keep_their_case() {
+    let rows = session().layout.rows().to_vec();
+    let lower = Row { label: "a".into(), ..rows[0].clone() };
+    let names = crate::draw::Names::of(&Layout::new(vec![rows[0].clone(), lower], None).expect("a layout"));
+    for (words, seat) in [("b A2", 1), ("b a2", 7), ("back a2", 7)] {
+        assert_eq!(Input::read(words, &names, true), Ok(Input::GiveBack(Some(vec![seat]))), "{words}");
+    }
+}
+
+#[test]
 fn input_depends_on_the_hold() {
     let names = crate::draw::Names::of(&session().layout);
     let inputs =
