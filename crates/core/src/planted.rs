@@ -2,14 +2,6 @@
 //! thread. In other debug builds one can be planted in the whole process, for tests against a real node. A release build has none
 //! of them, because there [`is`] is `false` at compile time.
 
-pub mod tmp {
-    extern crate std;
-    /// tmp
-    pub fn is(name: &str) -> bool {
-        std::env::var("PLANT").is_ok_and(|plant| plant == name)
-    }
-}
-
 #[cfg(feature = "planted")]
 mod switch {
     extern crate std;

@@ -66,12 +66,7 @@ impl Request {
         let key = request_id(op, rid)?;
         let (call, shape) = call(encoding, op, body.unwrap_or(encoding.empty()))?;
         let key = match &call {
-            Call::Command(command) => keyed_tmp(
-                key,
-                command,
-                boxoffice_core::planted::tmp::is("null")
-                    && body.is_some_and(|body| body.windows(4).any(|four| four == b"null")),
-            ),
+            Call::Command(command) => keyed(key, command),
             Call::Hello(_)
             | Call::SearchCity(_)
             | Call::Watch { .. }
@@ -203,11 +198,7 @@ fn request_id(op: Op, rid: Option<&str>) -> Result<Option<RequestHash>, Rejectio
 /// The key of a command with a request id. The hash is of the core's command and not of the frame's bytes. So a repeat may
 /// come in the other encoding, or with its fields in another order.
 fn keyed(id: Option<RequestHash>, command: &Command) -> Option<RequestKey> {
-    keyed_tmp(id, command, false)
-}
-
-fn keyed_tmp(id: Option<RequestHash>, command: &Command, is_null: bool) -> Option<RequestKey> {
-    Some(RequestKey { id: id?, body: command.hash64() ^ u64::from(is_null) })
+    Some(RequestKey { id: id?, body: command.hash64() })
 }
 
 /// Reads the call of an op.

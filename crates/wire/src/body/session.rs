@@ -117,12 +117,7 @@ pub struct SessionGet {
 
 impl SessionGet {
     fn command(self) -> Converted<(Command, Shape)> {
-        let shape =
-            if self.layout == Some(false) || (self.layout.is_none() && boxoffice_core::planted::tmp::is("layout")) {
-                Shape::WithoutRows
-            } else {
-                Shape::Plain
-            };
+        let shape = if self.layout == Some(false) { Shape::WithoutRows } else { Shape::Plain };
         Ok((Command::Session(self.id, SessionCommand::Get), shape))
     }
 }
