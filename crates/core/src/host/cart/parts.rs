@@ -287,12 +287,12 @@ impl Part {
     /// release of the attempt before. A revision above the first one outranks what another host of this cart was granted, so a
     /// deposed host must not ask for it. Everything else is asked for at once.
     fn waits(&self) -> bool {
-        let (hold, revision) = match (&self.main, &self.quota) {
-            (AskState::Granted(_), Some(quota)) => (quota.claim.hold, quota.claim.revision),
-            _ => (self.hold, self.revision),
+        let revision = match (&self.main, &self.quota) {
+            (AskState::Granted(_), Some(quota)) => quota.claim.revision,
+            _ => self.revision,
         };
         let outranks = revision > FIRST_REVISION && !planted::is("a deposed host outranks its successor");
-        self.grows || hold.attempt > 0 || outranks
+        self.grows || self.hold.attempt > 0 || outranks
     }
 
     /// Adds the ask to the turn's `now`, or to its `read` if the part must [wait](Part::waits).
