@@ -71,7 +71,7 @@ async fn watches_of_every_kind_work_over_tls() {
 
     // Another authority, and a client that does not encrypt.
     let node = Served::start(web()).await;
-    for (tls, words) in [(trusting(&other), "no encrypted connection"), (None, "does not speak this protocol")] {
+    for (tls, words) in [(trusting(&other), "no encrypted connection"), (None, "this port speaks TLS")] {
         let deadline = Duration::from_millis(300);
         let client = Client::connect(ClientConfig { tls, deadline, ..ClientConfig::new([node.address.clone()]) }).await;
         let refused = client.expect_err("no connection").to_string();
