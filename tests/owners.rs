@@ -193,7 +193,7 @@ fn a_missing_or_weak_secret_is_refused_by_name() {
     for (made, words) in [
         (made("ada", None, None), "no customer secret"),
         (made("ada", None, Some("short")), "too short"),
-        (made("a b", None, Some(SECRET)), "customer's id"),
+        (made("a b", None, Some(SECRET)), "is no customer"),
     ] {
         let (code, message) = made.expect_err("it is refused");
         assert!(code == Some(2) && message.contains(words) && !message.contains(SECRET), "{code:?} {message}");
