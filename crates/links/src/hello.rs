@@ -35,7 +35,7 @@ use super::queues::LinkKind;
 
 /// The version of hellos and frames, and of the placement, because nodes with different placements must not form a
 /// cluster.
-pub(super) const VERSION: u16 = 9;
+pub(super) const VERSION: u16 = 10;
 
 /// The beginning of every hello of every version. The version (u16 LE) follows.
 const MAGIC: &[u8; 8] = b"boxoffic";

@@ -8,7 +8,7 @@ use bytes::{Buf, BufMut, Bytes};
 use crate::codec::{Malformed, Reader};
 use crate::name::Epoch;
 
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 const HEADER_BYTES: usize = 1 + 4 + 8 + 8 + 8 + 8;
 const LENGTH_BYTES: usize = 4;
 

@@ -9,7 +9,7 @@ use raft::eraftpb::ConfState;
 use crate::codec::{Malformed, Reader};
 use crate::name::{Epoch, Position, ReplicaId, ShardId};
 
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 const LENGTH_BYTES: usize = 4;
 
 /// The members of a shard's group, at one position of its log.
