@@ -66,6 +66,7 @@ pub mod cluster;
 pub mod holder;
 pub mod id;
 pub mod layout;
+pub mod runs;
 pub mod money;
 pub mod names;
 pub mod payment;
