@@ -1,5 +1,7 @@
 //! The columns of a spreadsheet by the names that people give them, in nine languages.
 
+use std::{collections::BTreeMap, sync::LazyLock};
+
 use unicode_normalization::UnicodeNormalization;
 
 /// What a column says.
@@ -46,7 +48,7 @@ pub const LANGUAGES: [&str; 8] = ["en", "de", "fr", "es", "it", "nl", "pt", "pl"
 pub(crate) type Words = (Column, [&'static [&'static str]; LANGUAGES.len()]);
 
 /// The columns of a file of seats. Case, accents, blanks and punctuation do not count.
-pub(crate) const SEATS: &[Words] = &[
+const SEAT_WORDS: &[Words] = &[
     (
         Column::Row,
         [
@@ -64,12 +66,41 @@ pub(crate) const SEATS: &[Words] = &[
         Column::Seat,
         [
             &["seat", "seat name", "seat number", "seat no", "seat label", "chair", "place", "number"],
-            &["Platz", "Platznummer", "Platz-Nr.", "Sitz", "Sitznummer", "Sitz-Nr.", "Sitzplatz", "Sitzplatznummer", "Stuhl", "Nummer"],
-            &["siège", "place", "fauteuil", "numéro de siège", "n° de siège", "numéro de place", "n° de place", "numéro"],
+            &[
+                "Platz",
+                "Platznummer",
+                "Platz-Nr.",
+                "Sitz",
+                "Sitznummer",
+                "Sitz-Nr.",
+                "Sitzplatz",
+                "Sitzplatznummer",
+                "Stuhl",
+                "Nummer",
+            ],
+            &[
+                "siège",
+                "place",
+                "fauteuil",
+                "numéro de siège",
+                "n° de siège",
+                "numéro de place",
+                "n° de place",
+                "numéro",
+            ],
             &["asiento", "butaca", "número de asiento", "n.º de asiento", "número de butaca", "localidad", "número"],
             &["posto", "poltrona", "sedile", "numero posto", "numero di posto", "n. posto", "numero"],
             &["stoel", "stoelnummer", "stoel nr.", "plaats", "zitplaats", "nummer"],
-            &["lugar", "assento", "cadeira", "poltrona", "número do lugar", "n.º do lugar", "número do assento", "número"],
+            &[
+                "lugar",
+                "assento",
+                "cadeira",
+                "poltrona",
+                "número do lugar",
+                "n.º do lugar",
+                "número do assento",
+                "número",
+            ],
             &["miejsce", "numer miejsca", "nr miejsca", "fotel", "numer"],
         ],
     ),
@@ -156,7 +187,7 @@ const PRICE: Words = (
 );
 
 /// The columns of a list of products.
-pub(crate) const PRODUCTS: &[Words] = &[
+const PRODUCT_WORDS: &[Words] = &[
     (
         Column::Id,
         [
@@ -174,7 +205,16 @@ pub(crate) const PRODUCTS: &[Words] = &[
         Column::Name,
         [
             &["name", "title", "product", "product name", "item", "article", "description"],
-            &["Name", "Bezeichnung", "Produkt", "Artikel", "Artikelname", "Artikelbezeichnung", "Titel", "Beschreibung"],
+            &[
+                "Name",
+                "Bezeichnung",
+                "Produkt",
+                "Artikel",
+                "Artikelname",
+                "Artikelbezeichnung",
+                "Titel",
+                "Beschreibung",
+            ],
             &["nom", "désignation", "produit", "article", "libellé"],
             &["nombre", "producto", "artículo", "descripción"],
             &["nome", "prodotto", "articolo", "descrizione"],
@@ -266,19 +306,45 @@ fn plain(name: &str) -> String {
     letters.filter(|letter| letter.is_alphanumeric()).collect()
 }
 
-fn columns_in(table: &[Words], language: usize, name: &str) -> Option<Column> {
-    let name = plain(name);
-    table.iter().find(|(_, words)| words[language].iter().any(|word| plain(word) == name)).map(|(column, _)| *column)
+/// The columns of a kind of file by their names.
+pub(crate) struct Vocabulary {
+    words: &'static [Words],
+    /// The columns by language and plain name.
+    known: LazyLock<BTreeMap<(usize, String), Column>>,
 }
 
-/// The column with this name in any language.
-fn columns_anywhere(table: &[Words], name: &str) -> Option<Column> {
-    (0..LANGUAGES.len()).find_map(|language| columns_in(table, language, name))
+/// The names of the columns of a file of seats.
+pub(crate) static SEATS: Vocabulary = Vocabulary { words: SEAT_WORDS, known: LazyLock::new(|| index(SEAT_WORDS)) };
+
+/// The names of the columns of a list of products.
+pub(crate) static PRODUCTS: Vocabulary =
+    Vocabulary { words: PRODUCT_WORDS, known: LazyLock::new(|| index(PRODUCT_WORDS)) };
+
+fn index(words: &[Words]) -> BTreeMap<(usize, String), Column> {
+    let of = |(column, names): &Words| {
+        let column = *column;
+        let names =
+            names.iter().enumerate().flat_map(|(language, names)| names.iter().map(move |name| (language, *name)));
+        names.map(move |(language, name)| ((language, plain(name)), column)).collect::<Vec<_>>()
+    };
+    words.iter().flat_map(of).collect()
+}
+
+impl Vocabulary {
+    /// The column with this plain name in a language.
+    fn column(&self, language: usize, name: &str) -> Option<Column> {
+        self.known.get(&(language, name.to_owned())).copied()
+    }
+
+    /// The column with this plain name in any language.
+    fn column_anywhere(&self, name: &str) -> Option<Column> {
+        (0..LANGUAGES.len()).find_map(|language| self.column(language, name))
+    }
 }
 
 /// Whether the fields of a line are meant to name columns of a table.
-pub(crate) fn is_header(table: &[Words], required: &[Column], fields: &[String]) -> bool {
-    !matches!(header(table, required, fields, 1), Header::None)
+pub(crate) fn is_header(vocabulary: &Vocabulary, required: &[Column], fields: &[String]) -> bool {
+    !matches!(header(vocabulary, required, fields, 1), Header::None)
 }
 
 /// What the fields of the first line are. `line` is its number for messages.
@@ -286,26 +352,27 @@ pub(crate) fn is_header(table: &[Words], required: &[Column], fields: &[String])
 /// A name may say one thing in one language and another in the next (`Rang` is a row in French and a balcony in German), so the
 /// whole line is read in each language, and the one that fits most of it counts. Names that a language does not know may be those
 /// of another.
-pub(crate) fn header(table: &[Words], required: &[Column], fields: &[String], line: u64) -> Header {
+pub(crate) fn header(vocabulary: &Vocabulary, required: &[Column], fields: &[String], line: u64) -> Header {
     // `x` and `y` are labels as well.
-    let says_something =
-        |field: &String| columns_anywhere(table, field).is_some_and(|column| !matches!(column, Column::X | Column::Y));
-    if !fields.iter().any(says_something) {
+    let plain_fields: Vec<String> = fields.iter().map(|field| plain(field)).collect();
+    let says_something = |field: &String| {
+        vocabulary.column_anywhere(field).is_some_and(|column| !matches!(column, Column::X | Column::Y))
+    };
+    if !plain_fields.iter().any(says_something) {
         return Header::None;
     }
-    let mut best: Option<((usize, usize), Vec<Option<Column>>, &'static str)> = None;
-    for (language, tag) in LANGUAGES.into_iter().enumerate() {
-        let own: Vec<Option<Column>> = fields.iter().map(|field| columns_in(table, language, field)).collect();
+    let (mut best, mut language, mut places) = ((0, 0), LANGUAGES[0], Vec::new());
+    for (number, tag) in LANGUAGES.into_iter().enumerate() {
+        let own: Vec<Option<Column>> = plain_fields.iter().map(|field| vocabulary.column(number, field)).collect();
         let fitting = own.iter().flatten().count();
-        let places: Vec<Option<Column>> =
-            own.iter().zip(fields).map(|(own, field)| own.or_else(|| columns_anywhere(table, field))).collect();
-        let has = |column: &Column| places.iter().flatten().any(|place| place == column);
+        let anywhere = |(own, field): (&Option<Column>, &String)| own.or_else(|| vocabulary.column_anywhere(field));
+        let read: Vec<Option<Column>> = own.iter().zip(&plain_fields).map(anywhere).collect();
+        let has = |column: &Column| read.iter().flatten().any(|place| place == column);
         let known = required.iter().filter(|column| has(column)).count();
-        if best.as_ref().is_none_or(|(score, ..)| (known, fitting) > *score) {
-            best = Some(((known, fitting), places, tag));
+        if places.is_empty() || (known, fitting) > best {
+            (best, language, places) = ((known, fitting), tag, read);
         }
     }
-    let (_, mut places, language) = best.expect("there are languages");
     let shown = || fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
     let missing: Vec<&str> =
         required.iter().filter(|column| !places.contains(&Some(**column))).map(|column| column.name()).collect();
@@ -324,7 +391,7 @@ pub(crate) fn header(table: &[Words], required: &[Column], fields: &[String], li
             if field.is_empty() || field.starts_with('#') {
                 continue;
             }
-            let known: Vec<&str> = table.iter().map(|(column, _)| column.name()).collect();
+            let known: Vec<&str> = vocabulary.words.iter().map(|(column, _)| column.name()).collect();
             return Header::Unusable(format!(
                 "{at}: there is no column {field:?}; there may be {}, and a name that begins with # is left out",
                 known.join(",")
@@ -332,7 +399,11 @@ pub(crate) fn header(table: &[Words], required: &[Column], fields: &[String], li
         };
         let first = places.iter().position(|known| *known == Some(column)).expect("it is at this place");
         if first < place {
-            return Header::Unusable(format!("{at}: the {} is there twice, as `{}` and `{field}`", column.name(), fields[first]));
+            return Header::Unusable(format!(
+                "{at}: the {} is there twice, as `{}` and `{field}`",
+                column.name(),
+                fields[first]
+            ));
         }
     }
     for (place, field) in places.iter_mut().zip(fields) {
@@ -353,7 +424,9 @@ mod tests {
 
     #[test]
     fn every_name_is_known_in_its_language_however_it_is_written() {
-        for (table, required) in [(SEATS, [Column::Row, Column::Seat]), (PRODUCTS, [Column::Name, Column::Price])] {
+        let of_seats = (&SEATS, [Column::Row, Column::Seat]);
+        for (vocabulary, required) in [of_seats, (&PRODUCTS, [Column::Name, Column::Price])] {
+            let table = vocabulary.words;
             for (language, tag) in LANGUAGES.into_iter().enumerate() {
                 let word = |column: Column| {
                     let words = table.iter().find(|(known, _)| *known == column).expect("a column").1[language];
@@ -375,8 +448,8 @@ mod tests {
                             let mut line: Vec<String> = others.map(|other| word(other).to_owned()).collect();
                             line.insert(0, written.clone());
                             // A second word of the language decides what a word of two languages means.
-                            let Header::Names(columns) = header(table, &required, &line, 1) else {
-                                panic!("{tag}: {line:?} is {:?}", header(table, &required, &line, 1));
+                            let Header::Names(columns) = header(vocabulary, &required, &line, 1) else {
+                                panic!("{tag}: {line:?} is {:?}", header(vocabulary, &required, &line, 1));
                             };
                             assert_eq!(columns.place(*column), Some(0), "{tag}: {line:?} is {}", columns.shown());
                         }
@@ -388,7 +461,7 @@ mod tests {
 
     #[test]
     fn no_name_says_two_things_in_one_language() {
-        for table in [SEATS, PRODUCTS] {
+        for table in [SEAT_WORDS, PRODUCT_WORDS] {
             for (language, tag) in LANGUAGES.into_iter().enumerate() {
                 let mut all: Vec<(String, Column)> = Vec::new();
                 for (column, words) in table {
@@ -404,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_word_of_two_languages_is_read_in_that_of_the_line() {
-        let shown = |names: &[&str]| match header(SEATS, &[Column::Row, Column::Seat], &fields(names), 1) {
+        let shown = |names: &[&str]| match header(&SEATS, &[Column::Row, Column::Seat], &fields(names), 1) {
             Header::Names(columns) => format!("{} ({})", columns.shown(), columns.language.expect("a language")),
             Header::Unusable(why) => why,
             Header::None => "no names".into(),
@@ -418,7 +491,10 @@ mod tests {
             shown(&["row_name", "sitting"]),
             "line 1 names columns (`row_name`, `sitting`), and none of them is the seat; call it `seat`"
         );
-        assert_eq!(shown(&["row", "seat", "Platz"]), "line 1, column 3: the seat is there twice, as `seat` and `Platz`");
+        assert_eq!(
+            shown(&["row", "seat", "Platz"]),
+            "line 1, column 3: the seat is there twice, as `seat` and `Platz`"
+        );
         assert_eq!(shown(&["row", "seat", "#who", ""]), "row ← row, seat ← seat (en)");
     }
 }

@@ -19,7 +19,8 @@ impl fmt::Display for SeatName {
             write!(f, "{section}/")?;
         }
         // `12` in row 3 must not be read as 312.
-        let parts = self.row.ends_with(|last: char| last.is_ascii_digit()) && self.seat.starts_with(|first: char| first.is_ascii_digit());
+        let parts = self.row.ends_with(|last: char| last.is_ascii_digit())
+            && self.seat.starts_with(|first: char| first.is_ascii_digit());
         write!(f, "{}{}{}", self.row, if parts { "-" } else { "" }, self.seat)
     }
 }
@@ -59,8 +60,11 @@ impl PlanDifference {
         difference.removed.sort_by_key(|(_, index)| *index);
         difference.added.sort_by_key(|name| after[name]);
         let common = |names: &BTreeMap<SeatName, u32>, others: &BTreeMap<SeatName, u32>| {
-            let mut common: Vec<(u32, SeatName)> =
-                names.iter().filter(|(name, _)| others.contains_key(*name)).map(|(name, index)| (*index, name.clone())).collect();
+            let mut common: Vec<(u32, SeatName)> = names
+                .iter()
+                .filter(|(name, _)| others.contains_key(*name))
+                .map(|(name, index)| (*index, name.clone()))
+                .collect();
             common.sort();
             common.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
         };
@@ -148,7 +152,8 @@ mod tests {
 
     #[test]
     fn every_difference_of_a_plan_is_named() {
-        let old = "row,seat,category,section,accessible,x,y\nA,1,a,s,,0,0\nA,2,a,s,,100,0\nA,3,a,s,,200,0\n1,2,a,,,0,100\n";
+        let old =
+            "row,seat,category,section,accessible,x,y\nA,1,a,s,,0,0\nA,2,a,s,,100,0\nA,3,a,s,,200,0\n1,2,a,,,0,100\n";
         assert_eq!(differences(old, old), Vec::<String>::new());
         for (new, words) in [
             (old.replace("A,2,a,s,,100,0\n", ""), vec!["taken out: s/A2"]),
@@ -159,11 +164,14 @@ mod tests {
             (old.replace(",100,0", ",110,0"), vec!["another place: s/A2"]),
             (old.replace("A,2,a,s,,100,0\n", "") + "A,2,a,s,,100,0\n", vec!["different: the order of the seats"]),
             (old.replace("A,2,a,s", "A,,,s,,,\nA,2,a,s"), vec!["different: gaps"]),
-            (old.replace(",s,", ",Süd,"), vec![
-                "taken out: s/A1, s/A2, s/A3",
-                "new: sud/A1, sud/A2, sud/A3",
-                "different: names of sections or categories",
-            ]),
+            (
+                old.replace(",s,", ",Süd,"),
+                vec![
+                    "taken out: s/A1, s/A2, s/A3",
+                    "new: sud/A1, sud/A2, sud/A3",
+                    "different: names of sections or categories",
+                ],
+            ),
         ] {
             assert_eq!(differences(old, &new), words, "{new}");
         }

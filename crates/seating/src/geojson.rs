@@ -59,12 +59,14 @@ pub(crate) fn read(root: &Map<String, Value>, stage: Option<Place>) -> Result<Pl
         let section = value(Column::Section);
         let accessible = columns.get(&Column::Accessible).is_some_and(|key| match properties.get(*key) {
             Some(Value::Bool(accessible)) => *accessible,
-            Some(Value::String(word)) => matches!(word.to_lowercase().as_str(), "yes" | "true" | "1" | "ja" | "oui" | "sí" | "sì"),
+            Some(Value::String(word)) => {
+                matches!(word.to_lowercase().as_str(), "yes" | "true" | "1" | "ja" | "oui" | "sí" | "sì")
+            }
             Some(Value::Number(number)) => number.as_f64().is_some_and(|number| number != 0.0),
             _ => false,
         });
         let place = *places.entry((section.clone(), row.clone())).or_insert_with(|| {
-            plan.rows.push(PlanRow { section, label: row, seats: Vec::new() });
+            plan.rows.push(PlanRow { section, label: row, ..PlanRow::default() });
             plan.rows.len() - 1
         });
         let seat = PlanSeat { label, category: value(Column::Category), accessible, place: Some(Place { x, y }) };
@@ -83,18 +85,21 @@ pub(crate) fn read(root: &Map<String, Value>, stage: Option<Place>) -> Result<Pl
 
 /// The key of each column, and the keys of none.
 fn columns<'a>(keys: &BTreeSet<&'a str>) -> Result<(BTreeMap<Column, &'a str>, Vec<&'a str>), String> {
-    let is_known = |key: &&&str| matches!(header(SEATS, &[], &[(**key).to_owned()], 1), Header::Names(_));
+    let is_known = |key: &&&str| matches!(header(&SEATS, &[], &[(**key).to_owned()], 1), Header::Names(_));
     let known: Vec<&str> = keys.iter().filter(is_known).copied().collect();
     let unknown = keys.iter().filter(|key| !known.contains(*key)).copied().collect();
     let fields: Vec<String> = known.iter().map(|key| (*key).to_owned()).collect();
-    match header(SEATS, &[Column::Row, Column::Seat], &fields, 1) {
+    match header(&SEATS, &[Column::Row, Column::Seat], &fields, 1) {
         Header::Names(columns) => {
             let named = |(place, column): (usize, &Option<Column>)| (*column).map(|column| (column, known[place]));
             Ok((columns.places.iter().enumerate().filter_map(named).collect(), unknown))
         }
         Header::Unusable(_) | Header::None => {
             let shown: Vec<String> = keys.iter().take(12).map(|key| format!("`{key}`")).collect();
-            Err(format!("the properties of the points ({}) have no row and seat; call two of them so", shown.join(", ")))
+            Err(format!(
+                "the properties of the points ({}) have no row and seat; call two of them so",
+                shown.join(", ")
+            ))
         }
     }
 }
@@ -103,7 +108,9 @@ fn columns<'a>(keys: &BTreeSet<&'a str>) -> Result<(BTreeMap<Column, &'a str>, V
 fn project(plan: &mut Plan) {
     let seats = || plan.rows.iter().flat_map(|row| &row.seats).flatten().filter_map(|seat| seat.place);
     let bounds = |value: fn(Place) -> f64| {
-        seats().map(value).fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)))
+        seats()
+            .map(value)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)))
     };
     let ((left, right), (bottom, top)) = (bounds(|place| place.x), bounds(|place| place.y));
     let is_globe = left >= -180.0 && right <= 180.0 && bottom >= -90.0 && top <= 90.0;

@@ -13,7 +13,7 @@ pub(crate) struct LeftOut(BTreeMap<(&'static str, String), usize>);
 impl LeftOut {
     /// Counts the keys of an object beside these.
     pub(crate) fn keys(&mut self, kind: &'static str, object: &Map<String, Value>, known: &[&str]) {
-        for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
+        for (key, _) in object.iter().filter(|(key, value)| !value.is_null() && !known.contains(&key.as_str())) {
             let shown: String = key.chars().filter(|letter| !letter.is_control()).take(40).collect();
             *self.0.entry((kind, format!("`{shown}`"))).or_default() += 1;
         }
@@ -32,6 +32,7 @@ impl LeftOut {
             return None;
         }
         let part = |((kind, what), count): (&(&str, String), &usize)| match *count {
+            1 if kind.starts_with(['a', 'o']) => format!("{what} of an {kind}"),
             1 => format!("{what} of a {kind}"),
             count => format!("{what} of {count} {kind}s"),
         };
@@ -94,7 +95,8 @@ pub(crate) fn number(object: &Map<String, Value>, key: &str) -> Option<f64> {
 pub(crate) fn count(object: &Map<String, Value>, key: &str, most: usize, at: &At) -> Result<usize, String> {
     let number = number(object, key).ok_or_else(|| format!("{at}: `{key}` is no number"))?;
     let fits = number >= 0.0 && number <= most as f64;
-    fits.then_some(number.round() as usize).ok_or_else(|| format!("{at}: `{key}` is {number}, and at most {most} is allowed"))
+    fits.then_some(number.round() as usize)
+        .ok_or_else(|| format!("{at}: `{key}` is {number}, and at most {most} is allowed"))
 }
 
 pub(crate) fn place(object: &Map<String, Value>, key: &str) -> Option<Place> {
@@ -112,8 +114,19 @@ pub(crate) fn flag(object: &Map<String, Value>, key: &str) -> bool {
 
 /// Whether a text on a drawing says where the stage is.
 pub(crate) fn is_stage(text: &str) -> bool {
-    const WORDS: [&str; 11] =
-        ["stage", "bühne", "buehne", "scène", "scene", "escenario", "palco", "palcoscenico", "podium", "toneel", "scena"];
+    const WORDS: [&str; 11] = [
+        "stage",
+        "bühne",
+        "buehne",
+        "scène",
+        "scene",
+        "escenario",
+        "palco",
+        "palcoscenico",
+        "podium",
+        "toneel",
+        "scena",
+    ];
     let text = text.to_lowercase();
     text.split(|letter: char| !letter.is_alphanumeric()).any(|word| WORDS.contains(&word))
 }

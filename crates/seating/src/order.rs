@@ -1,6 +1,6 @@
 //! The order of rows and seats in a spreadsheet that was sorted, as text or not at all.
 
-use crate::plan::{Plan, PlanRow, PlanSeat};
+use crate::plan::{Place, Plan, PlanRow, PlanSeat};
 
 /// Sorts rows and seats that are in text order (1, 10, 2) by number, and warns of an order that no house has.
 pub(crate) fn mend(plan: &mut Plan) {
@@ -23,7 +23,8 @@ pub(crate) fn mend(plan: &mut Plan) {
                 let shown = some(&labels);
                 let mut order: Vec<usize> = (0..places.len()).collect();
                 order.sort_by_key(|place| numbers[*place]);
-                let mut rows: Vec<PlanRow> = places.iter().map(|place| std::mem::take(&mut plan.rows[*place])).collect();
+                let mut rows: Vec<PlanRow> =
+                    places.iter().map(|place| std::mem::take(&mut plan.rows[*place])).collect();
                 for (place, from) in places.iter().zip(order) {
                     plan.rows[*place] = std::mem::take(&mut rows[from]);
                 }
@@ -39,9 +40,12 @@ pub(crate) fn mend(plan: &mut Plan) {
         let Some(numbers) = numbers(&labels) else { continue };
         match verdict(&labels, &numbers) {
             Verdict::Good => {}
+            // The places tell that the seats are in this order.
+            Verdict::Text | Verdict::Turns if places_agree(row, &numbers) => {}
             Verdict::Text if row.seats.iter().all(Option::is_some) => {
                 sorted_seats.push(format!("row {} ({})", row.label, some(&labels)));
-                let mut seats: Vec<(u64, Option<PlanSeat>)> = numbers.into_iter().zip(std::mem::take(&mut row.seats)).collect();
+                let mut seats: Vec<(u64, Option<PlanSeat>)> =
+                    numbers.into_iter().zip(std::mem::take(&mut row.seats)).collect();
                 seats.sort_by_key(|(number, _)| *number);
                 row.seats = seats.into_iter().map(|(_, seat)| seat).collect();
             }
@@ -96,6 +100,18 @@ fn verdict(labels: &[&str], numbers: &[u64]) -> Verdict {
 fn turns(numbers: &[u64]) -> usize {
     let ways: Vec<bool> = numbers.windows(2).map(|pair| pair[0] < pair[1]).collect();
     ways.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+/// Whether the seats of a row have places, and the way along them is no longer in the order of the file than in that of the numbers.
+fn places_agree(row: &PlanRow, numbers: &[u64]) -> bool {
+    let places: Vec<Place> = row.seats.iter().flatten().filter_map(|seat| seat.place).collect();
+    let length = |places: &[Place]| -> f64 {
+        places.windows(2).map(|pair| (pair[0].x - pair[1].x).hypot(pair[0].y - pair[1].y)).sum()
+    };
+    let mut numbered: Vec<(u64, Place)> = numbers.iter().copied().zip(places.iter().copied()).collect();
+    numbered.sort_by_key(|(number, _)| *number);
+    let by_number: Vec<Place> = numbered.into_iter().map(|(_, place)| place).collect();
+    places.len() == numbers.len() && length(&places) <= length(&by_number)
 }
 
 /// The numbers between the gaps of a row whose labels are numbers.

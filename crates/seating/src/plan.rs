@@ -43,6 +43,8 @@ pub(crate) struct PlanRow {
     pub section: Option<String>,
     pub label: String,
     pub seats: Vec<Option<PlanSeat>>,
+    /// Whether its seats are around a table, so that their distances say nothing of a seat's width.
+    pub is_table: bool,
 }
 
 /// Places without seats. They belong to a session and not to a hall.
@@ -152,14 +154,16 @@ impl Ids {
         /// The rest is only counted.
         const SHOWN: usize = 6;
         let shown = |(id, names): &(Id, Names)| format!("{} is {id}", names.iter().next().map_or("", |(_, name)| name));
-        let more = if self.names.len() > SHOWN { format!(", and {} more", self.names.len() - SHOWN) } else { String::new() };
+        let more =
+            if self.names.len() > SHOWN { format!(", and {} more", self.names.len() - SHOWN) } else { String::new() };
         let named: Vec<String> = self.names.iter().take(SHOWN).map(shown).collect();
         let kind = self.kind;
         (!named.is_empty()).then(|| format!("ids for each {kind}: {}{more}", named.join(", ")))
     }
 
     fn free(&self, wanted: &str) -> Id {
-        let wanted = if wanted.is_empty() { format!("{}-{}", self.kind, self.taken.len() + 1) } else { wanted.to_owned() };
+        let wanted =
+            if wanted.is_empty() { format!("{}-{}", self.kind, self.taken.len() + 1) } else { wanted.to_owned() };
         let numbered = (2..).map(|number| {
             let kept = wanted.len().min(ID_BYTES_MAX - 8);
             format!("{}-{number}", &wanted[..kept])
@@ -246,7 +250,9 @@ impl Plan {
 
     /// An error of a layout with the label of the row.
     fn named(&self, error: &boxoffice_core::layout::LayoutError) -> String {
-        use boxoffice_core::layout::LayoutError::{BadLabel, EmptyRun, RowLabelTwice, SeatLabelTwice, TooFar, TooLong, Uneven};
+        use boxoffice_core::layout::LayoutError::{
+            BadLabel, EmptyRun, RowLabelTwice, SeatLabelTwice, TooFar, TooLong, Uneven,
+        };
         match error {
             BadLabel { row }
             | EmptyRun { row }
@@ -254,11 +260,15 @@ impl Plan {
             | SeatLabelTwice { row, .. }
             | TooFar { row }
             | TooLong { row }
-            | Uneven { row } => match self.rows.get(*row) {
-                Some(PlanRow { label, section: Some(section), .. }) => format!("row {label} of {section}: {error}"),
-                Some(PlanRow { label, section: None, .. }) => format!("row {label}: {error}"),
-                None => error.to_string(),
-            },
+            | Uneven { row } => {
+                let words = error.to_string();
+                let rest = words.strip_prefix(&format!("row {row} ")).unwrap_or(&words);
+                match self.rows.get(*row) {
+                    Some(PlanRow { label, section: Some(section), .. }) => format!("row {label} of {section} {rest}"),
+                    Some(PlanRow { label, section: None, .. }) => format!("row {label} {rest}"),
+                    None => words,
+                }
+            }
             _ => error.to_string(),
         }
     }
@@ -298,9 +308,10 @@ impl Plan {
         }
         self.rows = rows;
         if joined > 0 {
+            let times = if joined == 1 { "once".into() } else { format!("{joined} times") };
             self.notes.push(format!(
-                "{joined} rows have the label of another row of their section and go on with its numbers; each is joined to it, \
-                 behind a gap"
+                "{times} a row has the label of another row of its section and goes on with its numbers; it is joined to \
+                 it, behind a gap"
             ));
         }
         if !parted.is_empty() {
@@ -313,14 +324,16 @@ impl Plan {
 
     /// Turns a drawing whose stage is below its seats, and puts seats from left to right and rows from the stage backwards.
     fn face_stage(&mut self) {
-        let lowest = self.rows.iter().flat_map(|row| &row.seats).flatten().filter_map(|seat| seat.place).map(|place| place.y);
+        let lowest =
+            self.rows.iter().flat_map(|row| &row.seats).flatten().filter_map(|seat| seat.place).map(|place| place.y);
         let lowest = lowest.fold(f64::NEG_INFINITY, f64::max);
         if let Some(stage) = &mut self.stage
             && stage.y > lowest
         {
             let turned = |place: Place| Place { x: -place.x, y: -place.y };
             *stage = turned(*stage);
-            let places = self.rows.iter_mut().flat_map(|row| &mut row.seats).flatten().filter_map(|seat| seat.place.as_mut());
+            let places =
+                self.rows.iter_mut().flat_map(|row| &mut row.seats).flatten().filter_map(|seat| seat.place.as_mut());
             places.for_each(|place| *place = turned(*place));
             self.notes.push("the stage is below the seats, so the drawing is turned".into());
         }
@@ -350,7 +363,8 @@ impl Plan {
         if self.unit == Unit::Hundredths {
             return Scale { origin: Place { x: 0.0, y: 0.0 }, factor: 1.0 };
         }
-        let places: Vec<Place> = self.rows.iter().flat_map(|row| &row.seats).flatten().filter_map(|seat| seat.place).collect();
+        let places: Vec<Place> =
+            self.rows.iter().flat_map(|row| &row.seats).flatten().filter_map(|seat| seat.place).collect();
         if places.is_empty() {
             return Scale { origin: Place { x: 0.0, y: 0.0 }, factor: 1.0 };
         }
@@ -368,7 +382,8 @@ impl Plan {
     /// The median distance of consecutive seats without a gap between them.
     fn pitch(&self) -> Option<f64> {
         let mut distances = Vec::new();
-        for row in &self.rows {
+        let has_rows = self.rows.iter().any(|row| !row.is_table && row.seats.len() > 1);
+        for row in self.rows.iter().filter(|row| !(has_rows && row.is_table)) {
             for pair in row.seats.windows(2) {
                 if let [Some(PlanSeat { place: Some(one), .. }), Some(PlanSeat { place: Some(other), .. })] = pair {
                     distances.push((one.x - other.x).hypot(one.y - other.y));
@@ -401,7 +416,9 @@ impl Scale {
         let scaled = |value: f64, origin: f64| {
             let value = ((value - origin) * self.factor).round();
             let is_in_reach = value.abs() <= f64::from(POINT_MAX);
-            is_in_reach.then_some(value as i32).ok_or_else(|| format!("a seat is at {}, {}, too far out", place.x, place.y))
+            is_in_reach
+                .then_some(value as i32)
+                .ok_or_else(|| format!("a seat is at {}, {}, too far out", place.x, place.y))
         };
         Ok(Point { x: scaled(place.x, self.origin.x)?, y: scaled(place.y, self.origin.y)? })
     }

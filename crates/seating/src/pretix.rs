@@ -93,7 +93,7 @@ fn read_row(
         let category = text(seat, "category");
         seats.push(Some(PlanSeat { label, category, accessible: false, place: Some(place) }));
     }
-    Ok(PlanRow { section, label, seats })
+    Ok(PlanRow { section, label, seats, is_table: false })
 }
 
 /// The middle of an area whose text says that it is the stage.
@@ -107,7 +107,8 @@ fn stage_of(area: &Map<String, Value>, zone: Place) -> Option<Place> {
         return None;
     }
     let at = place(area, "position")?;
-    let box_of = |area: &Map<String, Value>| Some(Place { x: number(area, "width")? / 2.0, y: number(area, "height")? / 2.0 });
+    let box_of =
+        |area: &Map<String, Value>| Some(Place { x: number(area, "width")? / 2.0, y: number(area, "height")? / 2.0 });
     let half = area.get("rectangle").and_then(Value::as_object).and_then(box_of).or_else(|| box_of(area));
     let middle = offset.or(half).unwrap_or(Place { x: 0.0, y: 0.0 });
     Some(Place { x: zone.x + at.x + middle.x, y: zone.y + at.y + middle.y })

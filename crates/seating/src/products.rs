@@ -6,8 +6,7 @@ use boxoffice_core::id::Id;
 
 use crate::{
     columns::{self, Column, Columns, Header, PRODUCTS},
-    number,
-    plan,
+    number, plan,
     seats::{amount_words, table_of},
     table::Named,
 };
@@ -36,9 +35,9 @@ pub struct ProductFile {
 
 /// Whether a file is a list of products.
 pub fn is_list(bytes: &[u8]) -> bool {
-    let Ok((_, table)) = table_of(bytes, PRODUCTS, &REQUIRED) else { return false };
+    let Ok((_, table)) = table_of(bytes, &PRODUCTS, &REQUIRED) else { return false };
     let first = table.records.first();
-    first.is_some_and(|first| matches!(columns::header(PRODUCTS, &REQUIRED, &first.fields, 1), Header::Names(_)))
+    first.is_some_and(|first| matches!(columns::header(&PRODUCTS, &REQUIRED, &first.fields, 1), Header::Names(_)))
 }
 
 /// Reads a list of products. `currency` is that of lines without one, and `digits` says how many digits a currency has, or `None` if
@@ -47,9 +46,9 @@ pub fn is_list(bytes: &[u8]) -> bool {
 /// # Errors
 /// The message has the line and column.
 pub fn read(bytes: &[u8], currency: &str, digits: impl Fn(&str) -> Option<u32>) -> Result<ProductFile, String> {
-    let (text, table) = table_of(bytes, PRODUCTS, &REQUIRED)?;
+    let (text, table) = table_of(bytes, &PRODUCTS, &REQUIRED)?;
     let first = table.records.first().ok_or("there are no products; a line a product: name,price,stock")?;
-    let columns = match columns::header(PRODUCTS, &REQUIRED, &first.fields, first.line) {
+    let columns = match columns::header(&PRODUCTS, &REQUIRED, &first.fields, first.line) {
         Header::Names(columns) => columns,
         Header::Unusable(why) => return Err(why),
         Header::None => return Err("a list of products begins with the names of its columns: name,price,stock".into()),
@@ -57,7 +56,9 @@ pub fn read(bytes: &[u8], currency: &str, digits: impl Fn(&str) -> Option<u32>) 
     let lines = &table.records[1..];
     let place = |column| columns.place(column);
     let price = place(Column::Price).expect("it is required");
-    let mark = number::decimal_mark(lines.iter().map(|line| (line.line, line.field(price))).filter(|(_, text)| !text.is_empty()))?;
+    let mark = number::decimal_mark(
+        lines.iter().map(|line| (line.line, line.field(price))).filter(|(_, text)| !text.is_empty()),
+    )?;
     let mut ids: BTreeMap<Id, u64> = BTreeMap::new();
     let mut products = Vec::with_capacity(lines.len());
     for line in lines {

@@ -37,7 +37,11 @@ pub(crate) fn read(root: &Map<String, Value>) -> Result<Plan, String> {
         return Err("this chart of SeatLayer has another version than 1, which is the one that is known".into());
     }
     let mut left_out = LeftOut::default();
-    left_out.keys("chart", root, &["version", "name", "venueType", "focalPoint", "categories", "zones", "floors", "objects"]);
+    left_out.keys(
+        "chart",
+        root,
+        &["version", "name", "venueType", "focalPoint", "categories", "zones", "floors", "objects"],
+    );
     let mut plan = Plan { unit: Unit::Any, stage: place(root, "focalPoint"), ..Plan::default() };
     for (index, category) in list(root, "categories", "the chart")?.iter().enumerate() {
         let category = object(category, &At::new("category", index))?;
@@ -94,13 +98,17 @@ fn read_objects(
             Some("booth") => plan.rows.push(booth(thing, &at, left_out)?),
             Some("gaArea") => plan.areas.push(area(thing, &at, left_out)?),
             Some("section") => {}
-            Some("shape" | "text") if text(thing, "label").or_else(|| text(thing, "text")).is_some_and(|text| is_stage(&text)) => {}
+            Some("shape" | "text")
+                if text(thing, "label").or_else(|| text(thing, "text")).is_some_and(|text| is_stage(&text)) => {}
             Some(kind @ ("shape" | "text" | "decorImage")) => left_out.thing("chart", &format!("a {kind}")),
-            Some(kind) => left_out.thing("chart", &format!("an unknown `{}`", &kind.chars().take(40).collect::<String>())),
+            Some(kind) => {
+                left_out.thing("chart", &format!("an unknown `{}`", &kind.chars().take(40).collect::<String>()))
+            }
             None => return Err(format!("{at} has no `type`")),
         }
         for row in &mut plan.rows[first..] {
-            let within = middle(row).and_then(|middle| sections.iter().find(|section| contains(&section.outline, middle)));
+            let within =
+                middle(row).and_then(|middle| sections.iter().find(|section| contains(&section.outline, middle)));
             row.section = match (within, floor) {
                 (Some(section), Some(floor)) => Some(format!("{floor} {}", section.label)),
                 (Some(section), None) => Some(section.label.clone()),
@@ -169,15 +177,20 @@ fn row(row: &Map<String, Value>, at: &At, left_out: &mut LeftOut) -> Result<Plan
             place.x += number(exception, "dx").unwrap_or_default();
             place.y += number(exception, "dy").unwrap_or_default();
         }
-        let kinds: Vec<&str> =
-            exception.get("accessibility").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let kinds: Vec<&str> = exception
+            .get("accessibility")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         seat.accessible = kinds.contains(&"wheelchair") || (kinds.is_empty() && flag(exception, "accessible"));
         for kind in kinds.iter().filter(|kind| **kind != "wheelchair") {
             let shown: String = kind.chars().take(40).collect();
             left_out.thing("seat", &format!("`{shown}`"));
         }
     }
-    Ok(PlanRow { section: None, label, seats: slots })
+    Ok(PlanRow { section: None, label, seats: slots, is_table: false })
 }
 
 /// The places of the seats of a row, straight or on an arc whose chords are as long as the spacing.
@@ -281,15 +294,17 @@ fn table(table: &Map<String, Value>, at: &At, left_out: &mut LeftOut) -> Result<
         let (label, category) = ((index + 1).to_string(), category.clone());
         Some(PlanSeat { label, category, accessible: false, place: Some(place) })
     };
-    Ok(PlanRow { section: None, label, seats: places.into_iter().enumerate().map(seat).collect() })
+    Ok(PlanRow { section: None, label, seats: places.into_iter().enumerate().map(seat).collect(), is_table: true })
 }
 
 /// The seats of a table with edges, dealt out to its sides in turn.
 fn at_edges(table: &Map<String, Value>, seats: usize, rotation: f64, center: Place) -> Vec<Place> {
     let (width, height) = (number(table, "width").unwrap_or(80.0), number(table, "height").unwrap_or(50.0));
-    let wanted: Vec<&str> = table.get("sides").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let wanted: Vec<&str> =
+        table.get("sides").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let wanted = if wanted.is_empty() { vec!["top", "bottom"] } else { wanted };
-    let sides: Vec<&str> = ["top", "bottom", "left", "right"].into_iter().filter(|side| wanted.contains(side)).collect();
+    let sides: Vec<&str> =
+        ["top", "bottom", "left", "right"].into_iter().filter(|side| wanted.contains(side)).collect();
     let mut places = Vec::with_capacity(seats);
     for (turn, side) in sides.iter().enumerate() {
         let here = (seats + sides.len() - 1 - turn) / sides.len();
@@ -315,7 +330,7 @@ fn booth(booth: &Map<String, Value>, at: &At, left_out: &mut LeftOut) -> Result<
     let place = place(booth, "center").ok_or_else(|| format!("{at} has no `center`"))?;
     let category = text(booth, "categoryKey");
     let seat = PlanSeat { label: "1".into(), category, accessible: false, place: Some(place) };
-    Ok(PlanRow { section: None, label, seats: vec![Some(seat)] })
+    Ok(PlanRow { section: None, label, seats: vec![Some(seat)], is_table: true })
 }
 
 fn area(area: &Map<String, Value>, at: &At, left_out: &mut LeftOut) -> Result<PlanArea, String> {

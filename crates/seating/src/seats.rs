@@ -48,13 +48,17 @@ pub struct SeatFile {
 /// # Errors
 /// The message has the line and column.
 pub fn read(bytes: &[u8]) -> Result<SeatFile, String> {
-    let (text, table) = table_of(bytes, SEATS, &REQUIRED)?;
+    let (text, table) = table_of(bytes, &SEATS, &REQUIRED)?;
     from_table(&text, &table)
 }
 
 /// Text and table of a file whose names are these. What is not UTF-8 may be of western or of central Europe, which the names of the
 /// columns tell.
-pub(crate) fn table_of(bytes: &[u8], words: &[columns::Words], required: &[Column]) -> Result<(Text, Table), String> {
+pub(crate) fn table_of(
+    bytes: &[u8],
+    words: &columns::Vocabulary,
+    required: &[Column],
+) -> Result<(Text, Table), String> {
     let text = text::decode(bytes)?;
     let is_header = |fields: &[String]| columns::is_header(words, required, fields);
     let is_understood = |table: &Result<Table, String>| {
@@ -78,7 +82,7 @@ fn from_table(text: &Text, table: &Table) -> Result<SeatFile, String> {
     let Some(first) = table.records.first() else {
         return Err("there are no seats; a line a seat: row,seat,category".into());
     };
-    let (columns, lines) = match columns::header(SEATS, &REQUIRED, &first.fields, first.line) {
+    let (columns, lines) = match columns::header(&SEATS, &REQUIRED, &first.fields, first.line) {
         Header::Names(columns) => (columns, &table.records[1..]),
         Header::Unusable(why) => return Err(why),
         Header::None => {
@@ -101,7 +105,7 @@ fn from_table(text: &Text, table: &Table) -> Result<SeatFile, String> {
         line.check_width()?;
         let (section, label) = (line.section()?, line.row()?);
         let place = *places.entry((section.clone(), label.clone())).or_insert_with(|| {
-            plan.rows.push(PlanRow { section, label, seats: Vec::new() });
+            plan.rows.push(PlanRow { section, label, ..PlanRow::default() });
             plan.rows.len() - 1
         });
         let seat = line.seat()?;
@@ -138,7 +142,10 @@ fn mark_of(columns: &Columns, lines: &[Record]) -> Result<Option<char>, String> 
     let places: Vec<usize> =
         [Column::Price, Column::X, Column::Y].into_iter().filter_map(|column| columns.place(column)).collect();
     let numbers = lines.iter().flat_map(|line| {
-        places.iter().map(|place| (line.line, line.field(*place).trim_start_matches('-'))).filter(|(_, text)| !text.is_empty())
+        places
+            .iter()
+            .map(|place| (line.line, line.field(*place).trim_start_matches('-')))
+            .filter(|(_, text)| !text.is_empty())
     });
     number::decimal_mark(numbers)
 }
@@ -195,16 +202,20 @@ impl Line<'_> {
         let most = columns.places.len();
         if fields.len() > most {
             let hint = if self.reader.separator == ',' { " (an amount with a decimal comma needs quotes)" } else { "" };
-            let known = if columns.language.is_some() { "the first line names" } else { "have a meaning, at most" };
-            return Err(format!(
-                "line {line}, column {}: there are {} columns, {known} {most}{hint}",
-                most + 1,
-                fields.len()
-            ));
+            let known = match columns.language {
+                Some(_) => format!("the first line names {most}"),
+                None => format!("at most {most} have a meaning"),
+            };
+            return Err(format!("line {line}, column {}: there are {} columns, {known}{hint}", most + 1, fields.len()));
         }
-        let unnamed = (0..fields.len()).find(|place| columns.places[*place].is_none() && columns.names[*place].is_empty());
+        let unnamed =
+            (0..fields.len()).find(|place| columns.places[*place].is_none() && columns.names[*place].is_empty());
         if let Some(place) = unnamed.filter(|place| !fields[*place].is_empty()) {
-            return Err(format!("line {line}, column {}: {:?} stands in a column without a name", place + 1, fields[place]));
+            return Err(format!(
+                "line {line}, column {}: {:?} stands in a column without a name",
+                place + 1,
+                fields[place]
+            ));
         }
         let least = REQUIRED.into_iter().filter_map(|column| columns.place(column)).max().map_or(0, |place| place + 1);
         if *width < least {
@@ -241,7 +252,9 @@ impl Line<'_> {
     fn label(&self, column: Column) -> Result<String, String> {
         let label = self.field(column);
         if label.len() > LABEL_BYTES_MAX || label.chars().any(char::is_control) {
-            return Err(self.wrong(column, &format!("a label has at most {LABEL_BYTES_MAX} bytes and no control characters")));
+            return Err(
+                self.wrong(column, &format!("a label has at most {LABEL_BYTES_MAX} bytes and no control characters"))
+            );
         }
         Ok(label.to_owned())
     }
@@ -298,6 +311,11 @@ impl Line<'_> {
         }
     }
 
+    /// An amount in thousandths, to compare it with others of the file.
+    fn value(&self, price: &str) -> Option<i64> {
+        number::minor_units(price, self.reader.decimal_mark, 3).ok()
+    }
+
     /// Notes the price of the seat's category, which has one.
     fn price(&self, category: Option<&str>, prices: &mut BTreeMap<String, (u64, String)>) -> Result<(), String> {
         let price = self.field(Column::Price);
@@ -314,9 +332,14 @@ impl Line<'_> {
                 prices.insert(category, (self.record.line, price.to_owned()));
                 Ok(())
             }
-            Some((_, known)) if known == price => Ok(()),
+            Some((_, known))
+                if known == price || self.value(known).is_some_and(|value| self.value(price) == Some(value)) =>
+            {
+                Ok(())
+            }
             Some((line, known)) => {
-                let what = format!("category {category} costs {known} in line {line} and {price} here; give it one price");
+                let what =
+                    format!("category {category} costs {known} in line {line} and {price} here; give it one price");
                 Err(self.wrong(Column::Price, &what))
             }
         }

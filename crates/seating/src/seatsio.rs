@@ -68,7 +68,8 @@ pub(crate) fn read(root: &Map<String, Value>) -> Result<Plan, String> {
         let labels = entry.get("labels").and_then(Value::as_object).ok_or_else(|| format!("{at} has no `labels`"))?;
         let own = text(labels, "own").ok_or_else(|| format!("{at} has no `labels.own`"))?;
         let parent = text(labels, "parent");
-        let section = text(labels, "section").or_else(|| text(entry, "section")).filter(|section| section != "NO_SECTION");
+        let section =
+            text(labels, "section").or_else(|| text(entry, "section")).filter(|section| section != "NO_SECTION");
         let category = text(entry, "categoryKey").or_else(|| text(entry, "categoryLabel"));
         if let (Some(key), Some(name)) = (&category, text(entry, "categoryLabel")) {
             names.entry(key.clone()).or_insert(name);
@@ -77,7 +78,8 @@ pub(crate) fn read(root: &Map<String, Value>) -> Result<Plan, String> {
             Some("seat") => {
                 let accessible = flag(entry, "isAccessible");
                 let seat = PlanSeat { label: own, category, accessible, place: None };
-                let parent = parent.ok_or_else(|| format!("{at}, {label}, is a seat without a row (`labels.parent`)"))?;
+                let parent =
+                    parent.ok_or_else(|| format!("{at}, {label}, is a seat without a row (`labels.parent`)"))?;
                 let key = (section, parent);
                 if !rows.contains_key(&key) {
                     order.push(key.clone());
@@ -92,9 +94,11 @@ pub(crate) fn read(root: &Map<String, Value>) -> Result<Plan, String> {
             Some("booth" | "table") => {
                 let seat = PlanSeat { label: "1".into(), category, accessible: false, place: None };
                 left_out.thing("object", "that a table or booth is one thing");
-                plan.rows.push(PlanRow { section, label: own, seats: vec![Some(seat)] });
+                plan.rows.push(PlanRow { section, label: own, seats: vec![Some(seat)], is_table: true });
             }
-            Some(kind) => left_out.thing("report", &format!("an unknown `{}`", kind.chars().take(40).collect::<String>())),
+            Some(kind) => {
+                left_out.thing("report", &format!("an unknown `{}`", kind.chars().take(40).collect::<String>()))
+            }
             None => return Err(format!("{at} has no `objectType`")),
         }
     }
@@ -102,7 +106,7 @@ pub(crate) fn read(root: &Map<String, Value>) -> Result<Plan, String> {
         let entries = rows.remove(&key).expect("a row that was seen");
         let (section, label) = key;
         let seats = in_a_row(entries, &label)?;
-        plan.rows.push(PlanRow { section, label, seats });
+        plan.rows.push(PlanRow { section, label, seats, is_table: false });
     }
     plan.category_names.extend(names);
     plan.notes.push("a chart report of seats.io; there are no coordinates in this file, so rows are straight".into());

@@ -121,7 +121,7 @@ fn said_separator(text: &str) -> Result<Option<(char, &str)>, String> {
 
 fn first_record(text: &str, separator: char) -> Option<Record> {
     let mut records = reader(text, separator).into_records();
-    
+
     records.find_map(|record| record.ok().map(|record| plain(&record, 0)).filter(|plain| !plain.fields.is_empty()))
 }
 

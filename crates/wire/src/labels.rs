@@ -48,7 +48,9 @@ fn is_invisible(letter: char) -> bool {
 /// Adds a letter, or the Latin one that it looks like.
 fn push_latin(text: &mut String, letter: char) {
     // Letters and digits of the full width.
-    if let Some(narrow) = ('\u{ff01}'..='\u{ff5e}').contains(&letter).then(|| letter as u32 - 0xfee0).and_then(char::from_u32) {
+    if let Some(narrow) =
+        ('\u{ff01}'..='\u{ff5e}').contains(&letter).then(|| letter as u32 - 0xfee0).and_then(char::from_u32)
+    {
         return text.push(narrow);
     }
     if letter.is_ascii() || !letter.is_alphabetic() || letter.script() == Script::Latin {
@@ -60,7 +62,9 @@ fn push_latin(text: &mut String, letter: char) {
         looks if looks.is_empty() || !looks.bytes().all(|byte| byte.is_ascii_alphabetic()) => text.push(letter),
         // In the table `I` and `m` are `l` and `rn`.
         "rn" => text.push('m'),
-        looks if letter.is_uppercase() => text.extend(looks.chars().map(|letter| if letter == 'l' { 'I' } else { letter })),
+        looks if letter.is_uppercase() => {
+            text.extend(looks.chars().map(|letter| if letter == 'l' { 'I' } else { letter }))
+        }
         looks => text.push_str(looks),
     }
 }
@@ -110,7 +114,8 @@ pub fn check(layout: &Layout) -> Result<(), String> {
     let mut sections: Vec<&Id> = layout.rows().iter().filter_map(|row| row.section.as_ref()).collect();
     sections.sort_unstable();
     sections.dedup();
-    let of = |names: &[(Id, Names)], id: &Id| names.iter().find(|(known, _)| known == id).map(|(_, names)| names.clone());
+    let of =
+        |names: &[(Id, Names)], id: &Id| names.iter().find(|(known, _)| known == id).map(|(_, names)| names.clone());
     let named = |ids: Vec<&Id>, names: &[(Id, Names)]| -> Vec<(SmolStr, Names)> {
         ids.into_iter().map(|id| (SmolStr::new(id.as_str()), of(names, id).unwrap_or_default())).collect()
     };
@@ -123,7 +128,8 @@ pub fn check(layout: &Layout) -> Result<(), String> {
 /// # Errors
 /// The first two names that look the same, in words.
 pub fn check_names(kind: &str, things: &[(SmolStr, Names)]) -> Result<(), String> {
-    let mut locales: Vec<&SmolStr> = things.iter().flat_map(|(_, names)| names.iter().map(|(locale, _)| locale)).collect();
+    let mut locales: Vec<&SmolStr> =
+        things.iter().flat_map(|(_, names)| names.iter().map(|(locale, _)| locale)).collect();
     locales.sort_unstable();
     locales.dedup();
     for locale in locales.into_iter().map(Some).chain([None]) {

@@ -12,8 +12,7 @@ use crate::{
     call::{Call, Item, Shape},
     envelope::{Envelope, Parts, Rejected},
     limits::{
-        BATCH_ITEMS_MAX, BATCH_SEATS_MAX, DEADLINE_MS, DEADLINE_MS_MAX, HALL_FRAME_BYTES_MAX,
-        REQUEST_ID_BYTES_MAX,
+        BATCH_ITEMS_MAX, BATCH_SEATS_MAX, DEADLINE_MS, DEADLINE_MS_MAX, HALL_FRAME_BYTES_MAX, REQUEST_ID_BYTES_MAX,
     },
     op::HeadClass,
     permission::BatchRule,

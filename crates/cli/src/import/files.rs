@@ -87,7 +87,8 @@ fn hall(file: SeatFile, args: &Import) -> Result<ImportPlan, String> {
                 file.seating.areas.iter().map(|area| format!("{} ({} places)", area.name, area.capacity)).collect();
             if !areas.is_empty() {
                 let areas = areas.join(", ");
-                notes.push(format!("areas belong to a session, so they are left out: {areas}; name one with --session"));
+                notes
+                    .push(format!("areas belong to a session, so they are left out: {areas}; name one with --session"));
             }
             Vec::new()
         }
@@ -145,7 +146,9 @@ fn prices(file: &SeatFile, args: &Import) -> Result<Prices, String> {
             Some((_, known)) if *known == price => {}
             Some((_, known)) => {
                 let (known, price) = (draw::amount(*known), draw::amount(price));
-                return Err(format!("category {id} costs {known} by --price and {price} in line {line}; leave one out"));
+                return Err(format!(
+                    "category {id} costs {known} by --price and {price} in line {line}; leave one out"
+                ));
             }
         }
     }
@@ -164,7 +167,10 @@ fn areas(seating: &Seating, prices: &Prices, notes: &mut Vec<String>) -> Vec<Are
             }
             None => {
                 let category = area.category.as_ref().map_or("*", Id::as_str);
-                notes.push(format!("area {} is left out, because it has no price; say --price {category}=AMOUNT", area.name));
+                notes.push(format!(
+                    "area {} is left out, because it has no price; say --price {category}=AMOUNT",
+                    area.name
+                ));
             }
         }
     }
@@ -195,10 +201,15 @@ fn products(bytes: &[u8], args: &Import) -> Result<ImportPlan, String> {
     let file = seating::read_products(bytes, currency.as_str(), digits)?;
     let body = |product: seating::ProductLine| -> Map<String, Value> {
         let price = json!({ "amount": product.amount, "currency": product.currency });
-        [("id", json!(product.id.as_str())), ("name", json!(product.name)), ("price", price), ("stock", json!(product.stock))]
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect()
+        [
+            ("id", json!(product.id.as_str())),
+            ("name", json!(product.name)),
+            ("price", price),
+            ("stock", json!(product.stock)),
+        ]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
     };
     let list: Vec<Map<String, Value>> = file.products.into_iter().map(body).collect();
     let products = things::products(list.into())?;

@@ -26,12 +26,7 @@ const STATES: [&str; 3] = ["free", "held", "sold"];
 ///
 /// # Errors
 /// The node cannot be reached any more.
-pub async fn refuse(
-    client: &Client,
-    venues: &[VenuePlan],
-    now: Timestamp,
-    report: &mut Report,
-) -> Result<bool, Error> {
+pub async fn refuse(client: &Client, venues: &[VenuePlan], now: Timestamp, report: &mut Report) -> Result<bool, Error> {
     let mut is_refused = false;
     for venue in venues {
         for hall in &venue.halls {
@@ -98,8 +93,11 @@ async fn on_sale(client: &Client, session: &SessionView, new: &Layout) -> Result
         .into_iter()
         .enumerate()
         .filter_map(|(number, word)| {
-            let names: Vec<&SeatName> =
-                removed.iter().filter(|(_, index)| usize::from(state(*index)) == number).map(|(name, _)| name).collect();
+            let names: Vec<&SeatName> = removed
+                .iter()
+                .filter(|(_, index)| usize::from(state(*index)) == number)
+                .map(|(name, _)| name)
+                .collect();
             let shown: Vec<String> = names.iter().take(SHOWN).map(|name| name.to_string()).collect();
             let more = names.len().saturating_sub(SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -46,7 +46,9 @@ fn told(seating: &Seating) -> String {
         let category = area.category.as_ref().map_or("-", |category| category.as_str());
         text += &format!("area {} {} {} {category}\n", area.id, area.name, area.capacity);
     }
-    for (kind, names) in [("section", &seating.layout.names().sections), ("category", &seating.layout.names().categories)] {
+    for (kind, names) in
+        [("section", &seating.layout.names().sections), ("category", &seating.layout.names().categories)]
+    {
         for (id, names) in names {
             let names: Vec<String> = names.iter().map(|(locale, name)| format!("{name} ({locale})")).collect();
             text += &format!("{kind} {id} is {}\n", names.join(", "));

@@ -69,7 +69,8 @@ fn written(rng: &mut SmallRng, separator: char) -> Written {
 
 /// In this encoding, for Rust and for Python.
 fn encoded(text: &str, rng: &mut SmallRng) -> (Vec<u8>, &'static str) {
-    let utf_16 = |order: fn(u16) -> [u8; 2]| std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(order).collect();
+    let utf_16 =
+        |order: fn(u16) -> [u8; 2]| std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(order).collect();
     match rng.random_range(0..5) {
         0 => (text.as_bytes().to_vec(), "utf-8"),
         1 => ([b"\xef\xbb\xbf", text.as_bytes()].concat(), "utf-8-sig"),
@@ -82,7 +83,10 @@ fn encoded(text: &str, rng: &mut SmallRng) -> (Vec<u8>, &'static str) {
 
 #[test]
 fn tables_are_read_as_python_reads_them_with_the_separator_and_encoding_that_were_found() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| SmallRng::from_os_rng().random());
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(|| SmallRng::from_os_rng().random());
     println!("SEED={seed}");
     let mut rng = SmallRng::seed_from_u64(seed);
     let (mut input, mut found) = (String::new(), Vec::new());
