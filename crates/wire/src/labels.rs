@@ -53,6 +53,10 @@ fn push_latin(text: &mut String, letter: char) {
     {
         return text.push(narrow);
     }
+    // Roman numerals that are one character.
+    if ('\u{2160}'..='\u{217f}').contains(&letter) {
+        return text.extend(std::iter::once(letter).nfkd());
+    }
     if letter.is_ascii() || !letter.is_alphabetic() || letter.script() == Script::Latin {
         return text.push(letter);
     }
