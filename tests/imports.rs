@@ -187,3 +187,45 @@ async fn two_hundred_thousand_seats_with_points_fit() {
         server.stop();
     }
 }
+
+/// The resident memory of a process, in MiB.
+fn memory_mib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("its state");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_sessions_of_a_large_hall_have_one_copy_of_its_layout() {
+    const SEATS: usize = 100_000;
+    const SESSIONS: usize = 40;
+    /// What a copy of the layout takes, in MiB, and less than a session of its own would.
+    const COPY_MIB: u64 = 2;
+    let home = Home::with_config("[log]\nsegment_bytes = 67_108_864\n");
+    let server = home.start();
+    let began = Instant::now();
+    let (code, said) = import(&home, server.address(), "stadium.csv", stadium(SEATS), &HALL);
+    assert_eq!(code, Some(0), "{said}");
+    let before = memory_mib(server.pid());
+    let session = |number: usize| {
+        json!({"id": format!("s{number}"), "hall": "h", "title": "t", "starts_at": format!("+{}d 19:30", number + 1),
+            "ends_at": "+3h", "prices": {"*": 1_000}})
+    };
+    let sessions: Vec<Value> = (0..SESSIONS).map(session).collect();
+    let file = json!({"currency": "EUR", "venues": [{"id": "v", "name": "v", "zone": "Europe/Berlin", "sessions": sessions}]});
+    let (code, said) = import(&home, server.address(), "sessions.json", file.to_string(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let after = memory_mib(server.pid());
+    println!("{SESSIONS} sessions of {SEATS} seats in {:?}: {before} MiB, then {after} MiB", began.elapsed());
+    server.stop();
+    let began = Instant::now();
+    let server = home.start();
+    let restarted = memory_mib(server.pid());
+    println!("started again in {:?} with {restarted} MiB", began.elapsed());
+    let desk = server.port(Encoding::MsgPack).await;
+    let counts = desk.read("session.get", json!({"id": "s39", "layout": false})).await.ok()["counts"].clone();
+    assert_eq!(counts["free"], json!(SEATS));
+    let bound = before + SESSIONS as u64 * COPY_MIB;
+    assert!(restarted < bound, "{restarted} MiB after a start, {bound} is the most");
+    server.stop();
+}

@@ -347,15 +347,15 @@ impl Plan {
                 row.seats.reverse();
             }
         }
-        let mut sections: Vec<Option<String>> = Vec::new();
-        for row in &self.rows {
-            if !sections.contains(&row.section) {
-                sections.push(row.section.clone());
-            }
-        }
-        let depth = |row: &PlanRow| middle(row).map_or(0.0, |middle| middle.y);
-        let section = |row: &PlanRow| sections.iter().position(|section| *section == row.section);
-        self.rows.sort_by(|one, other| section(one).cmp(&section(other)).then(depth(one).total_cmp(&depth(other))));
+        let mut sections: BTreeMap<Option<String>, usize> = BTreeMap::new();
+        let place = |row: PlanRow| {
+            let next = sections.len();
+            let section = *sections.entry(row.section.clone()).or_insert(next);
+            (section, middle(&row).map_or(0.0, |middle| middle.y), row)
+        };
+        let mut placed: Vec<(usize, f64, PlanRow)> = std::mem::take(&mut self.rows).into_iter().map(place).collect();
+        placed.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        self.rows = placed.into_iter().map(|(_, _, row)| row).collect();
     }
 
     /// The origin and the factor that make places hundredths of a seat.
