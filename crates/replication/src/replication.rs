@@ -16,8 +16,12 @@ use boxoffice_storage::{
 };
 
 use crate::{
-    config::ReplicationConfig, history_reads::HistoryReads, metrics::Metrics, replicators::Replicators,
-    shard_state::{NodeLayouts, ShardState}, sync_times::SyncTimes,
+    config::ReplicationConfig,
+    history_reads::HistoryReads,
+    metrics::Metrics,
+    replicators::Replicators,
+    shard_state::{NodeLayouts, ShardState},
+    sync_times::SyncTimes,
 };
 
 /// The replication of a node. Its loops are in [`Running`](crate::running::Running).

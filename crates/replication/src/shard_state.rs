@@ -207,8 +207,9 @@ impl Leadership {
 #[cfg(test)]
 mod layout_tests {
     use boxoffice_core::{
+        ask::Opening,
         command::NewSession,
-        event::{Event, Opening, SessionEvent},
+        event::{Event, SessionEvent},
         id::Id,
         layout::{Labels, Row, Run},
         money::{Currency, Money},

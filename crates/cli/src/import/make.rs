@@ -353,7 +353,8 @@ fn session_step(
         fate: EntryResult::Made,
         thing,
         send: Sent::InBatch(command),
-        bytes: ENVELOPE_BYTES + plan.prices.len() * ENVELOPE_BYTES,
+        // The answer has the layout, of at most some sixteen bytes a seat, and may be sixteen times as long as a request.
+        bytes: ENVELOPE_BYTES + plan.prices.len() * ENVELOPE_BYTES + layout.seats() as usize,
         sellable: Some(id.to_string()),
     }
 }

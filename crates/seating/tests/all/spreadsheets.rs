@@ -426,7 +426,12 @@ fn mistakes_are_named_with_line_and_column() {
         "A,1,standard,,,1,99999999999\n",
         expect!["line 1, column 7 (y): a number from -100000000 to 100000000, in hundredths of a seat's width"],
     );
-    check("A,1,standard,,,1,2,3,4\n", expect!["line 1, column 9: there are 9 columns, at most 8 have a meaning (an amount with a decimal comma needs quotes)"]);
+    check(
+        "A,1,standard,,,1,2,3,4\n",
+        expect![
+            "line 1, column 9: there are 9 columns, at most 8 have a meaning (an amount with a decimal comma needs quotes)"
+        ],
+    );
     check(
         format!("A,{}\n", "9".repeat(40)),
         expect!["line 1, column 2 (seat): a label has at most 32 bytes and no control characters"],
