@@ -1,4 +1,4 @@
-//! The columns of a spreadsheet by the names that people give them, in nine languages.
+//! The columns of a spreadsheet by the names that people give them, in eight languages.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 

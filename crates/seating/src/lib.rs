@@ -30,7 +30,7 @@ pub use number::{AmountError, minor_units};
 pub use plan::{Place, Seating, SeatingArea};
 pub use products::{ProductFile, ProductLine, is_list as is_product_list, read as read_products};
 pub use seats::{SeatFile, amount_words, read as read_seats};
-pub use table::{Record, Table, read as read_table};
+pub use table::{Record, Sheet, read as read_table};
 pub use text::{Text, decode};
 
 /// A plan of another system.

@@ -11,7 +11,7 @@ use crate::{
     number::{self, AmountError},
     order,
     plan::{Place, Plan, PlanRow, PlanSeat, Seating, Unit},
-    table::{self, Named, Record, Table},
+    table::{self, Named, Record, Sheet},
     text::{self, Text},
 };
 
@@ -58,10 +58,10 @@ pub(crate) fn table_of(
     bytes: &[u8],
     words: &columns::Vocabulary,
     required: &[Column],
-) -> Result<(Text, Table), String> {
+) -> Result<(Text, Sheet), String> {
     let text = text::decode(bytes)?;
     let is_header = |fields: &[String]| columns::is_header(words, required, fields);
-    let is_understood = |table: &Result<Table, String>| {
+    let is_understood = |table: &Result<Sheet, String>| {
         let first = table.as_ref().ok().and_then(|table| table.records.first());
         first.is_some_and(|first| matches!(columns::header(words, required, &first.fields, 1), Header::Names(_)))
     };
@@ -78,7 +78,7 @@ pub(crate) fn table_of(
     table.map(|table| (text, table))
 }
 
-fn from_table(text: &Text, table: &Table) -> Result<SeatFile, String> {
+fn from_table(text: &Text, table: &Sheet) -> Result<SeatFile, String> {
     let Some(first) = table.records.first() else {
         return Err("there are no seats; a line a seat: row,seat,category".into());
     };
@@ -101,7 +101,7 @@ fn from_table(text: &Text, table: &Table) -> Result<SeatFile, String> {
     let mut labels: BTreeMap<(usize, String), u64> = BTreeMap::new();
     let mut prices: BTreeMap<String, (u64, String)> = BTreeMap::new();
     for line in lines {
-        let line = Line { reader: &reader, record: line };
+        let line = SeatLine { reader: &reader, record: line };
         line.check_width()?;
         let (section, label) = (line.section()?, line.row()?);
         let place = *places.entry((section.clone(), label.clone())).or_insert_with(|| {
@@ -125,7 +125,7 @@ fn from_table(text: &Text, table: &Table) -> Result<SeatFile, String> {
     Ok(SeatFile { seating: plan.seating()?, prices, decimal_mark })
 }
 
-fn read_note(text: &Text, table: &Table, columns: &Columns) -> String {
+fn read_note(text: &Text, table: &Sheet, columns: &Columns) -> String {
     let names = match columns.language {
         Some(_) => columns.shown(),
         None => {
@@ -180,12 +180,12 @@ struct Reader<'a> {
 }
 
 /// A line of the file.
-struct Line<'a> {
+struct SeatLine<'a> {
     reader: &'a Reader<'a>,
     record: &'a Record,
 }
 
-impl Line<'_> {
+impl SeatLine<'_> {
     fn field(&self, column: Column) -> &str {
         self.reader.columns.place(column).map_or("", |place| self.record.field(place))
     }

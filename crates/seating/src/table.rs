@@ -7,7 +7,7 @@ const SEPARATORS: [char; 4] = [',', ';', '\t', '|'];
 
 /// The lines of a file, without those in which nothing is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct Sheet {
     pub separator: char,
     pub records: Vec<Record>,
 }
@@ -33,7 +33,7 @@ impl Record {
 ///
 /// # Errors
 /// The separator is not known, or quotes do not match. The message has the line.
-pub fn read(text: &str, is_header: impl Fn(&[String]) -> bool) -> Result<Table, String> {
+pub fn read(text: &str, is_header: impl Fn(&[String]) -> bool) -> Result<Sheet, String> {
     if let Some((separator, rest)) = said_separator(text)? {
         return with(rest, separator, 1);
     }
@@ -82,7 +82,7 @@ pub fn read(text: &str, is_header: impl Fn(&[String]) -> bool) -> Result<Table, 
     }
 }
 
-fn reading(table: &Table) -> String {
+fn reading(table: &Sheet) -> String {
     let fields: Vec<String> = table.records[0].fields.iter().map(|field| format!("`{field}`")).collect();
     format!("{} with {}", fields.join(" "), Named(table.separator))
 }
@@ -131,7 +131,7 @@ fn reader(text: &str, separator: char) -> csv::Reader<&[u8]> {
 }
 
 /// The table with this separator. `before` is the number of lines before the text.
-fn with(text: &str, separator: char, before: u64) -> Result<Table, String> {
+fn with(text: &str, separator: char, before: u64) -> Result<Sheet, String> {
     check_quotes(text, separator, before)?;
     let mut records = Vec::new();
     for record in reader(text, separator).into_records() {
@@ -141,7 +141,7 @@ fn with(text: &str, separator: char, before: u64) -> Result<Table, String> {
             records.push(record);
         }
     }
-    Ok(Table { separator, records })
+    Ok(Sheet { separator, records })
 }
 
 fn plain(record: &csv::StringRecord, before: u64) -> Record {
