@@ -3,9 +3,10 @@
 
 use std::{
     io::{BufRead, BufReader},
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     path::Path,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
     time::{Duration, Instant},
 };
 
@@ -22,10 +23,18 @@ struct Demo {
 }
 
 impl Demo {
-    /// Starts the demo with its own directory for temporary files, and reads its output.
+    /// Starts the demo with its own directory for temporary files at ports that are told it, and reads its output.
     fn start(files: &Path) -> Demo {
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        // Each demo of this process looks at other ports.
+        static DEMOS: AtomicU16 = AtomicU16::new(0);
+        let first = 12_000 + (std::process::id() % 2_000) as u16 * 3 + DEMOS.fetch_add(1, Ordering::Relaxed) * 300;
+        let first = (first..20_000).find(|first| (0..3).all(|more| is_free(first + more))).expect("three free ports");
         let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
-        command.args(["demo", "--buyers", "4"]).env("TMPDIR", files).stdout(Stdio::piped());
+        command
+            .args(["demo", "--buyers", "4", "--port", &first.to_string()])
+            .env("TMPDIR", files)
+            .stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program is there");
         let lines = BufReader::new(child.stdout.take().expect("the output is piped")).lines().map_while(Result::ok);
         let output: Vec<String> = lines.take_while(|line| !line.starts_with("Ctrl-C")).collect();
@@ -33,7 +42,8 @@ impl Demo {
             .iter()
             .filter_map(|line| line.trim().strip_prefix("http://")?.strip_suffix('/')?.parse().ok())
             .collect();
-        assert_eq!(nodes.len(), 3, "three page addresses: {output:?}");
+        let ports: Vec<u16> = nodes.iter().map(SocketAddr::port).collect();
+        assert_eq!(ports, [first, first + 1, first + 2], "{output:?}");
         Demo { child, nodes, control: SocketAddr::from(([127, 0, 0, 1], 0)) }
     }
 

@@ -378,3 +378,42 @@ fn a_family_and_a_school_are_not_refused() {
     let report = passes("hoarders", &[&fast[..], &["hoarders.run=school"]].concat());
     assert!(report["hoarders"]["told"][0].as_str().is_some_and(|told| told.contains("held 500 seats")), "{report}");
 }
+
+/// A run is compared with one of the same scenario only, and fails if it is worse by more than allowed.
+#[test]
+fn a_baseline_of_another_scenario_is_refused() {
+    let out = tempfile::tempdir().expect("a temporary directory");
+    let small = ["open_loop.flows=5", "shop.products=5", "shop.stock=1000", "expect.done=20", "expect.units_sold=100"];
+    let run = |scenario: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
+        command
+            .args(["load", scenario, "--quiet", "--fsync", "never", "--seed", "1", "--out"])
+            .arg(out.path())
+            .args(more);
+        for setting in small.iter().chain(&["expect.units_left=4900", "expect.total=100000"]) {
+            command.args(["--set", setting]);
+        }
+        let output = command.output().expect("the program runs");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let (code, text) = run("seed-cart", &[]);
+    assert_eq!(code, Some(0), "{text}");
+    let report = out.path().join("report.json");
+    let baseline = out.path().join("baseline.json");
+    std::fs::copy(&report, &baseline).expect("a copy");
+    let baseline = baseline.display().to_string();
+    let (code, text) = run("seed-cart", &["--baseline", &baseline, "--worse-max", "100000"]);
+    assert_eq!(code, Some(0), "{text}");
+    // The same report as if it had been a thousand times quicker.
+    let mut quicker: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&report).expect("a report")).expect("JSON");
+    for figure in ["p50", "p99"] {
+        quicker["done"]["intended"]["percentiles"][figure] = 0.001.into();
+    }
+    std::fs::write(&baseline, quicker.to_string()).expect("written");
+    let (code, text) = run("seed-cart", &["--baseline", &baseline, "--worse-max", "20"]);
+    assert!(code == Some(1) && text.contains("p99 ms") && text.contains("20 % are allowed"), "{text}");
+    let (code, text) = run("seed-cart-hot", &["--baseline", &baseline]);
+    assert!(code == Some(2) && text.contains("the baseline is a run of seed-cart"), "{text}");
+}

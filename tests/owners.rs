@@ -4,8 +4,8 @@ use std::{path::Path, process::Command, sync::Arc};
 
 use crate::common::{
     self, ADMIN, Answer, BOXOFFICE, Encoding, Home, Port, Rng, Shopper, eventually,
-    fixture::{product, purchases, room},
-    http, recorded,
+    fixture::{event, product, purchases, room},
+    http, read_time, recorded,
 };
 use serde_json::{Value, json};
 
@@ -208,4 +208,103 @@ fn a_missing_or_weak_secret_is_refused_by_name() {
         .expect("the program runs");
     let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
     assert!(printed.contains("customer_secret = \"\"") && !printed.contains(SECRET), "{printed}");
+}
+
+/// Entities that hold and have sold something of this buyer, with the op's body that holds it.
+fn goods(hall: &str, at: &dyn Fn(u64) -> Value) -> [(String, &'static str, Value); 3] {
+    [
+        (format!("session/{hall}"), "cart.hold_places", json!({"session": hall, "area": "yard", "quantity": 2})),
+        (format!("product/pen-{hall}"), "cart.hold_stock", json!({"product": format!("pen-{hall}"), "quantity": 3})),
+        (
+            format!("resource/court-{hall}"),
+            "cart.hold_slot",
+            json!({"resource": format!("court-{hall}"), "begin": at(12), "end": at(13)}),
+        ),
+    ]
+}
+
+/// The hold or sale of this cart in an audit.
+fn of_cart(audit: &Value, list: &str, cart: &str) -> Value {
+    let all = audit[list].as_array().unwrap_or_else(|| panic!("{list} of {audit}"));
+    let its = |entry: &&Value| entry["hold"]["cart"] == cart;
+    all.iter().find(its).unwrap_or_else(|| panic!("{cart} is not in {list} of {audit}")).clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operators_see_the_customer_and_the_begin_of_each_hold_and_sale() {
+    let mut rng = Rng::of_test("operators_see_the_customer_and_the_begin_of_each_hold_and_sale");
+    let home = Home::new();
+    let mut server = home.start();
+    for encoding in Encoding::BOTH {
+        let hall = format!("hall-{encoding:?}").to_lowercase();
+        let (ada, bob) = (format!("ada-{hall}"), format!("bob-{hall}"));
+        let port = Arc::new(server.port(encoding).await);
+        event(&port, &hall, 10, Value::Null).await;
+        product(&port, &format!("pen-{hall}"), 10, Value::Null).await;
+        room(&port, &format!("court-{hall}"), json!({"capacity": 3})).await;
+        let at = |hour: u64| common::time(&port, 1_893_456_000_000 + hour * 3_600_000);
+        let goods = goods(&hall, &at);
+        // Ada holds, Bob has bought, and a stranger becomes a customer only when the cart is opened again.
+        let [holder, buyer, stranger, late] = [0; 4].map(|_| Shopper::new(&port, &mut rng));
+        holder.ask("cart.open", json!({"customer": ada})).await.ok();
+        buyer.ask("cart.open", json!({"customer": bob})).await.ok();
+        for shopper in [&holder, &buyer, &stranger] {
+            for (_, op, body) in &goods {
+                shopper.ask(op, body.clone()).await.ok();
+            }
+        }
+        buyer.checkout().await.ok();
+        stranger.ask("cart.open", json!({"customer": bob})).await.ok();
+        late.ask(goods[0].1, goods[0].2.clone()).await.ok();
+        eventually("the sales are known", async || {
+            let mut sold = 0;
+            for (entity, _, _) in &goods {
+                let audit = port.read("admin.audit", json!({"entity": entity})).await.ok();
+                sold += audit["sales"].as_array().map_or(0, Vec::len);
+            }
+            (sold == goods.len()).then_some(())
+        })
+        .await;
+        // The customers, and when the holder's holds began, in milliseconds after its cart was opened.
+        let seen = async |port: &Port| {
+            let cart = port.read("cart.get", holder.body(json!({}))).await.ok();
+            let opened = read_time(&cart["opened_at"]);
+            let mut begins = Vec::new();
+            for (entity, _, _) in &goods {
+                let plain = port.read("admin.audit", json!({"entity": entity})).await.ok();
+                let text = plain.to_string();
+                assert!(
+                    !text.contains(&ada) && !text.contains(&bob),
+                    "only those who ask for customers are told: {text}"
+                );
+                let audit = port.read("admin.audit", json!({"entity": entity, "customers": true})).await.ok();
+                assert_eq!(audit["violations"], json!([]), "{audit}");
+                let held = of_cart(&audit, "holds", &holder.cart());
+                assert_eq!(held["customer"], json!(ada), "{audit}");
+                assert_eq!(of_cart(&audit, "holds", &stranger.cart())["customer"], json!(bob), "{audit}");
+                assert_eq!(of_cart(&audit, "sales", &buyer.cart())["customer"], json!(bob), "{audit}");
+                begins.push(read_time(&held["since"]).checked_sub(opened).expect("no hold begins before its cart"));
+            }
+            let audit = port.read("admin.audit", json!({"entity": goods[0].0, "customers": true})).await.ok();
+            let unnamed = of_cart(&audit, "holds", &late.cart());
+            assert!(unnamed["customer"].is_null() && !unnamed["since"].is_null(), "{audit}");
+            let modified = read_time(&cart["modified_at"]) - opened;
+            assert!(begins.is_sorted() && begins.last().is_some_and(|last| *last <= modified), "{begins:?} {modified}");
+            begins
+        };
+        let begins = seen(&port).await;
+        holder.set(1, 3).await.ok();
+        assert_eq!(seen(&port).await, begins, "a hold that grows keeps its begin");
+        // Those who may not audit are told nothing.
+        let guest = Port::guest(server.address(), encoding).await;
+        for (entity, _, _) in &goods {
+            guest.read("admin.audit", json!({"entity": entity, "customers": true})).await.no(107, "unauthenticated");
+        }
+        let no = port.read("admin.audit", json!({"customers": true})).await.no(101, "bad_request");
+        assert!(no["message"].as_str().is_some_and(|text| text.contains("of one entity")), "{no}");
+        server.stop();
+        server = home.start();
+        assert_eq!(seen(&server.port(encoding).await).await, begins, "after a restart");
+    }
+    server.stop();
 }

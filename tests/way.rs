@@ -51,6 +51,7 @@ struct Index {
 struct Name<'a> {
     /// The type or trait of a method. `None` for a free function.
     owner: Option<&'a str>,
+    /// The path of a free function's module. Those above it may export the function.
     module: &'a str,
     name: &'a str,
 }
@@ -209,7 +210,7 @@ impl Index {
         let last = |path: &'a str| path.rsplit_once("::").map_or(path, |(_, last)| last);
         let is_type = last(parent).starts_with(char::is_uppercase);
         let module = if is_type { parent.rsplit_once("::").map_or("", |(module, _)| module) } else { parent };
-        Name { owner: is_type.then(|| last(parent)), module: last(module), name }
+        Name { owner: is_type.then(|| last(parent)), module, name }
     }
 
     /// Whether one of these functions mentions another one.
@@ -267,7 +268,10 @@ impl Name<'_> {
             let fits_type = |owner: &str| qualifier == owner || qualifier == "Self" || qualifier.len() == 1;
             return match self.owner {
                 Some(owner) => fits_type(owner),
-                None => qualifier == self.module || matches!(&*qualifier, "self" | "super" | "crate"),
+                None => {
+                    self.module.split("::").any(|module| module == qualifier)
+                        || matches!(&*qualifier, "self" | "super" | "crate")
+                }
             };
         }
         let is_argument = may_be_value

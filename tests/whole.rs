@@ -29,6 +29,7 @@ mod attacks;
 mod crash;
 mod descriptors;
 mod secrets;
+mod terminal;
 mod web;
 
 mod load;

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Measures how a node behaves under overload, and judges the medians of several rounds. A round is two runs of the scenario
 # `overload`, each against a new node: with purchases of two requests, and with the page's three. The node has one core, the load
-# the others. Nothing else should run on the machine. Five rounds take about two hours.
+# the others. Nothing else should run on the machine. Five rounds take about two hours. `--continue` keeps the runs that DIR has.
 #
 #     crates/load/overload.sh                        # five rounds, all phases of 20 s
 #     crates/load/overload.sh --rounds 1 --short     # to see that it works: a few minutes, and no verdict
+#     crates/load/overload.sh --continue             # five rounds, of which DIR may have some
 #     crates/load/overload.sh --node-cores 0 --load-cores 1,2 --out /tmp/overload
 #
 # More arguments after `--` go to each run, such as `-- --set overload.percents=[300]`. The last line says whether every promise
@@ -12,17 +13,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-rounds=5 short= node_cores=0 load_cores=1 out=target/overload program=
+rounds=5 short= continue= node_cores=0 load_cores=1 out=target/overload program=
 while [ $# -gt 0 ]; do
     case $1 in
         --rounds) rounds=$2; shift 2 ;;
         --short) short=1; shift ;;
+        --continue) continue=1; shift ;;
         --node-cores) node_cores=$2; shift 2 ;;
         --load-cores) load_cores=$2; shift 2 ;;
         --out) out=$2; shift 2 ;;
         --program) program=$2; shift 2 ;;
         --) shift; break ;;
-        *) sed -n '2,12p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,13p' "$0" >&2; exit 2 ;;
     esac
 done
 if [ -z "$program" ]; then
@@ -30,7 +32,7 @@ if [ -z "$program" ]; then
     program=target/release/boxoffice
 fi
 
-rm -rf "$out"
+[ -n "$continue" ] || rm -rf "$out"
 mkdir -p "$out"
 export BOXOFFICE_ADMIN_TOKEN_FILE=$out/token
 "$program" admin token > "$out/token"
@@ -59,6 +61,11 @@ for round in $(seq "$rounds"); do
     for watches in false true; do
         name=$round-$([ "$watches" = true ] && echo three || echo two)
         [ "$round" = "$rounds" ] && [ "$watches" = true ] && name=last
+        if [ "$name" != last ] && [ -f "$out/$name/report.json" ]; then
+            reports+=("\"$out/$name/report.json\"")
+            continue
+        fi
+        rm -rf "$out/data"
         address=127.0.0.1:7411
         taskset -c "$node_cores" "$program" serve --config config/open.toml --listen $address \
             --data-dir "$out/data" > "$out/$name.log" 2>&1 &

@@ -3,13 +3,13 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use boxoffice_client::{AdminToken, Cart, Client, ClientConfig, Entity, Id, Order, Seat, recorded};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
     THREE,
     cluster::{Cluster, Stage},
-    common::{ADMIN, Rng, eventually, http},
+    common::{ADMIN, Answer, Rng, Shopper, eventually, fixture::event, http},
 };
 
 /// With this many sessions every node leads some.
@@ -105,4 +105,40 @@ async fn requests_go_to_leaders_also_after_one_has_died() {
         assert_eq!((audit.violations, u64::from(audit.counts.sold)), (Vec::new(), 2 * u64::from(rows.start)));
     }
     stage.cluster.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_node_knows_the_customers_of_all_holds() {
+    let mut rng = Rng::of_test("every_node_knows_the_customers_of_all_holds");
+    let cluster = Cluster::start(THREE).await;
+    let nodes = cluster.running();
+    let port = Arc::new(cluster.port(nodes[0]).await);
+    event(&port, "finals", 100, json!({})).await;
+    // The carts are drawn, so they are in many shards.
+    let mut expected = Vec::new();
+    for number in 0..24 {
+        let shopper = Shopper::new(&port, &mut rng);
+        shopper.ask("cart.open", json!({"customer": format!("customer-{number}")})).await.ok();
+        shopper.places("finals", "yard", 1).await.ok();
+        if number % 2 == 0 {
+            shopper.checkout().await.ok();
+        }
+        expected.push(json!([shopper.cart(), format!("customer-{number}"), number % 2 == 1]));
+    }
+    expected.sort_by_key(ToString::to_string);
+    for node in nodes {
+        let port = cluster.port(node).await;
+        let found = eventually(&format!("node {node} knows all"), async || {
+            let audit = port.read("admin.audit", json!({"entity": "session/finals", "customers": true})).await;
+            let Answer::Ok(audit, _) = audit else { return None };
+            let of = |list: &str| audit[list].as_array().cloned().unwrap_or_default();
+            let entry = |entry: Value| json!([entry["hold"]["cart"], entry["customer"], !entry["since"].is_null()]);
+            let mut found: Vec<Value> = of("holds").into_iter().chain(of("sales")).map(entry).collect();
+            found.sort_by_key(ToString::to_string);
+            (of("sales").len() == expected.len() / 2).then_some(found)
+        })
+        .await;
+        assert_eq!(found, expected, "at node {node}");
+    }
+    cluster.stop();
 }

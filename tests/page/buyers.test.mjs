@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { closeChrome, connected, eventually, go, hold, inCart, mapKnown, pageTest, pause, pick, reads, shows } from './lib.mjs';
-import { withOwn } from './own.mjs';
+import { ended, withOwn } from './own.mjs';
 
 after(closeChrome);
 
@@ -232,6 +232,56 @@ pageTest('where strangers may only watch the page says so in a sentence, and sel
   await page.waitForSelector('#sale:visible');
 }), { within: 120_000 });
 
+/** Words of those who run the house. */
+const OPERATORS_WORDS = /\bn\d+\b|\bnodes?\b|\boperators?\b|\bshards?\b|\bcluster\b|limits\.|listen\.|127\.0\.0\.1/i;
+
+/** Everything that can be read on a page, with the texts of attributes. */
+const readable = (page) => page.evaluate(() => {
+  const labels = [...document.querySelectorAll('[title], [aria-label]')].filter((it) => it.checkVisibility());
+  return [document.title, document.body.innerText, ...labels.flatMap((it) => [it.title, it.getAttribute('aria-label')])].join('\n');
+});
+
+pageTest('buyers read no words of operators, with and without a connection, and operators read them', (people) => withOwn(people, async (own) => {
+  const { page, node, url } = await house(people, own);
+  const readsNone = async (where) => assert.doesNotMatch(await readable(page), OPERATORS_WORDS, where);
+  await pick(page, 1, 1, 2);
+  await hold(page);
+  for (const hash of ['#/session/one', '#/', '#/cart', '#/purchases']) {
+    await go(page, hash);
+    await readsNone(hash);
+  }
+  await pay(page, 'Ada');
+  await readsNone('the order');
+  assert.equal(await page.isVisible('[data-route=operator]'), false);
+  // Every text while the connection is lost and found again, also those that are seen for a moment only.
+  await page.evaluate(() => {
+    window.texts = [];
+    const places = ['link-text', 'toasts', 'why'].map((id) => document.getElementById(id));
+    const look = () => window.texts.push(...places.map((place) => place.textContent));
+    places.forEach((place) => new MutationObserver(look).observe(place, { childList: true, characterData: true, subtree: true }));
+    window.boxoffice.app.link.abandon();
+  });
+  await reads(page, '#link-text', /^connected again$/);
+  const texts = await page.evaluate(() => window.texts);
+  assert.ok(texts.includes('connection lost — trying again'), texts.join());
+  assert.doesNotMatch(texts.join('\n'), OPERATORS_WORDS);
+  // In a window that has opened the operators' view, and at the operators' port, they are there, in all views.
+  const operator = await people.window();
+  await operator.goto(`${url}/#/operator`);
+  await reads(operator, '#link-text', /^connected to n1$/);
+  await go(operator, '#/');
+  assert.equal(await operator.isVisible('[data-route=operator]'), true);
+  await reads(operator, '#link-text', /^connected to n1$/);
+  const inside = await people.window();
+  await inside.goto(`http://${node.operators}/`);
+  await reads(inside, '#link-text', /^connected to n1$/);
+  assert.equal(await inside.isVisible('[data-route=operator]'), true);
+  await ended(node.child, 'SIGKILL');
+  await reads(page, '#link-text', /^no answer — trying again$/);
+  await readsNone('without a node');
+  await reads(operator, '#link-text', /^no answer from 127\.0\.0\.1/);
+}), { nodesGo: true, refused: true, within: 120_000 });
+
 pageTest('a refusal of rights that the page could not foresee is told in the words of a box office', (people) => withOwn(people, async (own) => {
   const config = '[listen]\nanonymous = "watch"\n[payments]\nrecorded = "anyone"\n';
   const { page } = await house(people, own, { config, hash: '#/' });
@@ -278,6 +328,20 @@ pageTest('sold out, begun, over and canceled: each is a sentence, and there is n
   await mapKnown(page);
   await reads(page, '#sale', /This show does not take place: no power/);
   assert.equal(await page.isVisible('#best'), false);
+  // One that is canceled while it is looked at. Somebody had bought.
+  await go(page, '#/session/one');
+  await mapKnown(page);
+  await go(other, '#/session/one');
+  await mapKnown(other);
+  await pick(other, 2, 2);
+  await hold(other);
+  await pay(other, 'Bob');
+  await page.waitForFunction(() => window.boxoffice.mapState(2, 2) === 2);
+  await pick(page, 1, 1);
+  const more = { ...headers, 'idempotency-key': 'cancel-one' };
+  await fetch(`http://${node.operators}/v1/session.cancel`, { method: 'POST', headers: more, body: JSON.stringify({ id: 'one', reason: 'a storm' }) });
+  await reads(page, '#sale', /This show does not take place: a storm/);
+  assert.equal(await page.locator('#picked').count(), 0);
 }), { within: 120_000 });
 
 pageTest('at four times the size the content is seen, and nothing stands still over it', (people) => withOwn(people, async (own) => {
@@ -333,7 +397,7 @@ pageTest('a lost network is told at once, and what was pressed meanwhile is done
   print(`told after ${Date.now() - begun} ms`);
   assert.ok(Date.now() - begun < 4_000, `told after ${Date.now() - begun} ms`);
   await page.context().setOffline(false);
-  await reads(page, '#link-text', /connected to/);
+  await reads(page, '#link-text', /^connected$/);
   // A network that swallows everything, while the browser knows of nothing.
   const silent = await people.window();
   let swallow = false;

@@ -21,7 +21,19 @@ test('the name for a browser\'s languages is shown, else the first one, else the
   assert.equal(nameFor({}, 'balcony', ['da']), 'balcony');
 });
 
-pageTest('sections, categories and areas have the names of the browser\'s language in every view', (people) => withOwn(people, async (own) => {
+/** Keeps the texts that are drawn on canvases. */
+function recordTexts() {
+  window.drawn = new Set();
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function record(text, ...more) {
+    window.drawn.add(text);
+    return fillText.call(this, text, ...more);
+  };
+}
+
+const draws = (page, text) => page.waitForFunction((wanted) => window.drawn.has(wanted), text);
+
+pageTest('sections, categories, areas and the stage have the names of the browser\'s language in every view', (people) => withOwn(people, async (own) => {
   const node = await own.node(1);
   const ask = async (op, body) => {
     const headers = { 'content-type': 'application/json', 'idempotency-key': randomBytes(12).toString('hex') };
@@ -33,6 +45,7 @@ pageTest('sections, categories and areas have the names of the browser\'s langua
     rows: [{ label: 'A', section: 'stalls', count: 6, category: 'premium' }, { label: 'A', section: 'east-b', count: 6, category: 'plain' }],
     section_names: { stalls: { en: 'Stalls', da: 'Parket' }, 'east-b': { 'zh-Hant': '東上B', da: 'Balkon' } },
     category_names: { premium: { da: 'Bedste', en: 'Best' } },
+    stage_names: { da: 'Lærred', 'en-GB': 'Screen' },
   };
   await ask('venue.put', { id: 'v', name: 'V', zone: 'Europe/Copenhagen' });
   await ask('hall.put', { venue: 'v', id: 'h', name: 'H', layout });
@@ -42,12 +55,19 @@ pageTest('sections, categories and areas have the names of the browser\'s langua
     id: 's', venue: 'v', hall: 'h', title: 't', starts_at: '2031-01-01T19:00:00Z', ends_at: '2031-01-01T21:00:00Z',
     prices: { premium: price, plain: price }, areas: [{ id: 'yard', name: 'Yard', capacity: 9, price, names: { da: 'Gården' } }],
   });
-  for (const [locale, names] of [['da-DK', ['Parket', 'Balkon', 'Bedste', 'Plain', 'Gården']], ['en-GB', ['Stalls', 'Balkon', 'Best', 'Plain', 'Gården']], ['zh-TW', ['Parket', '東上B', 'Bedste', 'Plain', 'Gården']]]) {
+  await ask('hall.put', { venue: 'v', id: 'plain', name: 'Plain', layout: { rows: 2, seats: 4 } });
+  await ask('session.create', {
+    id: 'plain', venue: 'v', hall: 'plain', title: 't', starts_at: '2031-01-01T19:00:00Z', ends_at: '2031-01-01T21:00:00Z', prices: { standard: price },
+  });
+  for (const [locale, names] of [['da-DK', ['Parket', 'Balkon', 'Bedste', 'Plain', 'Gården', 'Lærred']], ['en-GB', ['Stalls', 'Balkon', 'Best', 'Plain', 'Gården', 'Screen']], ['zh-TW', ['Parket', '東上B', 'Bedste', 'Plain', 'Gården', 'Lærred']]]) {
     const page = await people.window({ locale });
+    await page.addInitScript(recordTexts);
     await page.goto(`http://127.0.0.1:${node.port}/#/session/s`);
     await connected(page);
     await mapKnown(page);
-    const [stalls, balcony, premium, plain, yard] = names;
+    const [stalls, balcony, premium, plain, yard, stage] = names;
+    await draws(page, stage);
+    assert.equal(await page.evaluate(() => window.drawn.has('Stage')), false, 'the stage has one name');
     await reads(page, '.legend__list', new RegExp(`${premium}.*${plain}`));
     await reads(page, '#best-section', new RegExp(`${stalls}.*${balcony}`));
     await reads(page, '#best-category', new RegExp(`${premium}.*${plain}`));
@@ -57,5 +77,21 @@ pageTest('sections, categories and areas have the names of the browser\'s langua
     await page.evaluate(() => { location.hash = '#/cart'; });
     await reads(page, '#lines', new RegExp(`${balcony}, Row A: 3.*${yard}`));
     await page.evaluate(() => window.boxoffice.app.cart.cancel());
+    await page.evaluate(() => { location.hash = '#/session/plain'; });
+    await draws(page, 'Stage');
+  }
+  // The widget has the name in the language of its element, and the word of that language for a hall whose stage has none.
+  for (const [session, lang, stage] of [['s', 'da', 'Lærred'], ['s', 'en-GB', 'Screen'], ['s', 'fr', 'Lærred'], ['plain', 'de', 'Bühne']]) {
+    const page = await people.window();
+    await page.addInitScript(recordTexts);
+    await page.goto(`http://127.0.0.1:${node.port}/`);
+    await connected(page);
+    await page.evaluate(async (attributes) => {
+      await import('/page/widget.js');
+      const map = document.createElement('boxoffice-map');
+      for (const [name, value] of Object.entries({ node: location.origin, ...attributes })) map.setAttribute(name, value);
+      document.body.prepend(map);
+    }, { session, lang });
+    await draws(page, stage);
   }
 }), { within: 120_000 });

@@ -93,4 +93,5 @@ export async function takenBy(node, body) {
   const token = randomBytes(16).toString('hex');
   const { status, json } = await ask(node, body.area ? 'cart.hold_places' : 'cart.hold_seats', { token, ...body });
   if (status !== 200) throw new Error(JSON.stringify(json));
+  return token;
 }

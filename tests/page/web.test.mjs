@@ -116,11 +116,13 @@ pageTest('nodes with unresolvable names: the page uses its own origin, and names
   await buy(page, 1);
   await ended(nodes[0].child, 'SIGKILL');
   const begun = Date.now();
-  await page.waitForFunction(() => document.getElementById('link-text').textContent.startsWith('no answer from'));
+  await page.waitForFunction(() => document.getElementById('link-text').textContent === 'no answer — trying again');
   const after = Date.now() - begun;
   assert.ok(after > 4_000 && after < 9_000, `reported after ${after} ms`);
-  await reads(page, '#link-text', /node-[23]\.internal:7180/);
-  await reads(page, '#toasts', /no answer from/);
+  await reads(page, '#toasts', /no answer — trying again/);
+  // Operators read which nodes they are.
+  await page.evaluate(() => { location.hash = '#/operator'; });
+  await reads(page, '#link-text', /^no answer from .*node-[23]\.internal:7180/);
   await own.node(1, args, { port });
   await connected(page);
   await reads(page, '#link-text', /connected to n1/);
@@ -170,20 +172,27 @@ pageTest('a page without a connection says why: a full node, one that drains, no
     if (found) route.fulfill(found); else route.continue();
   });
   const lose = () => page.evaluate(() => window.boxoffice.app.link.abandon());
+  const says = async (words, detail) => {
+    const hint = await said(page, words);
+    if (await page.evaluate(() => location.hash === '#/operator')) assert.match(hint, detail);
+    else assert.equal(hint, '', 'the words of the node are for operators');
+  };
   answer = { '/page.json': { status: 503, body: 'this node has as many connections as it may have (limits.connections)\n' } };
   await lose();
-  assert.match(await said(page, /too many people/), /limits\.connections/);
+  await says(/too many people/, /limits\.connections/);
+  await page.evaluate(() => { location.hash = '#/operator'; });
+  await reads(page, '#why-hint', /limits\.connections/);
   answer = { '/page.json': { status: 429, body: 'too many connections from this network.\n' } };
   await said(page, /your network has too many/);
   answer = { '/readyz': { status: 503, body: 'draining\n' } };
   await said(page, /restarts/);
   answer = { '/readyz': { status: 503, body: 'it reads its log\n' } };
-  assert.match(await said(page, /not ready yet/), /it reads its log/);
+  await says(/not ready yet/, /it reads its log/);
   answer = { '/page.json': { status: 404, body: '' } };
   assert.match(await said(page, /no box office is at this address/), /at the root of its address/);
   answer = null;
   await ended(node.child, 'SIGKILL');
-  assert.match(await said(page, /does not answer/), new RegExp(`127\\.0\\.0\\.1:${node.port} cannot be reached`));
+  await says(/does not answer/, new RegExp(`127\\.0\\.0\\.1:${node.port} cannot be reached`));
   await page.context().setOffline(true);
   await said(page, /no network/);
   await page.context().setOffline(false);

@@ -336,6 +336,59 @@ inBoth('what cannot be is a fault or a rejection with its code', async (open, { 
   await ready(unknown);
 });
 
+inBoth('a show that has begun, is over or is canceled says so, and nothing can be picked', async (open, { sells, desk }) => {
+  const session = night();
+  const { json } = await ask(sells, 'session.get', { id: session, layout: false });
+  // The clock of the page goes on to an instant, since the node tells its time in the hello.
+  const at = (instant) => async (visitor) => {
+    await visitor.routeWebSocket(/\/v1\/ws$/, (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage((frame) => server.send(frame));
+      server.onMessage((frame) => {
+        const told = JSON.parse(frame);
+        if (told.hello) told.hello.time = new Date(instant).toISOString();
+        socket.send(JSON.stringify(told));
+      });
+    });
+  };
+  const map = (opened, what) => opened.evaluate((name) => document.querySelector('boxoffice-map')[name], what);
+  const begin = Date.parse(json.ok.starts_at);
+  for (const [instant, key, lang, words] of [[begin + 1_000, 'begun', 'de', 'Diese Vorstellung hat begonnen.'], [Date.parse(json.ok.ends_at) + 1_000, 'over', 'fr', 'Cette séance est terminée.']]) {
+    const opened = await open(element({ node: sells, session, more: `lang="${lang}"` }), at(instant));
+    await opened.waitForFunction(() => window.events.some(({ name }) => name === 'fault'));
+    const [fault] = await events(opened, 'fault');
+    assert.deepEqual([fault.session, fault.code, fault.reason, fault.message], [session, 207, 'session_closed', words]);
+    assert.deepEqual([await map(opened, 'state'), await map(opened, 'sale')], ['ready', key]);
+    await click(opened, 0, 5);
+    assert.deepEqual(await picked(opened), []);
+  }
+  // It begins while seats and places are picked.
+  const opened = await open(element({ node: sells, session }), at(begin - 15_000));
+  await ready(opened);
+  assert.equal(await map(opened, 'sale'), 'on');
+  await click(opened, 0, 5);
+  await opened.getByRole('button', { name: 'Standing room: one more' }).click();
+  assert.deepEqual([(await picked(opened)).length, (await map(opened, 'places')).length], [1, 1], 'the machine is too slow for this test');
+  await opened.waitForFunction(() => document.querySelector('boxoffice-map').sale === 'begun');
+  assert.deepEqual([(await picked(opened)).length, (await map(opened, 'places')).length], [0, 0]);
+  assert.deepEqual((await events(opened, 'pick')).at(-1).seats, [], 'the site is told that nothing is picked');
+  assert.equal(await opened.getByRole('button', { name: 'Standing room: one more' }).getAttribute('aria-disabled'), 'true');
+  assert.equal((await events(opened, 'fault')).length, 1, 'it is told once');
+  // A show that is canceled while it is looked at. Somebody had bought.
+  const other = await open(element({ node: sells, session }));
+  await ready(other);
+  await click(other, 0, 5);
+  const token = await takenBy(sells, { session, seats: [[2, 2]] });
+  const paid = await ask(desk, 'cart.checkout', { token, payment: { recorded: { method: 'cash', transaction_id: '1' } } });
+  assert.equal(paid.status, 200, JSON.stringify(paid.json));
+  await pause(500);
+  assert.equal((await ask(desk, 'session.cancel', { id: session, reason: 'no power' })).status, 200);
+  await other.waitForFunction(() => document.querySelector('boxoffice-map').sale === 'canceled');
+  assert.equal((await events(other, 'fault')).at(-1).message, 'This show does not take place: no power');
+  assert.deepEqual(await picked(other), []);
+  await other.getByText('This show does not take place: no power').first().waitFor();
+});
+
 // React and Vue
 
 const CHOICE = `

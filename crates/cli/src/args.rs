@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 /// Sell things that exist once: seats, places, stock and time
 ///
@@ -10,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(
     name = "boxoffice",
-    version,
+    version = crate::version::VERSION,
     after_help = "Exit codes: 0 done, 1 refused or verdict \"no\", 2 wrong command \
     line or file, 3 no node reached, 4 the node cannot start or go on."
 )]
@@ -59,6 +60,21 @@ pub enum Command {
     ///
     /// The faults are crashes, power cuts, sick disks, broken links and more. Every promise is checked.
     Sim(Sim),
+    /// Print the completions of a shell for this program
+    ///
+    /// For bash: `boxoffice completions bash > ~/.local/share/bash-completion/completions/boxoffice`. For zsh, write `_boxoffice`
+    /// into a folder of `$fpath`. For fish: `boxoffice completions fish > ~/.config/fish/completions/boxoffice.fish`.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page, or write one of every command
+    ///
+    /// Read it with `boxoffice man | man -l -`.
+    Man {
+        /// Write `boxoffice.1`, `boxoffice-serve.1` and the others into this directory
+        directory: Option<PathBuf>,
+    },
 }
 
 /// `boxoffice sim`.
@@ -102,6 +118,9 @@ pub struct Demo {
     /// Open the page in this machine's browser.
     #[arg(long)]
     pub open: bool,
+    /// The port of the first node's page. The other two take the next ones. Free ports if absent
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..=65_533))]
+    pub port: Option<u16>,
 }
 
 /// `boxoffice serve`.
@@ -137,9 +156,12 @@ pub struct Serve {
     /// This node's number in its cluster. A joining node without a number gets the next free one
     #[arg(long, env = "BOXOFFICE_NODE")]
     pub node: Option<u64>,
-    /// Client address of a member of the cluster to join. May be repeated. Ignored once the node is a member
+    /// Client address of a member of the cluster to join, with https:// if it speaks TLS. May be repeated. Ignored once the node is a member
     #[arg(long = "join", value_name = "ADDRESS")]
     pub join: Vec<String>,
+    /// The authorities of that member's certificate, in PEM, if they are not those of this machine. Speaks TLS, also without https://
+    #[arg(long, env = "BOXOFFICE_JOIN_CA", value_name = "FILE")]
+    pub join_ca: Option<PathBuf>,
     /// A file with a key of the role admin, to join without an invitation
     #[arg(long, env = "BOXOFFICE_JOIN_KEY_FILE")]
     pub join_key_file: Option<PathBuf>,
@@ -186,6 +208,9 @@ pub struct Serve {
     /// Print the built-in configuration and end
     #[arg(long)]
     pub print_config: bool,
+    /// Check the configuration and the files it names, and end without starting a node
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// When a change is on disk.
@@ -202,9 +227,12 @@ pub enum FsyncWord {
 /// The node of a command.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NodeArgs {
-    /// The node's address: the operators' port of a node on this machine, or its clients' port with a key
+    /// The node's address: the operators' port of a node on this machine, or its clients' port with a key. With https:// it speaks TLS
     #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7380", global = true)]
     pub address: String,
+    /// The authorities of the node's certificate, in PEM, if they are not those of this machine. Speaks TLS, also without https://
+    #[arg(long, env = "BOXOFFICE_CA", value_name = "FILE", global = true)]
+    pub ca: Option<PathBuf>,
     /// A key or the admin token. Every user of this machine can see it, so prefer --admin-token-file
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true, global = true)]
     pub admin_token: Option<String>,
@@ -289,9 +317,12 @@ pub struct Watch {
 pub struct Load {
     /// A scenario's name (one of config/scenarios) or file.
     pub scenario: String,
-    /// The nodes to load, each once. Without any, nodes with temporary data directories are started for the run
+    /// The nodes to load, each once, with https:// if they speak TLS. Without any, nodes with temporary data directories are started for the run
     #[arg(long = "address")]
     pub addresses: Vec<String>,
+    /// The authorities of their certificates, in PEM, if they are not those of this machine. Speaks TLS, also without https://
+    #[arg(long, env = "BOXOFFICE_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// Start N nodes for the run, which are one cluster, and load them all
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16), conflicts_with = "addresses")]
     pub nodes: u16,
@@ -310,9 +341,12 @@ pub struct Load {
     /// Where to put the report's JSON and HTML.
     #[arg(long, default_value = "load-report")]
     pub out: PathBuf,
-    /// Compare with the JSON of an earlier run.
+    /// Compare with the JSON of an earlier run of the same scenario.
     #[arg(long)]
     pub baseline: Option<PathBuf>,
+    /// Fail if p50, p99 or the purchases a second are worse than in the baseline by more than this
+    #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = percent)]
+    pub worse_max: Option<f64>,
     /// The seed of the run's choices. A random one if absent
     #[arg(long)]
     pub seed: Option<u64>,
@@ -336,6 +370,11 @@ pub struct Load {
     /// Durability of the node that is started for the run.
     #[arg(long, default_value = "always")]
     pub fsync: FsyncWord,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim().parse::<f64>().ok();
+    number.filter(|percent| percent.is_finite() && *percent >= 0.0).ok_or_else(|| "a number of percent, like 20".into())
 }
 
 /// `boxoffice admin`.
@@ -415,7 +454,7 @@ pub enum AdminCommand {
     Remove {
         /// The node's number in `admin nodes`.
         node: u64,
-        /// Even if fewer than three members are left. Each shard then has a single voter
+        /// Even if it serves and is healthy, or fewer than three members are left. Each shard then has a single voter
         #[arg(long)]
         force: bool,
     },
@@ -425,6 +464,9 @@ pub enum AdminCommand {
     Replace {
         /// The node's number in `admin nodes`.
         node: u64,
+        /// Even if it serves and is healthy.
+        #[arg(long)]
+        force: bool,
     },
     /// Set the outcome of a payment's step
     ///
@@ -494,6 +536,26 @@ pub enum AdminCommand {
         /// The lines to refund. All that are left if none are named
         lines: Vec<u32>,
         /// The reason, for the order's record
+        #[arg(long)]
+        reason: String,
+    },
+    /// List the sessions that are on sale, with their counts
+    Sessions {
+        /// Only of this venue.
+        #[arg(long)]
+        venue: Option<String>,
+        /// Also those that have ended
+        #[arg(long)]
+        all: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Cancel a session, and refund what it has sold
+    Cancel {
+        /// The session.
+        session: String,
+        /// The reason, which its buyers see
         #[arg(long)]
         reason: String,
     },

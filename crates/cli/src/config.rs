@@ -1,6 +1,7 @@
 //! The configuration: files, the built-in defaults, and errors with their lines.
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
@@ -65,12 +66,16 @@ pub struct Config {
     pub peer_settings: PeerSettings,
     /// A key with the role admin, shown to the cluster that the node joins.
     pub join_key: Option<Secret>,
+    /// A file of the authorities of certificates that the cluster shows which the node joins.
+    pub join_ca: Option<PathBuf>,
     /// The validated settings of `[peers]`. `None` for a node that is alone.
     pub peers: Option<PeersConfig>,
     /// Whether a file sets the maximum of connections. Otherwise it may be lower if there are few file descriptors.
     pub connections_configured: bool,
     /// The certificate of the client port and its key, if it speaks TLS.
     pub tls: Option<TlsFiles>,
+    /// Where a file sets `page.products` and `page.resources`, by the name of the key: `FILE: line LINE: `.
+    pub page_places: BTreeMap<&'static str, String>,
     /// How long the ports serve after `/readyz` has begun to fail.
     pub drain: Duration,
     pub selling_threads: usize,
@@ -148,6 +153,7 @@ impl Settings<'_> {
             wanted_node: self.place("node.id").map(|_| self.get("node.id")).transpose()?,
             peer_settings: self.peers()?,
             join_key: None,
+            join_ca: None,
             peers: None,
             node: self.node(rules)?,
             edge,
@@ -155,6 +161,10 @@ impl Settings<'_> {
             gateway,
             connections_configured: self.place("limits.connections").is_some(),
             tls: self.tls()?,
+            page_places: [("products", "page.products"), ("resources", "page.resources")]
+                .into_iter()
+                .filter_map(|(key, name)| Some((key, self.place(name)?)))
+                .collect(),
             drain: Duration::from_millis(self.within("listen.drain_ms", 0..=DRAIN_MS_MAX)?),
             selling_threads: self.within("threads.selling", 0..=1_024)?,
             watching_threads: self.within("threads.watching", 1..=1_024)?,
@@ -248,7 +258,7 @@ impl Settings<'_> {
         let year_ms = 366 * DAY_MS;
         Ok(Rules {
             hold_ttl_ms: self.within("carts.hold_ttl_ms", 1..=year_ms)?,
-            hold_ttl_max_ms: self.within("carts.hold_ttl_max_ms", 1..=year_ms)?,
+            hold_ttl_max_ms: self.hold_ttl_max_ms(year_ms)?,
             cart_age_max_ms: self.within("carts.cart_age_max_ms", 1..=year_ms)?,
             guest_ttl_max_ms: self.within("carts.guest_ttl_max_ms", 1..=year_ms)?,
             guest_age_max_ms: self.within("carts.guest_age_max_ms", 1..=year_ms)?,
@@ -262,6 +272,25 @@ impl Settings<'_> {
             // The node has its own default.
             gateway: Rules::default().gateway,
             fairness: self.fairness()?,
+        })
+    }
+
+    /// The longest time to live that a client may ask for. The usual one is not longer.
+    fn hold_ttl_max_ms(&self, year_ms: u64) -> Result<u64, ConfigError> {
+        let most = self.within("carts.hold_ttl_max_ms", 1..=year_ms)?;
+        let usual = self.find::<u64>("carts.hold_ttl_ms")?;
+        if usual.value <= most {
+            return Ok(most);
+        }
+        let given = usual.value;
+        // The key that a file sets is to blame, and not the built-in one.
+        Err(match self.place("carts.hold_ttl_ms") {
+            Some(_) => usual.wrong(format!(
+                "{given} is more than carts.hold_ttl_max_ms = {most}; lower the one or raise the other"
+            )),
+            None => self
+                .find::<u64>("carts.hold_ttl_max_ms")?
+                .wrong(format!("{most} is less than carts.hold_ttl_ms = {given}; lower the one or raise the other")),
         })
     }
 
@@ -417,11 +446,25 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_line_and_key() {
         let unknown = refused("[node]\nid = 2\n\n[listen]\nadress = \"127.0.0.1:1\"\n");
-        assert!(unknown.starts_with("line 5: unknown field `adress`"), "{unknown}");
+        assert!(
+            unknown.starts_with("line 5: unknown field `adress`; did you mean `address`? Expected one of"),
+            "{unknown}"
+        );
+        let section = refused("[cart]\n");
+        assert!(section.starts_with("line 1: unknown field `cart`; did you mean `carts`?"), "{section}");
+        let elsewhere = refused("[listen]\ngrace_ms = 1\n");
+        assert!(elsewhere.starts_with("line 2: unknown field `grace_ms`; it belongs to `[carts]`"), "{elsewhere}");
+        let strange = refused("[listen]\ntitle = 1\n");
+        assert!(strange.starts_with("line 2: unknown field `title`, expected one of"), "{strange}");
         let range = refused("# mine\n[carts]\ngrace_ms = 0\n");
         assert_eq!(range, "line 3: carts.grace_ms: 0 is not within 1 and 86400000");
         let stuck = refused("[threads]\nstuck_ms = 999\n");
         assert_eq!(stuck, "line 2: threads.stuck_ms: 999 is neither 0 nor within 1000 and 86400000");
+        let usual = "[carts]\nhold_ttl_max_ms = 1000\nhold_ttl_ms = 1001\n";
+        let longer = "line 3: carts.hold_ttl_ms: 1001 is more than carts.hold_ttl_max_ms = 1000; lower the one or raise the other";
+        assert_eq!(refused(usual), longer);
+        let shorter = refused("[carts]\nhold_ttl_max_ms = 1000\n");
+        assert!(shorter.starts_with("line 2: carts.hold_ttl_max_ms: 1000 is less than carts.hold_ttl_ms"), "{shorter}");
         let kind = refused("[node]\nshards = \"many\"\n");
         assert!(
             kind.starts_with("line 2: invalid type: string \"many\", expected a whole number from 0 to 65535"),

@@ -60,6 +60,7 @@ pub fn run(args: &args::Demo) -> Outcome {
     let mut launch = launch(FsyncWord::Always, config)?;
     let log = launch.files.with_extension("log");
     launch.log = Some(log.clone());
+    launch.port = args.port;
     runtime.spawn(gateway.run(std::future::pending()));
     eprintln!("starting three nodes …");
     let started = LocalCluster::start(NODES, launch).and_then(|cluster| {
@@ -97,7 +98,7 @@ fn sell(
 ) -> Outcome {
     let addresses = cluster.addresses();
     let admin_token = Some(cluster.admin_token().to_owned());
-    let node_args = NodeArgs { address: addresses[0].clone(), admin_token, admin_token_file: None };
+    let node_args = NodeArgs { address: addresses[0].clone(), ca: None, admin_token, admin_token_file: None };
     HOUSES.iter().try_for_each(|house| import::quietly(house, &node_args))?;
     let key = keys::make(&node_args, VIEW, &[RoleWord::Desk, RoleWord::Report])?;
     // The control must not keep the nodes alive.

@@ -1,15 +1,21 @@
 //! Joins a cluster: a machine asks a member to let it in.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use boxoffice_client::{AdminJoin, AdminToken, Client, ClientConfig, Error, MemberStatus};
 use boxoffice_core::command::Machine;
 use boxoffice_env::secret::Secret;
-use boxoffice_wire::{joining, limits::close};
+use boxoffice_wire::{
+    joining,
+    limits::{SPEAKS_TLS, close},
+};
 use smol_str::SmolStr;
 use tokio::time::{Instant, sleep};
 
-use crate::failure::Failure;
+use crate::{
+    address::{self, Address},
+    failure::Failure,
+};
 
 /// How long one address is tried.
 const CONNECT_TIME: Duration = Duration::from_secs(2);
@@ -48,12 +54,19 @@ pub struct JoinRequest {
 }
 
 /// Asks the members at these client addresses, one after the other, until one lets this machine in or `timeout` is over.
-/// A repeat with the same disk gives the same member.
+/// A repeat with the same disk gives the same member. The file `ca` has the authorities of their certificates.
 ///
 /// # Errors
-/// [`Failure::Refused`] with the cluster's reason, [`Failure::Unreachable`] if no member answered.
-pub async fn join(addresses: &[String], request: &JoinRequest, timeout: Duration) -> Result<Joined, Failure> {
+/// [`Failure::Refused`] with the cluster's reason, [`Failure::Unreachable`] if no member answered, [`Failure::Usage`] as
+/// [`address::authorities`].
+pub async fn join(
+    addresses: &[String],
+    ca: Option<&Path>,
+    request: &JoinRequest,
+    timeout: Duration,
+) -> Result<Joined, Failure> {
     let asked = addresses.join(", ");
+    let addresses: Vec<Address> = addresses.iter().map(|address| Address::parse(address)).collect();
     let config = ClientConfig {
         name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
         admin_token: Some(match &request.key {
@@ -62,7 +75,8 @@ pub async fn join(addresses: &[String], request: &JoinRequest, timeout: Duration
         }),
         connect_timeout: CONNECT_TIME,
         deadline: timeout,
-        ..ClientConfig::new(addresses)
+        tls: address::authorities(&addresses, ca)?,
+        ..ClientConfig::new(addresses.into_iter().map(|address| address.host_and_port))
     };
     let failure = |error| failed(&asked, error);
     let client = Client::connect(config).await.map_err(failure)?;
@@ -110,12 +124,14 @@ impl JoinRequest {
 }
 
 /// The cluster that answers first at one of these client addresses, if any does.
-pub async fn cluster_at(addresses: &[String], secret: &Secret) -> Option<SmolStr> {
+pub async fn cluster_at(addresses: &[String], ca: Option<&Path>, secret: &Secret) -> Option<SmolStr> {
+    let addresses: Vec<Address> = addresses.iter().map(|address| Address::parse(address)).collect();
     let config = ClientConfig {
         admin_token: Some(shown(secret)),
         connect_timeout: CONNECT_TIME,
         deadline: CONNECT_TIME,
-        ..ClientConfig::new(addresses)
+        tls: address::authorities(&addresses, ca).ok()?,
+        ..ClientConfig::new(addresses.into_iter().map(|address| address.host_and_port))
     };
     let client = tokio::time::timeout(CONNECT_TIME, Client::connect(config)).await.ok()?.ok()?;
     Some(client.wait_for_hello().await.ok()?.cluster.clone())
@@ -133,6 +149,10 @@ fn failed(asked: &str, error: Error) -> Failure {
         Error::Unknown(_) => unreachable(asked, "no answer in time"),
         Error::Closed(why) if why.starts_with(&close::UNAUTHENTICATED.to_string()) => Failure::Refused(format!(
             "the cluster at {asked} does not let this node in: wrong_secret: its nodes show each other another one (peers.secret)"
+        )),
+        Error::Closed(why) if why.contains(SPEAKS_TLS) => Failure::Unreachable(format!(
+            "the members at {asked} speak TLS: begin the addresses of --join with https://, or name the authorities of their \
+             certificates with --join-ca"
         )),
         Error::Closed(why) => unreachable(asked, &why),
         Error::Protocol(error) => unreachable(asked, &error.to_string()),
@@ -168,7 +188,8 @@ mod tests {
         // A free port.
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
         let addresses = [port.to_string()];
-        let error = join(&addresses, &request(), Duration::from_millis(200)).await.expect_err("no member is there");
+        let error =
+            join(&addresses, None, &request(), Duration::from_millis(200)).await.expect_err("no member is there");
         assert!(matches!(error, Failure::Unreachable(_)), "{error:?}");
         let words = error.to_string();
         assert!(words.contains(&addresses[0]) && words.contains("--join takes client addresses"), "{words}");

@@ -9,6 +9,7 @@ use boxoffice_load::{
 };
 
 use crate::{
+    address::{self, Address},
     args::{FsyncWord, Load},
     failure::{Failure, Outcome},
     node_client::{self, block_on},
@@ -21,12 +22,16 @@ pub fn run(args: &Load) -> Outcome {
     overrides.extend(faults(args)?);
     let certificate = if args.tls { Some(RunCertificate::new()) } else { None };
     let certificate = certificate.transpose().map_err(|error| Failure::Node(error.to_string()))?;
-    let tls = certificate.as_ref().map(|certificate| certificate.authorities.clone());
+    let given: Vec<Address> = args.addresses.iter().map(|address| Address::parse(address)).collect();
+    let tls = match &certificate {
+        Some(certificate) => Some(certificate.authorities.clone()),
+        None => address::authorities(&given, args.ca.as_deref())?,
+    };
     let started = if args.addresses.is_empty() { Some(start(args, certificate, &mut overrides)?) } else { None };
     let (addresses, pid) = match &started {
         Some(Started::One(node)) => (vec![node.address.clone()], Some(node.pid())),
         Some(Started::Several(cluster)) => (cluster.addresses(), cluster.pids().first().copied()),
-        None => (args.addresses.clone(), None),
+        None => (given.into_iter().map(|address| address.host_and_port).collect(), None),
     };
     let token = match &started {
         Some(Started::One(node)) => Some(node.admin_token().to_owned()),
@@ -43,6 +48,7 @@ pub fn run(args: &Load) -> Outcome {
         overrides,
         out_dir: Some(args.out.clone()),
         baseline: args.baseline.clone(),
+        worse_max: args.worse_max,
         seed: args.seed,
         disk_dir: None,
         admin_token: token.map(AdminToken),
@@ -106,7 +112,7 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure>
     let admin_token = secret::hex()?;
     let fsync = fsync.word();
     let (log, certificate) = (None, None);
-    Ok(LaunchConfig { program, files, fsync, config, is_shipped: false, admin_token, log, certificate })
+    Ok(LaunchConfig { program, files, fsync, config, is_shipped: false, admin_token, log, certificate, port: None })
 }
 
 impl From<LocalNodeError> for Failure {
@@ -138,6 +144,7 @@ fn failed(error: LoadError) -> Failure {
         | LoadError::Picker(_)
         | LoadError::NoAddress
         | LoadError::ForeignNodes
+        | LoadError::OtherBaseline(..)
         | LoadError::NotEncrypted(_)
         | LoadError::File { .. } => Failure::Usage(error.to_string()),
         LoadError::Connect { .. } | LoadError::NoHello { .. } => Failure::Unreachable(format!(

@@ -2,6 +2,7 @@
 
 #![allow(unreachable_pub, reason = "a program has no outside; `pub` says what a file offers the others")]
 
+mod address;
 mod admin;
 mod args;
 mod book;
@@ -10,7 +11,9 @@ mod config;
 mod demo;
 mod descriptors;
 mod draw;
+mod examples;
 mod failure;
+mod ids;
 mod import;
 mod inspect;
 mod invitation;
@@ -18,26 +21,28 @@ mod join;
 mod length_of_time;
 mod load;
 mod local_time;
+mod log;
+mod manual;
 mod node_client;
 mod peer_secret;
 mod secret;
 mod serve;
 mod sim;
+mod suggest;
+mod version;
 mod watch;
 mod words;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::args::{Args, Command};
+use crate::args::Command;
 
 /// Threads free memory that other threads allocated. With the system's allocator they would wait for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = examples::parse();
     let outcome = match args.command {
         Command::Serve(serve) => serve::run(&serve),
         Command::Join(serve) => serve::join(&serve),
@@ -49,11 +54,13 @@ fn main() -> ExitCode {
         Command::Admin(admin) => admin::run(&admin),
         Command::Inspect(inspect) => inspect::run(&inspect),
         Command::Sim(sim) => sim::run_it(&sim),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { directory } => manual::pages(directory.as_deref()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("boxoffice: {failure}");
+            log::failed(&failure);
             failure.exit_code()
         }
     }

@@ -8,12 +8,18 @@ use std::{
 };
 
 use boxoffice_client::{AdminToken, Client, ClientConfig, Error, Timestamp};
-use boxoffice_wire::{limits::close, repr};
+use boxoffice_wire::{
+    limits::{SPEAKS_TLS, close},
+    repr,
+};
 
-use crate::{args::NodeArgs, config::read_secret_file, draw::DrawOptions, failure::Failure};
-
-/// The default port of a node's address.
-const PORT: u16 = 7180;
+use crate::{
+    address::{self, Address},
+    args::NodeArgs,
+    config::read_secret_file,
+    draw::DrawOptions,
+    failure::Failure,
+};
 
 /// How long a command tries to reach a node.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
@@ -24,16 +30,7 @@ const COLUMNS: usize = 120;
 impl NodeArgs {
     /// `host:port`.
     pub fn host_and_port(&self) -> String {
-        let address =
-            self.address.trim().trim_start_matches("http://").trim_start_matches("ws://").trim_end_matches('/');
-        let has_port = address.rsplit_once(':').is_some_and(|(host, port)| {
-            port.bytes().all(|byte| byte.is_ascii_digit()) && (!host.contains(':') || host.ends_with(']'))
-        });
-        match has_port {
-            true => address.to_owned(),
-            false if address.contains(':') && !address.starts_with('[') => format!("[{address}]:{PORT}"),
-            false => format!("{address}:{PORT}"),
-        }
+        Address::parse(&self.address).host_and_port
     }
 
     /// The key or the admin token.
@@ -53,6 +50,7 @@ impl NodeArgs {
             name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
             admin_token: self.token()?.map(AdminToken),
             connect_timeout: CONNECT_TIME,
+            tls: address::authorities(&[Address::parse(&self.address)], self.ca.as_deref())?,
             ..ClientConfig::new([self.host_and_port()])
         };
         let client = Client::start(config).map_err(|error| self.failure(error))?;
@@ -76,6 +74,10 @@ impl NodeArgs {
             )),
             Error::Closed(why) if why.starts_with(&close::UNAUTHENTICATED.to_string()) => Failure::Refused(format!(
                 "the node at {address} does not take this key; mend --admin-token-file or BOXOFFICE_ADMIN_TOKEN"
+            )),
+            Error::Closed(why) if why.contains(SPEAKS_TLS) => Failure::Unreachable(format!(
+                "the node at {address} speaks TLS: write --address https://{address}, and --ca FILE if its authority is not one \
+                 of this machine's"
             )),
             Error::Closed(why) => Failure::Unreachable(format!(
                 "no node reached at {address} ({}). Is `boxoffice serve` running there? --address names another node",
@@ -155,19 +157,6 @@ pub fn time_of_day(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_get_the_usual_port() {
-        let full = |address: &str| {
-            NodeArgs { address: address.into(), admin_token: None, admin_token_file: None }.host_and_port()
-        };
-        assert_eq!(full("127.0.0.1:7180"), "127.0.0.1:7180");
-        assert_eq!(full("localhost"), "localhost:7180");
-        assert_eq!(full("http://localhost:80/"), "localhost:80");
-        assert_eq!(full("[::1]:9000"), "[::1]:9000");
-        assert_eq!(full("::1"), "[::1]:7180");
-        assert_eq!(full("[::1]"), "[::1]:7180");
-    }
 
     #[test]
     fn instants_are_shown_for_people() {

@@ -1,6 +1,7 @@
 //! `boxoffice serve`: a node and its ports, until it is stopped or fails.
 
 mod membership;
+mod offered;
 mod reachable;
 mod settings;
 mod signals;
@@ -20,9 +21,9 @@ use boxoffice_node::{
     error::NodeError,
     node::{Node, NodeHandle, Runtimes},
 };
+use boxoffice_storage::identity;
 use rustix::fs::Mode;
 use tokio::{runtime, sync::oneshot};
-use tracing_subscriber::{filter::filter_fn, layer::SubscriberExt, util::SubscriberInitExt};
 
 use self::{
     membership::{become_member, secrets, world},
@@ -37,7 +38,9 @@ use crate::{
     descriptors::{self, Demand, Shares},
     failure::{Failure, Outcome},
     invitation::Invitation,
+    log,
     peer_secret::{self, PeerSecret},
+    version::VERSION,
 };
 
 /// How long a stopping node waits for answers under way.
@@ -63,8 +66,12 @@ fn run_invited(args: &Serve, invited: Option<Invitation>) -> Outcome {
         let _ = std::io::stdout().write_all(DEFAULT.as_bytes());
         return Ok(());
     }
+    // What is wrong with the configuration is an object too, if the log has objects.
+    log::start(&args.log, args.log_json)?;
     let mut config = settings(args)?;
-    start_logging(&args.log, args.log_json)?;
+    if args.check {
+        return check(&config);
+    }
     // Files that libraries write into the data directory are private as well.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     if let Some(invited) = &invited {
@@ -85,6 +92,17 @@ fn run_invited(args: &Serve, invited: Option<Invitation>) -> Outcome {
     outcome
 }
 
+/// Reads what the configuration names, and changes nothing.
+fn check(config: &Config) -> Outcome {
+    config.operators.address(config.edge.listen).map_err(Failure::Usage)?;
+    if let Some(tls) = config.tls.clone() {
+        Certificate::load(tls).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    // The reader may have closed the pipe.
+    let _ = writeln!(std::io::stdout(), "the configuration is good: a node would start with it");
+    Ok(())
+}
+
 /// Writes the secret of an invitation into the node's file, and joins where the invitation says.
 fn accept(config: &mut Config, invited: &Invitation) -> Outcome {
     let Some(peers) = &mut config.peers else {
@@ -103,7 +121,7 @@ fn accept(config: &mut Config, invited: &Invitation) -> Outcome {
         }
     };
     peer_secret::write_invited(&path, &invited.secret)?;
-    eprintln!("boxoffice: {} has the secret of the cluster's nodes", path.display());
+    log::say(&format!("{} has the secret of the cluster's nodes", path.display()));
     peers.join.clone_from(&invited.addresses);
     Ok(())
 }
@@ -185,24 +203,6 @@ fn no_threads(name: &str, error: &std::io::Error) -> Failure {
     Failure::Node(format!("no threads for {name}: {error}; raise the limit of threads"))
 }
 
-fn start_logging(filter: &str, json: bool) -> Outcome {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .map_err(|error| Failure::Usage(format!("--log {filter}: {error}")))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if json {
-        builder.json().finish().with(filter_fn(may_be_logged)).init()
-    } else {
-        builder.finish().with(filter_fn(may_be_logged)).init()
-    }
-    Ok(())
-}
-
-/// Whether a line may be logged, whatever the filter says. At `trace` libraries log bytes as they come and go, with the tokens and
-/// keys in them. This program's own lines never have any.
-fn may_be_logged(line: &tracing::Metadata<'_>) -> bool {
-    line.target().starts_with("boxoffice") || *line.level() <= tracing::Level::DEBUG
-}
-
 /// Lets a panic end the process, because answers after a broken invariant could be wrong. Tasks would otherwise swallow it.
 /// The node contains only panics of decisions, which have changed nothing yet.
 fn stop_on_panic() {
@@ -219,8 +219,8 @@ fn stop_on_panic() {
         if contain::notes(panic) {
             return;
         }
-        report(panic);
-        eprintln!("boxoffice: an invariant is broken; the node stops before it could answer wrongly");
+        log::panicked(panic, &report);
+        log::say("an invariant is broken; the node stops before it could answer wrongly");
         std::process::abort();
     }));
 }
@@ -239,6 +239,10 @@ async fn serve(
     let secrets = secrets(&config).await?;
     let (world, links) = world(&config, secrets.clone(), &shares, &runtimes)?;
     become_member(&mut config, secrets, invited.as_ref(), &world).await?;
+    let data_dir = &config.node.replication.data_dir;
+    let identity = identity::read(&*world.disk, data_dir).map_err(|error| Failure::Node(error.to_string()))?;
+    let has_data = identity.is_some();
+    config.node.program = VERSION.into();
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
     config.edge.holder_secret = Some(membership::holder_secret(&config)?);
@@ -254,7 +258,8 @@ async fn serve(
             return Err(Failure::Node(error.to_string()));
         }
     };
-    let greeting = greeting(&config, scheme, edge.local_addr(), edge.operators_addr().unwrap_or(operators));
+    let (clients, operators) = (edge.local_addr(), edge.operators_addr().unwrap_or(operators));
+    let greeting = greeting(&config, scheme, clients, operators);
     let notice = edge.notice();
     let (stop, stopping) = oneshot::channel::<()>();
     let mut edge = Some(edge.run(async move {
@@ -273,25 +278,31 @@ async fn serve(
     };
     let ending = match early {
         Some(ending) => ending,
-        None => {
-            // The reader may have closed the output once it knew the address.
-            let _ = writeln!(std::io::stdout(), "{greeting}");
-            running = running.or_else(|| edge.take().map(tokio::spawn));
-            let ending = ended(&handle, &mut signals).await;
-            eprintln!("boxoffice: stopping");
-            if ending == Ending::Stopped(Stop::Announced) {
-                notice.give();
-                drain(&handle, &mut signals, config.drain).await;
+        None => match offered::unknown(&config, &handle, has_data).await {
+            Some(wrong) => Ending::Misconfigured(wrong),
+            None => {
+                // The reader may have closed the output once it knew the address.
+                let _ = writeln!(std::io::stdout(), "{greeting}");
+                tracing::info!(%clients, %operators, "serves");
+                running = running.or_else(|| edge.take().map(tokio::spawn));
+                let ending = ended(&handle, &mut signals).await;
+                log::say("stopping");
+                if ending == Ending::Stopped(Stop::Announced) {
+                    notice.give();
+                    drain(&handle, &mut signals, config.drain).await;
+                }
+                ending
             }
-            ending
-        }
+        },
     };
     drop(stop);
     if let Some(running) = running {
         // The edge itself limits how long it waits for its connections.
         let _ = running.await;
     }
-    match (ending, node.stop(STOP_TIMEOUT_MS).await) {
+    let stopped = node.stop(STOP_TIMEOUT_MS).await;
+    tracing::info!("stopped");
+    match (ending, stopped) {
         // A drained node ends as it should.
         (_, Err(error @ NodeError::Drained { .. })) => {
             println!("boxoffice: {error}");
@@ -300,6 +311,7 @@ async fn serve(
         (_, Err(error @ (NodeError::NotAMember { .. } | NodeError::Removed(_)))) => {
             Err(Failure::Refused(error.to_string()))
         }
+        (Ending::Misconfigured(wrong), _) => Err(Failure::Usage(wrong)),
         (Ending::Failed(reason), _) => Err(Failure::Node(reason)),
         (Ending::Stopped(_), Err(error)) => Err(Failure::Node(error.to_string())),
         (Ending::Stopped(_), Ok(())) => Ok(()),
@@ -327,6 +339,8 @@ async fn ready(handle: &NodeHandle) {
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
     Failed(String),
+    /// What is configured does not fit what the cluster has.
+    Misconfigured(String),
     Stopped(Stop),
 }
 

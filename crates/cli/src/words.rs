@@ -1,22 +1,24 @@
 //! Lines and holds in words.
 
 use boxoffice_client::{Content, Seat};
-use boxoffice_core::portion::Portion;
+use boxoffice_core::{calendar::Zone, portion::Portion};
 
-use crate::{draw::Names, node_client::date_and_time};
+use crate::{draw::Names, local_time::date_and_time_in};
 
-/// The content of a line: `A1, A2`, `3 places in floor`, `2 units`.
-pub fn content(content: &Content, names: Option<&Names>) -> String {
-    portion(&content.portion(), names)
+/// The content of a line: `A1, A2`, `3 places in floor`, `2 units`. A slot is told by the clocks of the zone.
+pub fn content(content: &Content, names: Option<&Names>, zone: &Zone) -> String {
+    portion(&content.portion(), names, zone)
 }
 
-/// The content of a hold or a sale.
-pub fn portion(portion: &Portion, names: Option<&Names>) -> String {
+/// The content of a hold or a sale. A slot is told by the clocks of the zone.
+pub fn portion(portion: &Portion, names: Option<&Names>, zone: &Zone) -> String {
     match portion {
         Portion::Seats(set) => seats(set.as_slice(), names),
         Portion::Places { area, quantity } => format!("{} in {area}", counted(u64::from(*quantity), "place")),
         Portion::Units(quantity) => counted(u64::from(*quantity), "unit"),
-        Portion::Slot { begin, end } => format!("{} to {}", date_and_time(*begin), date_and_time(*end)),
+        Portion::Slot { begin, end } => {
+            format!("{} to {}", date_and_time_in(zone, *begin), date_and_time_in(zone, *end))
+        }
         Portion::Quota { quota, count } => format!("{count} of quota {quota}"),
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use boxoffice_client::{
-    Cart, Client, ClientConfig, Currency, Entity, Id, Limits, Money, NewSession, Seat, Timestamp, Title, VenueDetails,
+    Cart, Client, ClientConfig, Currency, Entity, Id, Money, NewSession, Seat, Timestamp, Title, VenueDetails,
     layout::{Labels, Layout, Row, Run},
     recorded,
 };
@@ -40,11 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         starts_at: Timestamp(4_102_513_200_000),
         ends_at: Timestamp(4_102_524_000_000),
         prices: vec![(id("standard"), Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") })],
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: Default::default(),
     };
     client.session_create(&venue, new).await?;
 

@@ -7,6 +7,7 @@ use boxoffice_core::{
     id::Id,
     layout::Layout,
     seat::Seat,
+    text::{Comments, Name},
 };
 use boxoffice_wire::{Op, body, reply::BatchItem};
 use serde::Serialize;
@@ -47,8 +48,7 @@ impl BatchCommand {
         name: impl AsRef<str>,
         layout: Arc<Layout>,
     ) -> BatchCommand {
-        let (name, comments) = (SmolStr::new(name), SmolStr::default());
-        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name, comments, layout };
+        let body = body::HallPut::of(venue.clone(), id.clone(), Name::as_said(name.as_ref()), layout);
         BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Hall(body) }
     }
 
@@ -57,7 +57,7 @@ impl BatchCommand {
     #[must_use]
     pub fn with_comments(mut self, comments: impl AsRef<str>) -> BatchCommand {
         if let BatchBody::Hall(body) = &mut self.body {
-            body.comments = SmolStr::new(comments);
+            body.comments = Comments::as_said(comments.as_ref());
         }
         self
     }

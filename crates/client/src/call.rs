@@ -5,8 +5,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 use boxoffice_core::id::Entity;
 use boxoffice_wire::{
     Encoding, Op,
-    body::Empty,
-    cluster::ShardMap,
+    body::{Empty, Shards},
     envelope::Envelope,
     reply::{FromBody, request},
     version::{self, Added},
@@ -144,7 +143,7 @@ impl Client {
         let client = Client { routes: None, request_id: None, deadline: MAP_DEADLINE, ..self.clone() };
         let weak = Arc::downgrade(routes);
         routes.runtime.spawn(async move {
-            let answer = client.send::<ShardMap, _>(Op::Shards, &Empty {}).await;
+            let answer = client.ask(&Shards(Empty {})).await;
             let Some(routes) = weak.upgrade() else { return };
             match answer {
                 Ok(map) => routes.set_map(map.value, &client.connection),

@@ -1,7 +1,7 @@
 //! A cart: its token, and a method for each op on it.
 
 use boxoffice_core::{
-    answer::{CartView, Held},
+    answer::CartView,
     command::{BestWish, Payment, WantedLine},
     id::{CartId, CartToken, Entity, Id},
     payment::OnDecline,
@@ -9,13 +9,13 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_wire::{Op, body, reply::OrderView, repr};
+use boxoffice_wire::{body, repr};
 
 use crate::{
-    cart_request::CartRequest,
     client::Client,
     error::{Error, Reply},
     live::LiveCart,
+    op_request::OpRequest,
     request_id::random_u64,
     watch::Watch,
 };
@@ -90,94 +90,90 @@ impl Cart {
 
     /// `cart.open`: opens the cart. Only needed to name the customer or a time to live before the first hold.
     pub async fn open(&self, customer: Option<Id>, ttl_ms: Option<u64>) -> Result<Reply<CartView>, Error> {
-        self.request(Op::CartOpen, body::CartOpen { customer, ttl_ms, ..body::CartOpen::of(self.token) }).await
+        self.request(body::CartOpen { customer, ttl_ms, ..body::CartOpen::of(self.token) }).await
     }
 
     /// `cart.get`: the cart's lines and deadline.
     pub async fn get(&self) -> Result<Reply<CartView>, Error> {
-        self.client.send_of(&self.entity(), Op::CartGet, &body::CartOnly::of(self.token)).await
+        self.client.ask_of(&self.entity(), &body::CartGet(body::CartOnly::of(self.token))).await
     }
 
     /// `cart.hold_seats`: holds these seats, all or none.
     ///
     /// # Errors
     /// `seats_taken` names every seat that is taken.
-    pub fn hold_seats(
-        &self,
-        session: &Id,
-        seats: impl IntoIterator<Item = Seat>,
-    ) -> CartRequest<body::HoldSeats, Held> {
+    pub fn hold_seats(&self, session: &Id, seats: impl IntoIterator<Item = Seat>) -> OpRequest<body::HoldSeats> {
         let body = body::HoldSeats::of(self.token, session.clone(), seats.into_iter().collect());
-        self.request(Op::CartHoldSeats, body::HoldSeats { customer: self.customer.clone(), ..body })
+        self.request(body::HoldSeats { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.hold_best`: holds the best adjacent seats.
     ///
     /// # Errors
     /// `no_adjacent_seats` if there are not enough adjacent seats.
-    pub fn hold_best(&self, session: &Id, wish: BestWish) -> CartRequest<body::HoldBest, Held> {
+    pub fn hold_best(&self, session: &Id, wish: BestWish) -> OpRequest<body::HoldBest> {
         let BestWish { count, category, section, accessible, split } = wish;
         let (customer, body) = (self.customer.clone(), body::HoldBest::of(self.token, session.clone(), count));
-        self.request(Op::CartHoldBest, body::HoldBest { customer, category, section, accessible, split, ..body })
+        self.request(body::HoldBest { customer, category, section, accessible, split, ..body })
     }
 
     /// `cart.hold_places`: holds places in an area of a session.
     ///
     /// # Errors
     /// `not_enough_places` says how many are free.
-    pub fn hold_places(&self, session: &Id, area: &Id, quantity: u32) -> CartRequest<body::HoldPlaces, Held> {
+    pub fn hold_places(&self, session: &Id, area: &Id, quantity: u32) -> OpRequest<body::HoldPlaces> {
         let body = body::HoldPlaces::of(self.token, session.clone(), area.clone(), quantity.into());
-        self.request(Op::CartHoldPlaces, body::HoldPlaces { customer: self.customer.clone(), ..body })
+        self.request(body::HoldPlaces { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.hold_stock`: holds units of a product. They are added to the line of that product, if the cart has one.
     ///
     /// # Errors
     /// `out_of_stock` says how many are free.
-    pub fn hold_stock(&self, product: &Id, quantity: u32) -> CartRequest<body::HoldStock, Held> {
+    pub fn hold_stock(&self, product: &Id, quantity: u32) -> OpRequest<body::HoldStock> {
         let body = body::HoldStock::of(self.token, product.clone(), quantity.into());
-        self.request(Op::CartHoldStock, body::HoldStock { customer: self.customer.clone(), ..body })
+        self.request(body::HoldStock { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.hold_slot`: holds the time `[begin, end)` of a resource.
     ///
     /// # Errors
     /// `slot_taken` names the conflicts.
-    pub fn hold_slot(&self, resource: &Id, begin: Timestamp, end: Timestamp) -> CartRequest<body::HoldSlot, Held> {
+    pub fn hold_slot(&self, resource: &Id, begin: Timestamp, end: Timestamp) -> OpRequest<body::HoldSlot> {
         let body = body::HoldSlot::of(self.token, resource.clone(), begin, end);
-        self.request(Op::CartHoldSlot, body::HoldSlot { customer: self.customer.clone(), ..body })
+        self.request(body::HoldSlot { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.hold_all`: holds several lines, all or none. They may be of different sessions, products and resources.
     ///
     /// # Errors
     /// The refusal names every line that was refused.
-    pub fn hold_all(&self, lines: impl IntoIterator<Item = WantedLine>) -> CartRequest<body::HoldAll, Held> {
+    pub fn hold_all(&self, lines: impl IntoIterator<Item = WantedLine>) -> OpRequest<body::HoldAll> {
         let body = body::HoldAll::of(self.token, lines.into_iter().map(body::Line::from).collect());
-        self.request(Op::CartHoldAll, body::HoldAll { customer: self.customer.clone(), ..body })
+        self.request(body::HoldAll { customer: self.customer.clone(), ..body })
     }
 
     /// `cart.set_quantity`: changes a line to this many units or places in total. 0 ends the line.
     ///
     /// # Errors
     /// If not enough are free, the old quantity stays.
-    pub fn set_quantity(&self, line: u32, quantity: u32) -> CartRequest<body::SetQuantity, CartView> {
-        self.request(Op::CartSetQuantity, body::SetQuantity::of(self.token, line, quantity.into()))
+    pub fn set_quantity(&self, line: u32, quantity: u32) -> OpRequest<body::SetQuantity> {
+        self.request(body::SetQuantity::of(self.token, line, quantity.into()))
     }
 
     /// `cart.set_note`: changes the note of a line. An empty one ends it. Needs a node that speaks protocol 1.5.
-    pub fn set_note(&self, line: u32, note: impl AsRef<str>) -> CartRequest<body::SetNote, CartView> {
-        self.request(Op::CartSetNote, body::SetNote::of(self.token, line, Note::as_said(note.as_ref())))
+    pub fn set_note(&self, line: u32, note: impl AsRef<str>) -> OpRequest<body::SetNote> {
+        self.request(body::SetNote::of(self.token, line, Note::as_said(note.as_ref())))
     }
 
     /// `cart.release`: releases a line, or these seats of it.
-    pub fn release(&self, line: u32, seats: Option<Vec<Seat>>) -> CartRequest<body::Release, CartView> {
-        self.request(Op::CartRelease, body::Release { seats, ..body::Release::of(self.token, line) })
+    pub fn release(&self, line: u32, seats: Option<Vec<Seat>>) -> OpRequest<body::Release> {
+        self.request(body::Release { seats, ..body::Release::of(self.token, line) })
     }
 
     /// `cart.cancel`: releases everything and ends the cart.
-    pub fn cancel(&self) -> CartRequest<body::CartOnly, CartView> {
-        self.request(Op::CartCancel, body::CartOnly::of(self.token))
+    pub fn cancel(&self) -> OpRequest<body::CartCancel> {
+        self.request(body::CartCancel(body::CartOnly::of(self.token)))
     }
 
     /// `cart.checkout_cancel`: ends the attempt to pay that is under way, and leaves the cart active. Needs a node that speaks
@@ -185,8 +181,8 @@ impl Cart {
     ///
     /// # Errors
     /// `cart_not_active` if the order is decided already.
-    pub fn cancel_checkout(&self) -> CartRequest<body::CartOnly, CartView> {
-        self.request(Op::CartCheckoutCancel, body::CartOnly::of(self.token))
+    pub fn cancel_checkout(&self) -> OpRequest<body::CartCheckoutCancel> {
+        self.request(body::CartCheckoutCancel(body::CartOnly::of(self.token)))
     }
 
     /// `cart.checkout`: buys what the cart holds.
@@ -195,10 +191,10 @@ impl Cart {
     /// Every repeat of a request that got `payment_declined` or `amount_mismatch` gets the same answer. Use a new
     /// request id to try another card. `payment_pending` means that the outcome is not known yet. Repeat the request
     /// with the same request id.
-    pub fn checkout(&self, payment: Payment, customer: Option<Id>) -> CartRequest<body::Checkout, OrderView> {
+    pub fn checkout(&self, payment: Payment, customer: Option<Id>) -> OpRequest<body::Checkout> {
         let customer = customer.or_else(|| self.customer.clone());
         let body = body::Checkout::of(self.token, payment.into());
-        self.request(Op::CartCheckout, body::Checkout { customer, ..body })
+        self.request(body::Checkout { customer, ..body })
     }
 
     /// `watch`: follows the cart's lines, its deadline and its end. The watch starts with the first [`Watch::next`].
@@ -210,14 +206,14 @@ impl Cart {
         Entity::Cart(self.id)
     }
 
-    fn request<B, T>(&self, op: Op, body: B) -> CartRequest<B, T> {
-        CartRequest::new(&self.client, self.entity(), op, body)
+    fn request<B>(&self, body: B) -> OpRequest<B> {
+        OpRequest::new(&self.client, self.entity(), body)
     }
 }
 
 macro_rules! noted {
     ($($hold:ident),+) => {$(
-        impl CartRequest<body::$hold, Held> {
+        impl OpRequest<body::$hold> {
             /// A note at the line. Needs a node that speaks protocol 1.4.
             pub fn note(self, note: impl AsRef<str>) -> Self {
                 self.with(|body| body.note = Note::as_said(note.as_ref()))

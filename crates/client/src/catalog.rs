@@ -1,13 +1,18 @@
-//! Catalogue and operator ops: titles, products, resources, purchases, audits, history and settlements.
+//! Catalogue and operator ops: halls, titles, products, resources, purchases, audits, history and settlements.
+
+use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{
-        CustomerAudit, ProductAudit, ProductView, PurchasesPage, ResourceAudit, ResourceView, TitleView, VenuesPage,
+        CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, ResourceAudit, ResourceView, TitleView,
+        VenuesPage,
     },
     command::{Details, ProductDetails, Repeat, ResourceDetails, Title, When},
     id::{CartId, Entity, Id, OrderId},
+    layout::Layout,
     payment::{RefundRecord, Settlement},
     seat::Seat,
+    text::{Name, OptionalReason, Reason},
     time::Timestamp,
 };
 use boxoffice_wire::{
@@ -22,6 +27,7 @@ use crate::{
     client::Client,
     error::{Error, Reply},
     live::{LivePurchases, LiveResource, LiveStock},
+    op_request::OpRequest,
     watch::Watch,
 };
 
@@ -43,22 +49,34 @@ pub struct CitySearch {
 impl Client {
     /// `venue.search`: venues by city and name, or nearest first. Returns a page and the cursor of the next page.
     pub async fn venue_search(&self, search: &body::VenueSearch) -> Result<Reply<VenuesPage>, Error> {
-        self.send(Op::VenueSearch, search).await
+        self.ask(search).await
+    }
+
+    /// `hall.put`: creates or changes a hall. Existing sessions keep the layout with which they were created.
+    pub fn hall_put(
+        &self,
+        venue: &Id,
+        id: &Id,
+        name: impl AsRef<str>,
+        layout: Arc<Layout>,
+    ) -> OpRequest<body::HallPut> {
+        let body = body::HallPut::of(venue.clone(), id.clone(), Name::as_said(name.as_ref()), layout);
+        OpRequest::new(self, Entity::Venue(venue.clone()), body)
     }
 
     /// `title.put`: creates or changes a title.
     pub async fn title_put(&self, id: &Id, title: Title) -> Result<Reply<()>, Error> {
-        self.send(Op::TitlePut, &body::TitlePut::new(id.clone(), title)).await
+        self.ask(&body::TitlePut::new(id.clone(), title)).await
     }
 
     /// `title.get`.
     pub async fn title_get(&self, id: &Id) -> Result<Reply<TitleView>, Error> {
-        self.send(Op::TitleGet, &body::Get { id: id.clone() }).await
+        self.ask(&body::TitleGet(body::Get::of(id.clone()))).await
     }
 
     /// `title.search`: titles by name. Returns a page and the cursor of the next page.
     pub async fn title_search(&self, search: &body::TitleSearch) -> Result<Reply<TitlePage>, Error> {
-        self.send(Op::TitleSearch, search).await
+        self.ask(search).await
     }
 
     /// `session.search` over all venues of a city, by start. Returns a page and the cursor of the next page.
@@ -68,39 +86,35 @@ impl Client {
         search: CitySearch,
     ) -> Result<Reply<CityPage>, Error> {
         let CitySearch { title, from, to, limit, cursor } = search;
-        let city = Some(SmolStr::new(city));
-        let body = body::SessionSearch { venue: None, city, title, hall: None, from, to, limit, cursor };
+        let city = Some(Name::as_said(city.as_ref()));
+        let body = body::SessionSearch { city, title, from, to, limit, cursor, ..Default::default() };
         self.send(Op::SessionSearch, &body).await
     }
 
     /// `session.cancel`: cancels a session. Its holds are released and its orders refunded.
     pub async fn session_cancel(&self, id: &Id, reason: impl AsRef<str>) -> Result<Reply<()>, Error> {
-        self.send_of(
-            &Entity::Session(id.clone()),
-            Op::SessionCancel,
-            &body::SessionCancel { id: id.clone(), reason: SmolStr::new(reason) },
-        )
-        .await
+        let body = body::SessionCancel::of(id.clone(), Reason::as_said(reason.as_ref()));
+        self.ask_of(&Entity::Session(id.clone()), &body).await
     }
 
     /// `product.put`: creates or changes a product.
     pub async fn product_put(&self, id: &Id, details: ProductDetails) -> Result<Reply<ProductView>, Error> {
-        self.send_of(&Entity::Product(id.clone()), Op::ProductPut, &body::ProductPut::new(id.clone(), details)).await
+        self.ask_of(&Entity::Product(id.clone()), &body::ProductPut::new(id.clone(), details)).await
     }
 
     /// `product.get`: a product's details, and its units by state.
     pub async fn product_get(&self, id: &Id) -> Result<Reply<ProductView>, Error> {
-        self.send_of(&Entity::Product(id.clone()), Op::ProductGet, &body::Get { id: id.clone() }).await
+        self.ask_of(&Entity::Product(id.clone()), &body::ProductGet(body::Get::of(id.clone()))).await
     }
 
     /// `resource.put`: creates or changes a resource. Existing bookings stay.
     pub async fn resource_put(&self, id: &Id, details: ResourceDetails) -> Result<Reply<ResourceView>, Error> {
-        self.send_of(&Entity::Resource(id.clone()), Op::ResourcePut, &body::ResourcePut::new(id.clone(), details)).await
+        self.ask_of(&Entity::Resource(id.clone()), &body::ResourcePut::new(id.clone(), details)).await
     }
 
     /// `resource.get`: a resource's details, and how many bookings it has.
     pub async fn resource_get(&self, id: &Id) -> Result<Reply<ResourceView>, Error> {
-        self.send_of(&Entity::Resource(id.clone()), Op::ResourceGet, &body::Get { id: id.clone() }).await
+        self.ask_of(&Entity::Resource(id.clone()), &body::ResourceGet(body::Get::of(id.clone()))).await
     }
 
     /// `resource.reserve`: books time without a cart, once or repeatedly. All of it is booked or nothing.
@@ -117,44 +131,36 @@ impl Client {
     ) -> Result<Reply<BookingPage>, Error> {
         let details = Details::as_said(details.as_ref());
         let body = body::ResourceReserve::new(resource.clone(), booking.clone(), when, repeat, details);
-        self.send_of(&Entity::Resource(resource.clone()), Op::ResourceReserve, &body).await
+        self.ask_of(&Entity::Resource(resource.clone()), &body).await
     }
 
     /// `resource.cancel`: ends a booking by its name, or a whole series. A booking that a cart made (`hold:…`) is answered at once.
     /// It ends when its cart has released the line or refunded it, after a checkout that is under way.
     pub async fn resource_cancel(&self, resource: &Id, booking: &Id, series: bool) -> Result<Reply<()>, Error> {
         let body = body::ResourceCancel { resource: resource.clone(), booking: booking.clone(), series };
-        self.send_of(&Entity::Resource(resource.clone()), Op::ResourceCancel, &body).await
+        self.ask_of(&Entity::Resource(resource.clone()), &body).await
     }
 
     /// `resource.move`: moves a booking to another time. If the new time is not available, the old time stays.
     pub async fn resource_move(&self, resource: &Id, booking: &Id, when: When) -> Result<Reply<BookingPage>, Error> {
-        self.send_of(
-            &Entity::Resource(resource.clone()),
-            Op::ResourceMove,
-            &body::ResourceMove::new(resource.clone(), booking.clone(), when),
-        )
-        .await
+        let body = body::ResourceMove::new(resource.clone(), booking.clone(), when);
+        self.ask_of(&Entity::Resource(resource.clone()), &body).await
     }
 
     /// `resource.is_available`: whether a time could be booked now, and the conflicts if not.
     pub async fn resource_is_available(&self, resource: &Id, when: When) -> Result<Reply<Available>, Error> {
-        self.send_of(
-            &Entity::Resource(resource.clone()),
-            Op::ResourceIsAvailable,
-            &body::ResourceIsAvailable::new(resource.clone(), when),
-        )
-        .await
+        let body = body::ResourceIsAvailable::new(resource.clone(), when);
+        self.ask_of(&Entity::Resource(resource.clone()), &body).await
     }
 
     /// `resource.bookings`: the bookings that overlap a time. Returns a page and the cursor of the next page.
     pub async fn resource_bookings(&self, search: &body::ResourceBookings) -> Result<Reply<BookingPage>, Error> {
-        self.send(Op::ResourceBookings, search).await
+        self.ask(search).await
     }
 
     /// `resource.free_slots`: the first free slots of a length between two instants.
     pub async fn resource_free_slots(&self, search: &body::ResourceFreeSlots) -> Result<Reply<FreeSlots>, Error> {
-        self.send(Op::ResourceFreeSlots, search).await
+        self.ask(search).await
     }
 
     /// `order.refund`: refunds lines of an order and puts them on sale again. `None` refunds all lines that are left.
@@ -164,8 +170,8 @@ impl Client {
         lines: Option<Vec<u32>>,
         reason: impl AsRef<str>,
     ) -> Result<Reply<RefundRecord>, Error> {
-        let body = body::OrderRefund { order, lines, reason: SmolStr::new(reason) };
-        self.send(Op::OrderRefund, &body).await
+        let lines = lines.map(|lines| lines.into_iter().collect());
+        self.ask(&body::OrderRefund { order, lines, reason: Reason::as_said(reason.as_ref()) }).await
     }
 
     /// `customer.purchases`: the orders of a customer after a cursor, at most `limit`. Cursor 0 is before the first
@@ -177,7 +183,7 @@ impl Client {
         limit: Option<u32>,
     ) -> Result<Reply<PurchasesPage>, Error> {
         let body = body::CustomerPurchases { customer: customer.clone(), cursor: Some(cursor), limit };
-        self.send_of(&Entity::Customer(customer.clone()), Op::CustomerPurchases, &body).await
+        self.ask_of(&Entity::Customer(customer.clone()), &body).await
     }
 
     /// `watch`: every purchase of a customer after a cursor, each once, across reconnects. Cursor 0 is before the first
@@ -199,17 +205,17 @@ impl Client {
 
     /// `admin.audit` of a product.
     pub async fn audit_product(&self, id: &Id) -> Result<Reply<ProductAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Product(id.clone())) }).await
+        self.audit(Some(Entity::Product(id.clone()))).await
     }
 
     /// `admin.audit` of a resource.
     pub async fn audit_resource(&self, id: &Id) -> Result<Reply<ResourceAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Resource(id.clone())) }).await
+        self.audit(Some(Entity::Resource(id.clone()))).await
     }
 
     /// `admin.audit` of a customer.
     pub async fn audit_customer(&self, id: &Id) -> Result<Reply<CustomerAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Customer(id.clone())) }).await
+        self.audit(Some(Entity::Customer(id.clone()))).await
     }
 
     /// `admin.history`: what happened to an entity, or to one seat of a session. Returns the newest page. With
@@ -221,22 +227,21 @@ impl Client {
         limit: Option<u32>,
         before: Option<u64>,
     ) -> Result<Reply<HistoryPage>, Error> {
-        self.send(Op::AdminHistory, &body::History { entity, seat, limit, before }).await
+        self.ask(&body::History { entity, seat, limit, before }).await
     }
 
     /// `admin.release`: releases a line of any cart. The cart's owner sees the reason.
-    pub async fn admin_release(&self, cart: CartId, line: u32, reason: &str) -> Result<Reply<()>, Error> {
-        let reason = SmolStr::new(reason);
-        self.send(Op::AdminRelease, &body::AdminRelease { cart, line, reason }).await
+    pub async fn admin_release(&self, cart: CartId, line: u32, reason: &str) -> Result<Reply<CartView>, Error> {
+        self.ask(&body::AdminRelease { cart, line, reason: OptionalReason::as_said(reason) }).await
     }
 
     /// `admin.checkout_cancel`: ends the attempt to pay of any cart. Needs a node that speaks protocol 1.5.
-    pub async fn admin_checkout_cancel(&self, cart: CartId) -> Result<Reply<()>, Error> {
-        self.send(Op::AdminCheckoutCancel, &body::AdminCheckoutCancel { cart }).await
+    pub async fn admin_checkout_cancel(&self, cart: CartId) -> Result<Reply<CartView>, Error> {
+        self.ask(&body::AdminCheckoutCancel { cart }).await
     }
 
     /// `admin.settle`: sets the outcome of a payment attempt that the gateway does not report.
     pub async fn admin_settle(&self, cart: CartId, attempt: u32, outcome: Settlement) -> Result<Reply<()>, Error> {
-        self.send(Op::AdminSettle, &body::AdminSettle::new(cart, attempt, outcome)).await
+        self.ask(&body::AdminSettle::new(cart, attempt, outcome)).await
     }
 }

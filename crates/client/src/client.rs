@@ -6,11 +6,10 @@ use boxoffice_core::{
     answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueChange, VenueView},
     command::{NewSession, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
-    layout::Layout,
     seat::Seat,
 };
 use boxoffice_wire::{
-    Op, body,
+    AnsweredOp, Op, body,
     hello::Hello,
     reply::{self, FromBody, OrderView, SessionPage, ThreeStates},
     status::{NodeAudit, NodeStatus},
@@ -136,47 +135,17 @@ impl Client {
 
     /// `venue.put`: creates or changes a venue.
     pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<VenueChange>, Error> {
-        self.send_of(&Entity::Venue(id.clone()), Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
+        self.ask_of(&Entity::Venue(id.clone()), &body::VenuePut::new(id.clone(), details)).await
     }
 
     /// `venue.get`: a venue's details and halls.
     pub async fn venue_get(&self, id: &Id) -> Result<Reply<VenueView>, Error> {
-        self.send_of(&Entity::Venue(id.clone()), Op::VenueGet, &body::Get { id: id.clone() }).await
-    }
-
-    /// `hall.put`: creates or changes a hall. Existing sessions keep the layout with which they were created.
-    pub async fn hall_put(
-        &self,
-        venue: &Id,
-        id: &Id,
-        name: impl AsRef<str>,
-        layout: Arc<Layout>,
-    ) -> Result<Reply<()>, Error> {
-        self.hall_put_with_comments(venue, id, name, "", layout).await
-    }
-
-    /// `hall.put` with comments. Needs a node that speaks protocol 1.1.
-    pub async fn hall_put_with_comments(
-        &self,
-        venue: &Id,
-        id: &Id,
-        name: impl AsRef<str>,
-        comments: impl AsRef<str>,
-        layout: Arc<Layout>,
-    ) -> Result<Reply<()>, Error> {
-        let (name, comments) = (SmolStr::new(name), SmolStr::new(comments));
-        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name, comments, layout };
-        self.send_of(&Entity::Venue(venue.clone()), Op::HallPut, &body).await
+        self.ask_of(&Entity::Venue(id.clone()), &body::VenueGet(body::Get::of(id.clone()))).await
     }
 
     /// `hall.get`: a hall's name and layout.
     pub async fn hall_get(&self, venue: &Id, id: &Id) -> Result<Reply<HallView>, Error> {
-        self.send_of(
-            &Entity::Venue(venue.clone()),
-            Op::HallGet,
-            &body::HallGet { venue: venue.clone(), id: id.clone() },
-        )
-        .await
+        self.ask_of(&Entity::Venue(venue.clone()), &body::HallGet::of(venue.clone(), id.clone())).await
     }
 
     /// `session.create`: books the hall for the time and opens the session.
@@ -184,52 +153,45 @@ impl Client {
     /// # Errors
     /// `hall_occupied` if the hall is booked at that time.
     pub async fn session_create(&self, venue: &Id, session: NewSession) -> Result<Reply<SessionView>, Error> {
-        self.send(Op::SessionCreate, &body::SessionCreate::new(venue.clone(), session)).await
+        self.ask(&body::SessionCreate::new(venue.clone(), session)).await
     }
 
     /// `session.get`: a session's title, hall, time, prices, counts and layout.
     pub async fn session_get(&self, id: &Id) -> Result<Reply<SessionView>, Error> {
-        self.send_of(&Entity::Session(id.clone()), Op::SessionGet, &body::Get { id: id.clone() }).await
+        self.ask_of(&Entity::Session(id.clone()), &body::SessionGet::of(id.clone())).await
     }
 
     /// `session.search`: sessions of a venue, by start. Returns a page and the cursor of the next page.
     pub async fn session_search(&self, search: &body::SessionSearch) -> Result<Reply<SessionPage>, Error> {
-        self.send(Op::SessionSearch, search).await
+        self.ask(search).await
     }
 
     /// `session.map`: the state of every seat, and the version.
     pub async fn session_map(&self, id: &Id) -> Result<Reply<MapView>, Error> {
-        self.send_of(&Entity::Session(id.clone()), Op::SessionMap, &body::SessionMap { id: id.clone(), view: None })
-            .await
+        self.ask_of(&Entity::Session(id.clone()), &body::SessionMap::of(id.clone())).await
     }
 
     /// `session.map` with the three numbers that cinemas use: 2 on sale, 1 locked, 0 sold or blocked.
     pub async fn session_map_three_states(&self, id: &Id) -> Result<Reply<ThreeStates>, Error> {
-        self.send_of(
-            &Entity::Session(id.clone()),
-            Op::SessionMap,
-            &body::SessionMap { id: id.clone(), view: Some("2,1,0".into()) },
-        )
-        .await
+        let body = body::SessionMap { view: Some("2,1,0".into()), ..body::SessionMap::of(id.clone()) };
+        self.send_of(&Entity::Session(id.clone()), Op::SessionMap, &body).await
     }
 
     /// `session.block`: keeps free seats off sale, all or none.
     pub async fn session_block(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
-        let seats = seats.into_iter().collect();
-        self.send_of(&Entity::Session(id.clone()), Op::SessionBlock, &body::SessionSeats { id: id.clone(), seats })
-            .await
+        let seats = body::SessionSeats::of(id.clone(), seats.into_iter().collect());
+        self.ask_of(&Entity::Session(id.clone()), &body::SessionBlock(seats)).await
     }
 
     /// `session.unblock`: puts blocked seats back on sale, all or none.
     pub async fn session_unblock(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
-        let seats = seats.into_iter().collect();
-        self.send_of(&Entity::Session(id.clone()), Op::SessionUnblock, &body::SessionSeats { id: id.clone(), seats })
-            .await
+        let seats = body::SessionSeats::of(id.clone(), seats.into_iter().collect());
+        self.ask_of(&Entity::Session(id.clone()), &body::SessionUnblock(seats)).await
     }
 
     /// `order.get`: the order that a cart became.
     pub async fn order_get(&self, order: OrderId) -> Result<Reply<OrderView>, Error> {
-        self.send_of(&Entity::Cart(order.cart()), Op::OrderGet, &body::OrderGet { order }).await
+        self.ask_of(&Entity::Cart(order.cart()), &body::OrderGet { order }).await
     }
 
     /// `batch`: several commands in one frame, up to 1 000. Each has its own answer, in the order of the commands.
@@ -248,17 +210,42 @@ impl Client {
 
     /// `admin.audit` of the whole node, recounted from its state.
     pub async fn audit_node(&self) -> Result<Reply<NodeAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: None }).await
+        self.audit(None).await
     }
 
     /// `admin.audit` of a session.
     pub async fn audit_session(&self, id: &Id) -> Result<Reply<SessionAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Session(id.clone())) }).await
+        self.audit(Some(Entity::Session(id.clone()))).await
     }
 
     /// `admin.audit` of a cart.
     pub async fn audit_cart(&self, id: CartId) -> Result<Reply<CartAudit>, Error> {
-        self.send(Op::AdminAudit, &body::Audit { entity: Some(Entity::Cart(id)) }).await
+        self.audit(Some(Entity::Cart(id))).await
+    }
+
+    /// `admin.audit`, whose answer is one for each kind of entity.
+    pub(crate) async fn audit<T: FromBody>(&self, entity: Option<Entity>) -> Result<Reply<T>, Error> {
+        self.send(Op::AdminAudit, &body::Audit { entity, customers: false }).await
+    }
+
+    /// `admin.audit` of a session, product, resource or customer, whose node also asks the carts of all holds and sales for their
+    /// customers and for the begin of each hold. The audit is of the entity's kind, for example [`SessionAudit`].
+    pub async fn audit_with_customers<T: FromBody>(&self, entity: Entity) -> Result<Reply<T>, Error> {
+        self.send(Op::AdminAudit, &body::Audit { entity: Some(entity), customers: true }).await
+    }
+
+    /// Sends the body of an op.
+    pub(crate) async fn ask<B: AnsweredOp + Sync>(&self, body: &B) -> Result<Reply<B::Answer>, Error> {
+        self.send(B::OP, body).await
+    }
+
+    /// [`Client::ask`] about this entity.
+    pub(crate) async fn ask_of<B: AnsweredOp + Sync>(
+        &self,
+        entity: &Entity,
+        body: &B,
+    ) -> Result<Reply<B::Answer>, Error> {
+        self.send_of(entity, B::OP, body).await
     }
 
     /// Sends a request: under a request id if the op changes something.

@@ -174,6 +174,8 @@ impl ConnectionTask {
     /// Runs until all clients are dropped, or the server says to stay away.
     pub(crate) async fn run(mut self) {
         let mut attempts = 0;
+        // Attempts in a row that met a port which speaks TLS, or does not, other than this client.
+        let mut misspoken = 0;
         let only_remote = self.expected.as_ref().is_some_and(|expected| expected.only_remote);
         while !self.clients_dropped {
             let address = self.config.addresses[attempts % self.config.addresses.len()].clone();
@@ -182,6 +184,10 @@ impl ConnectionTask {
             let connect = WsConnection::connect(&address, &config, only_remote);
             let Some(connected) = self.while_disconnected(connect).await else {
                 break;
+            };
+            misspoken = match &connected {
+                Err(ConnectError::SpeaksTls { .. } | ConnectError::SpeaksPlain { .. }) => misspoken + 1,
+                _ => 0,
             };
             let end = match connected {
                 Ok(mut connection) => {
@@ -197,6 +203,10 @@ impl ConnectionTask {
                 }
                 Err(ConnectError::Unauthorized { reason }) => {
                     Disconnect { advice: Advice::Stay, reason: format!("{} {reason}", close::UNAUTHENTICATED) }
+                }
+                // If no address is better, another attempt is as vain as this one.
+                Err(error) if misspoken >= self.config.addresses.len() => {
+                    Disconnect { advice: Advice::Stay, reason: error.to_string() }
                 }
                 Err(error @ ConnectError::LocalAddress { .. }) => {
                     Disconnect { advice: Advice::Stay, reason: error.to_string() }

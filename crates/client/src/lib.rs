@@ -51,10 +51,10 @@ mod batch;
 mod call;
 mod call_state;
 mod cart;
-mod cart_request;
 mod catalog;
 mod client;
 mod cluster;
+mod op_request;
 
 mod counts;
 mod live;
@@ -87,7 +87,7 @@ pub use boxoffice_core::{
     },
     command::{
         Area, BestWish, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails,
-        Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
+        Rate, Repeat, ResourceDetails, SessionExtras, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,
@@ -123,7 +123,6 @@ pub use boxoffice_wire::{
 
 pub use batch::BatchCommand;
 pub use cart::{Cart, gateway, recorded};
-pub use cart_request::CartRequest;
 pub use catalog::CitySearch;
 pub use client::Client;
 pub use concurrency_limit::{ConcurrencyLimit, NextCall, WaitingKey, WaitingRequests};
@@ -132,6 +131,7 @@ pub use counts::{CountsWatch, LiveCounts};
 pub use error::{Error, Reply};
 pub use live::{Applied, Live, LiveCart, LivePurchases, LiveResource, LiveStock};
 pub use map_state::{Change, MapState};
+pub use op_request::OpRequest;
 pub use retries::RetryCounts;
 pub use tls::{InvalidAuthorities, TlsAuthorities};
 pub use watch::Watch;

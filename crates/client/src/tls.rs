@@ -33,6 +33,25 @@ impl TlsAuthorities {
         if roots.is_empty() {
             return Err(InvalidAuthorities("no certificate in PEM".into()));
         }
+        TlsAuthorities::of(roots)
+    }
+
+    /// The authorities that this machine trusts. `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+    ///
+    /// # Errors
+    /// [`InvalidAuthorities`] if none is found.
+    pub fn of_system() -> Result<TlsAuthorities, InvalidAuthorities> {
+        let mut roots = RootCertStore::empty();
+        // Some systems have certificates that cannot be read. The others are as good as without them.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err(InvalidAuthorities("this machine has none; name a file of them".into()));
+        }
+        TlsAuthorities::of(roots)
+    }
+
+    fn of(roots: RootCertStore) -> Result<TlsAuthorities, InvalidAuthorities> {
+        let invalid = |error: &dyn std::fmt::Display| InvalidAuthorities(error.to_string());
         let config = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| invalid(&error))?

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_wire::{Encoding, limits::ANSWER_BYTES_MAX};
+use boxoffice_wire::{
+    Encoding,
+    limits::{self, ANSWER_BYTES_MAX},
+};
 use bytes::Bytes;
 use futures_util::{Sink, Stream};
 use tokio::{
@@ -48,6 +51,10 @@ pub(crate) enum ConnectError {
     LocalAddress { address: String },
     #[error("{address}: no encrypted connection: {source}")]
     Tls { address: String, source: io::Error },
+    #[error("{address}: this port speaks TLS, and the connection is in plain text; connect with TLS")]
+    SpeaksTls { address: String },
+    #[error("{address}: this port does not speak TLS; connect in plain text, or name the port that does")]
+    SpeaksPlain { address: String },
     #[error("{reason}")]
     Unauthorized { reason: String },
     #[error("{address} does not speak this protocol: {source}")]
@@ -74,8 +81,25 @@ fn upgrade_error(address: &str, source: tungstenite::Error) -> ConnectError {
             let reason = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
             ConnectError::Unauthorized { reason: reason.trim().to_owned() }
         }
+        // A port with TLS tells plain requests so.
+        tungstenite::Error::Http(answer) if says_tls(answer.body().as_deref()) => {
+            ConnectError::SpeaksTls { address: address.into() }
+        }
         source => ConnectError::Upgrade { address: address.into(), source: Box::new(source) },
     }
+}
+
+fn says_tls(body: Option<&[u8]>) -> bool {
+    body.is_some_and(|body| body.starts_with(limits::SPEAKS_TLS.as_bytes()))
+}
+
+/// The failure of a handshake of TLS. A port in plain text answers it with a line of HTTP, which is no record of TLS.
+fn tls_error(address: &str, source: io::Error) -> ConnectError {
+    let cause = source.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    if let Some(rustls::Error::InvalidMessage(_)) = cause {
+        return ConnectError::SpeaksPlain { address: address.into() };
+    }
+    ConnectError::Tls { address: address.into(), source }
 }
 
 /// Something that arrived.
@@ -125,8 +149,7 @@ impl WsConnection {
                 let name = tls::server_name(address)
                     .ok_or_else(|| ConnectError::InvalidAddress { address: address.into() })?;
                 let encrypted = authorities.connector().connect(name, stream).await;
-                let tls = |source| ConnectError::Tls { address: address.into(), source };
-                ByteStream::Encrypted(Box::new(encrypted.map_err(tls)?))
+                ByteStream::Encrypted(Box::new(encrypted.map_err(|source| tls_error(address, source))?))
             }
         };
         let mut request = ClientRequestBuilder::new(uri).with_sub_protocol(config.encoding.subprotocol());

@@ -6,7 +6,7 @@ use std::{hint::black_box, sync::Arc, time::Duration};
 use boxoffice_core::{
     answer::Answer,
     ask::Opening,
-    command::{Area, HoldPolicy, Limits, NewSession, ProductDetails, Rate, ResourceDetails},
+    command::{Area, HoldPolicy, Limits, NewSession, ProductDetails, Rate, ResourceDetails, SessionExtras},
     event::{ProductEvent, Remembered, ResourceEvent, SessionEvent},
     id::{CartId, HoldId, Id, Request, RequestHash},
     layout::Layout,
@@ -77,6 +77,8 @@ fn places(number: u64) -> SessionEvent {
 }
 
 fn session(sales: u64) -> Arc<Session> {
+    let floor =
+        Area { id: id("floor"), name: "Floor".into(), capacity: 100_000, price: euros(100), names: Default::default() };
     let session = NewSession {
         id: id("s"),
         hall: id("hall"),
@@ -84,17 +86,7 @@ fn session(sales: u64) -> Arc<Session> {
         starts_at: Timestamp(1_000_000),
         ends_at: Timestamp(2_000_000),
         prices: Vec::new(),
-        areas: vec![Area {
-            id: id("floor"),
-            name: "Floor".into(),
-            capacity: 100_000,
-            price: euros(100),
-            names: Default::default(),
-        }],
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: SessionExtras { areas: vec![floor], ..Default::default() },
     };
     let layout = Arc::new(Layout::new(Vec::new(), None).expect("a hall may have no seats"));
     let mut session = Session::opened(&Opening { venue: id("venue"), session, layout, zone: Default::default() });

@@ -4,7 +4,7 @@ use std::{hint::black_box, sync::Arc, time::Duration};
 
 use boxoffice_core::{
     ask::{Ask, Opening},
-    command::{BestWish, CartCommand, Command, Expect, Limits, NewSession, Payment, Want, WantedLine},
+    command::{BestWish, CartCommand, Command, Expect, NewSession, Payment, Want, WantedLine},
     event::{Event, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
@@ -48,11 +48,7 @@ fn session(layout: &Arc<Layout>) -> Arc<State> {
         starts_at: Timestamp(1_000_000),
         ends_at: Timestamp(2_000_000),
         prices: vec![(id("a"), price)],
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: Default::default(),
     };
     let opening = Opening { venue: id("venue"), session, layout: Arc::clone(layout), zone: Default::default() };
     let opened = Event::Session(SessionEvent::Opened(opening));

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 use crate::{
     access::AccessKey,
     cluster::{Member, Place},
-    command::{Area, Limits, Payment, ProductDetails, ResourceDetails, Shipping, Title, VenueDetails},
+    command::{NewSession, Payment, ProductDetails, ResourceDetails, Shipping, Title, VenueDetails},
     id::{CartId, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
@@ -332,21 +332,9 @@ pub struct SeatCounts {
 /// A session as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionView {
-    pub id: Id,
     pub venue: Id,
-    pub hall: Id,
-    pub title: Id,
-    pub starts_at: Timestamp,
-    pub ends_at: Timestamp,
-    /// A price for each category.
-    pub prices: Vec<(Id, Money)>,
-    /// Places without seats.
-    pub areas: Vec<Area>,
-    /// How long carts with seats of it live untouched, if it has a limit.
-    pub hold_ttl_ms: Option<u64>,
-    /// The limits of one order and one customer.
-    pub limits: Limits,
-    pub comments: SmolStr,
+    /// The session as it was created.
+    pub session: NewSession,
     /// The reason of the cancellation, if it is canceled.
     pub canceled: Option<SmolStr>,
     pub counts: SeatCounts,
@@ -355,8 +343,20 @@ pub struct SessionView {
     pub layout: Arc<Layout>,
     /// The IANA name of its venue's zone, if the venue has one.
     pub zone: Option<SmolStr>,
-    /// Whether everybody may still hold after it has begun. Otherwise only the desk may.
-    pub sells_after_begin: bool,
+}
+
+impl Deref for SessionView {
+    type Target = NewSession;
+
+    fn deref(&self) -> &NewSession {
+        &self.session
+    }
+}
+
+impl DerefMut for SessionView {
+    fn deref_mut(&mut self) -> &mut NewSession {
+        &mut self.session
+    }
 }
 
 /// A session in its venue's index.
@@ -561,6 +561,10 @@ pub struct HoldView {
     /// When the inventory asks the cart about it.
     pub deadline: Timestamp,
     pub portion: Portion,
+    /// The customer of its cart, if the carts were asked and it has one. The inventory does not know.
+    pub customer: Option<Id>,
+    /// When its cart got the line, if the carts were asked and it has the line.
+    pub since: Option<Timestamp>,
 }
 
 /// A sale of an inventory.
@@ -571,6 +575,8 @@ pub struct SaleView {
     pub hold: HoldId,
     pub portion: Portion,
     pub at: Timestamp,
+    /// The customer of the order, if the carts were asked and it has one. The inventory does not know.
+    pub customer: Option<Id>,
 }
 
 /// Everything about a session, counted anew.
@@ -612,6 +618,8 @@ pub struct CartAudit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     pub line: u32,
+    /// When the cart got the line.
+    pub since: Timestamp,
     pub entity: Entity,
     pub hold: HoldId,
     /// The revision that the cart knows.

@@ -197,8 +197,8 @@ pub enum Reply {
     NotMine { hold: HoldId },
     /// Answers `Open`. The session is open, now or before.
     Opened,
-    /// Answers `Open`. A session with this id is open with other content.
-    OpenRefused,
+    /// Answers `Open`. A session with this id is open with other content, and the refusal says both.
+    OpenRefused(Box<Refusal>),
     /// Answers `Vacate`. The hall is free, now or before.
     Vacated,
     /// Answers `List`. The venue is listed, now or before.
@@ -228,7 +228,7 @@ impl Reply {
             | Reply::Refunded { hold }
             | Reply::MineFor { hold, .. }
             | Reply::NotMine { hold } => Some(*hold),
-            Reply::Forgotten | Reply::Opened | Reply::OpenRefused | Reply::Vacated => None,
+            Reply::Forgotten | Reply::Opened | Reply::OpenRefused(_) | Reply::Vacated => None,
             Reply::Listed { .. } | Reply::Posted { .. } | Reply::ZoneSet { .. } => None,
         }
     }
@@ -278,7 +278,7 @@ impl Reply {
             | Reply::MineFor { .. }
             | Reply::NotMine { .. }
             | Reply::Opened
-            | Reply::OpenRefused
+            | Reply::OpenRefused(_)
             | Reply::Vacated
             | Reply::Listed { .. }
             | Reply::Posted { .. }

@@ -3,7 +3,7 @@
 //! The choice is a run of n neighbouring free seats in one row, of the wanted category and section, with exactly the wanted
 //! number of accessible seats. Runs that would strand a single free seat come last. Among the rest the smallest sum of
 //! distances to the focal point wins. Ties go to the front, then to the left. Without such a run there is no choice, unless the
-//! wish allows a split.
+//! wish allows a split. A split leaves one of the party alone only if there is no other way.
 
 use alloc::vec::Vec;
 
@@ -104,6 +104,7 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
         let start = self.layout.row_seats(row).start;
         let (mut length, mut distance, mut wheelchairs) = (0, 0u64, 0);
         let mut word = self.free_word(start) >> (start % 64);
+        let crosses = planted::is("an aisle is crossed");
         for (place, spot) in spots.iter().enumerate() {
             let index = start + place as u32;
             if index.is_multiple_of(64) {
@@ -115,7 +116,7 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
                 (length, distance, wheelchairs) = (0, 0, 0);
                 continue;
             }
-            if !spot.joined {
+            if !spot.joined && !crosses {
                 (length, distance, wheelchairs) = (0, 0, 0);
             }
             if length == count {
@@ -147,6 +148,9 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
 
     /// Whether taking `first..=last` leaves a free seat beside it that has no free neighbour any more.
     fn strands(&self, first: u32, last: u32) -> bool {
+        if planted::is("single seats left beside a party") {
+            return false;
+        }
         let alone =
             |seat: u32, beyond: Option<u32>| self.is_free(seat) && !beyond.is_some_and(|seat| self.is_free(seat));
         let left = self.layout.left_neighbour(first);
@@ -157,19 +161,47 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
 
     /// Several runs, each as long as it can be, the longest first. Accessible seats go into the earliest run that takes them.
     fn split(&mut self, count: usize, accessible: usize) -> Option<Vec<u32>> {
-        let (mut plain_left, mut accessible_left) = (count - accessible, accessible);
-        let mut longest = count;
+        let wanted = (count - accessible, accessible);
+        let mut pieces = self.pieces(wanted, None)?;
+        // The last run of three or more gives up a seat, so that two sit together instead of one alone.
+        if let [.., (_, 1)] = pieces[..]
+            && let Some(place) = pieces.iter().rposition(|(_, length)| *length >= 3)
+            && !planted::is("a split that leaves one alone")
+        {
+            self.taken.clear();
+            let shorter = (place, pieces[place].1 - 1);
+            let others = self.pieces(wanted, Some(shorter));
+            pieces = others.filter(|others| others.iter().all(|(_, length)| *length > 1)).unwrap_or(pieces);
+        }
+        let mut seats: Vec<u32> = pieces.into_iter().flat_map(|(first, length)| first..first + length as u32).collect();
+        seats.sort_unstable();
+        self.taken.clear();
+        Some(seats)
+    }
+
+    /// First seats and lengths of the runs of a split. `shorter` bounds the length of the run at this place.
+    fn pieces(
+        &mut self,
+        (mut plain_left, mut accessible_left): (usize, usize),
+        shorter: Option<(usize, usize)>,
+    ) -> Option<Vec<(u32, usize)>> {
+        let mut pieces = Vec::new();
+        let mut longest = plain_left + accessible_left;
         while plain_left + accessible_left > 0 {
+            if let Some((place, length)) = shorter
+                && place == pieces.len()
+            {
+                longest = length;
+            }
             let (length, run_accessible, run) = self.longest_piece(plain_left, accessible_left, longest)?;
             plain_left -= length - run_accessible;
             accessible_left -= run_accessible;
             // A later piece cannot be longer, because it would have been found now.
             longest = length;
             self.taken.extend(run.first..run.first + length as u32);
+            pieces.push((run.first, length));
         }
-        let mut seats = core::mem::take(&mut self.taken);
-        seats.sort_unstable();
-        Some(seats)
+        Some(pieces)
     }
 
     fn longest_piece(&self, plain: usize, accessible: usize, longest: usize) -> Option<(usize, usize, Candidate)> {

@@ -22,7 +22,7 @@ pub use self::{
     limits::{CustomerLimit, Limits},
     product::{HoldPolicy, ProductCommand, ProductDetails},
     resource::{Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
-    session::{Area, NewSession, SessionCommand},
+    session::{Area, NewSession, SessionCommand, SessionExtras},
     venue::{VenueCommand, VenueDetails},
     want::{BestWish, Details, Want},
 };

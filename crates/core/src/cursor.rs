@@ -5,6 +5,9 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::time::{TIMESTAMP_MAX, Timestamp};
 
+/// The most entries of one page.
+pub const PAGE_MAX: u32 = 1_000;
+
 /// The cursor after an entry of a list that is ordered by time, then name. It is `MILLISECONDS/NAME`.
 pub fn by_time(at: Timestamp, name: &str) -> SmolStr {
     format_smolstr!("{}/{name}", at.0)

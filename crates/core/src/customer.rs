@@ -15,6 +15,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     answer::{CustomerAudit, Purchase, PurchasesPage},
+    cursor::PAGE_MAX,
     event::CustomerEvent,
     fairness::Amount,
     holds::{Hold, HoldIndex, Holds, Refunded},
@@ -25,9 +26,6 @@ use crate::{
     taken::Taken,
     terms::bad,
 };
-
-/// The most purchases of one page.
-const PAGE_MAX: u32 = 1_000;
 
 /// The state of a customer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,6 @@ mod keys;
 mod listing;
 mod places;
 mod search;
-mod title;
 mod words;
 
 use alloc::{sync::Arc, vec::Vec};
@@ -32,11 +31,7 @@ use places::Places;
 
 pub use listing::Listing;
 pub use position::check_position;
-pub use search::{PAGE_MAX, TitlePage, VenueCursor};
-pub use title::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX};
-
-/// The longest address of a venue, in bytes.
-pub const ADDRESS_BYTES_MAX: usize = 500;
+pub use search::{TitlePage, VenueCursor};
 
 /// The state of the directory, with indexes that follow from its entries. Only the entries are serialized.
 #[derive(Clone, Deserialize)]
@@ -132,7 +127,7 @@ impl Directory {
         self.entries.listed.get(venue).copied()
     }
 
-    /// Lists a venue or changes its listing. [`Listing::check`] was called before, so it cannot fail.
+    /// Lists a venue or changes its listing. Its position was checked before, so it cannot fail.
     pub fn put_venue(&mut self, id: &Id, listing: Listing) {
         self.entries.version += 1;
         let (city, name, position) = (listing.city.clone(), words::key(&listing.name), listing.position);
@@ -154,7 +149,7 @@ impl Directory {
         }
     }
 
-    /// Adds or changes a title. [`Title::check`] was called before, so it cannot fail.
+    /// Adds or changes a title.
     pub fn put_title(&mut self, id: &Id, title: Title) {
         self.entries.version += 1;
         let name = words::key(&title.name);

@@ -522,6 +522,8 @@ impl<W: Amount> Holds<W> {
             revision: live.revision,
             deadline: live.deadline,
             portion: portion(&live.what),
+            customer: None,
+            since: None,
         };
         self.all_live().map(view).collect()
     }
@@ -533,6 +535,7 @@ impl<W: Amount> Holds<W> {
             hold,
             portion: portion(&sale.what),
             at: sale.at,
+            customer: None,
         };
         self.all_sales().map(view).collect()
     }

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use crate::{
     answer::Purchase,
     ask::{Opening, Reply},
-    command::{Area, HoldPolicy, Limits, NewSession, ProductDetails, Want},
+    command::{Area, HoldPolicy, Limits, NewSession, ProductDetails, SessionExtras, Want},
     customer::Customer,
     event::{Event, ProductEvent},
     holds::HoldAsk,
@@ -339,11 +339,7 @@ pub(crate) fn standing(capacity: u32) -> Session {
         starts_at: Timestamp(1_000_000),
         ends_at: Timestamp(2_000_000),
         prices: vec![],
-        areas: vec![area],
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: SessionExtras { areas: vec![area], ..Default::default() },
     };
     let layout = Layout::new(vec![], None).expect("a hall may have no seats").into();
     Session::opened(&Opening { venue: id("venue"), session, layout, zone: Default::default() })

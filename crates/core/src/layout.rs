@@ -1,5 +1,7 @@
 //! The layouts of halls, with the positions and labels of their seats. Rows may have any length, with gaps.
 
+mod neighbours;
+
 use alloc::{collections::BTreeSet, sync::Arc, vec, vec::Vec};
 use core::{
     fmt,
@@ -10,6 +12,7 @@ use core::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use smol_str::{SmolStr, format_smolstr};
 
+pub use self::neighbours::PITCH_USUAL;
 use crate::{id::Id, names::Names, seat::Seat};
 
 /// The most seats of one layout.
@@ -24,7 +27,7 @@ pub const LABEL_BYTES_MAX: usize = 32;
 /// The highest coordinate of a seat, in hundredths of a seat's width. With it sums of distances stay exact.
 pub const POINT_MAX: i32 = 100_000_000;
 
-/// The default focal point, in the middle of the edge of the stage.
+/// The default focal point of a layout without points, in the middle of the edge of the stage.
 const FOCAL_DEFAULT: Point = Point { x: 0, y: 0 };
 
 /// A place on the plan, in hundredths of a seat's width.
@@ -53,7 +56,8 @@ pub enum Labels {
 /// Neighbouring seats of one category, the unit in which layouts are written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Run {
-    /// Free seat widths before this run. With 0 its first seat is the neighbour of the last seat before it.
+    /// Free seat widths before this run. With 0 its first seat is the neighbour of the last seat before it, unless both have points
+    /// that are too far from each other.
     pub gap: u16,
     /// At least 1.
     pub count: u16,
@@ -94,11 +98,13 @@ pub struct Layout {
     digest: u64,
 }
 
-/// Names for people of the parts of a layout, each list by id, with no id twice.
+/// Names for people of the parts of a layout, each list by id, with no id twice, and of what its seats look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LayoutNames {
     pub sections: Vec<(Id, Names)>,
     pub categories: Vec<(Id, Names)>,
+    /// Of the stage, which may be a screen or a pitch. Without any it is called a stage.
+    pub stage: Names,
 }
 
 /// The computed properties of one seat.
@@ -158,13 +164,17 @@ pub enum LayoutError {
 
 impl Layout {
     /// The layout of these rows. A hall that has only places has no rows. Best available prefers seats near `focal`, or near the
-    /// middle of the stage's edge without one.
+    /// middle of the stage's edge without one, which is the front edge of the points if there are any.
+    ///
+    /// Two consecutive seats of a row are neighbours if no gap stands between them and, if both have points, their distance is at
+    /// most one and a half of the median distance of such seats of the row. A row with fewer than four seats takes the median of
+    /// its section.
     ///
     /// # Errors
     /// [`LayoutError`] if there are too many seats, a run is empty, labels repeat or are missing, or a point is too far.
     pub fn new(rows: Vec<Row>, focal: Option<Point>) -> Result<Layout, LayoutError> {
         let seats = check_rows(&rows)?;
-        let near = focal.unwrap_or(FOCAL_DEFAULT);
+        let near = focal.unwrap_or_else(|| neighbours::stage(&rows));
         if !in_reach(near) {
             return Err(LayoutError::TooFar { row: 0 });
         }
@@ -186,6 +196,7 @@ impl Layout {
             layout.nearest.push(distances.min().expect("checked above: rows have seats"));
         }
         layout.starts.push(layout.spots.len() as u32);
+        neighbours::part(&rows, &layout.starts, &mut layout.spots);
         let mut digest = Digest(0xcbf2_9ce4_8422_2325);
         (&rows, focal).hash(&mut digest);
         layout.digest = digest.finish();
@@ -193,12 +204,12 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The same layout with these names of its sections and categories.
+    /// The same layout with these names of its sections, categories and stage.
     ///
     /// # Errors
     /// [`LayoutError::NamedWrongly`].
     pub fn named(mut self, names: LayoutNames) -> Result<Layout, LayoutError> {
-        let LayoutNames { mut sections, mut categories } = names;
+        let LayoutNames { mut sections, mut categories, stage } = names;
         for (kind, named) in [("section", &mut sections), ("category", &mut categories)] {
             named.retain(|(_, names)| !names.is_empty());
             named.sort_by(|one, other| one.0.cmp(&other.0));
@@ -212,7 +223,7 @@ impl Layout {
                 return Err(LayoutError::NamedWrongly { kind, id: id.clone() });
             }
         }
-        self.names = LayoutNames { sections, categories };
+        self.names = LayoutNames { sections, categories, stage };
         if self.names != LayoutNames::default() {
             let mut digest = Digest(self.digest);
             self.names.hash(&mut digest);
@@ -221,7 +232,7 @@ impl Layout {
         Ok(self)
     }
 
-    /// The names of its sections and categories.
+    /// The names of its sections, categories and stage.
     pub fn names(&self) -> &LayoutNames {
         &self.names
     }
@@ -290,12 +301,12 @@ impl Layout {
         self.spot(index).distance
     }
 
-    /// The neighbour before a seat in its row, or `None` if there is a gap or the row begins.
+    /// The neighbour before a seat in its row, or `None` if there is a gap or an aisle, or the row begins.
     pub fn left_neighbour(&self, index: u32) -> Option<u32> {
         self.spot(index).joined.then(|| index - 1)
     }
 
-    /// The neighbour after a seat in its row, or `None` if there is a gap or the row ends.
+    /// The neighbour after a seat in its row, or `None` if there is a gap or an aisle, or the row ends.
     pub fn right_neighbour(&self, index: u32) -> Option<u32> {
         let next = self.spots.get(index as usize + 1)?;
         next.joined.then_some(index + 1)

@@ -14,7 +14,7 @@ use alloc::{vec, vec::Vec};
 use boxoffice_declare::{Rows, Stored};
 use smol_str::{SmolStr, format_smolstr};
 
-use self::samples::{conflict, euro, id, seat, short, taken};
+use self::samples::{conflict, dollar, euro, id, seat, short, taken};
 pub use self::{
     details::{CartDifference, Conflict, LineRefusal, Shortage, TakenSeat},
     row::{Detail, Kind, Row, Shown, rows},
@@ -460,24 +460,30 @@ pub enum Refusal {
     #[error("{0} is not known")]
     #[sample("session hamlet-tonight".into())]
     NotFound(SmolStr),
-    /// It exists already with other content.
+    /// It exists already with other content. For a session the message says each difference, with what is there and what was
+    /// asked for.
     ///
     /// Read it, or choose another id.
     #[row(702, "already_exists_differently", http = 409)]
-    #[error("{0} exists already and is different")]
-    #[sample("session hamlet-tonight".into())]
+    #[error("it exists already and is different: {0}")]
+    #[sample("session hamlet-tonight: it begins at 2026-12-24T19:30Z, not 2026-12-24T20:00Z".into())]
     AlreadyExistsDifferently(SmolStr),
     /// A thing is sold in one currency for life. Carts may have lines in it, and orders are paid back in it.
     ///
     /// Put another product or resource for the other currency.
     #[row(703, "currency_fixed", http = 409)]
-    #[error("{entity} is sold in {currency:?} for as long as it exists; put another one to sell in another currency")]
-    #[sample { entity: Entity::Product(id("programme")), currency: euro(0).currency }]
+    #[error(
+        "{entity} is sold in {currency:?} for as long as it exists, not in {asked_currency:?}; put another one to sell in another \
+         currency"
+    )]
+    #[sample { entity: Entity::Product(id("programme")), currency: euro(0).currency, asked_currency: dollar() }]
     CurrencyFixed {
         /// The product or resource.
         entity: Entity,
         /// The currency that it is sold in.
         currency: Currency,
+        /// The currency that was asked for.
+        asked_currency: Currency,
     },
     /// No member has this id.
     ///

@@ -7,6 +7,7 @@
 mod areas;
 mod block;
 mod book;
+mod difference;
 mod hold;
 mod touched;
 mod view;
@@ -17,16 +18,19 @@ mod tests;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
+use smol_str::format_smolstr;
 
 pub(crate) use areas::check_areas;
+pub use areas::{AREA_PLACES_MAX, AREAS_MAX};
+pub use difference::differences;
+pub(crate) use difference::{exists_differently, instant};
 pub use touched::Touched;
 pub(crate) use view::opened_view;
 
 use crate::{
     ask::{Opening, VenueZone},
     changes::Changes,
-    command::{Area, Limits, NewSession},
+    command::{Area, NewSession, SessionExtras},
     event::SessionEvent,
     holds::Hold,
     id::{Id, Request},
@@ -57,24 +61,14 @@ struct SessionTerms {
     title: Id,
     starts_at: Timestamp,
     ends_at: Timestamp,
-    hold_ttl_ms: Option<u64>,
     currency: Currency,
     /// In minor units, by category ordinal.
     prices: Box<[i64]>,
-    sells_after_begin: bool,
     zone: VenueZone,
-    /// Most sessions have none.
-    extras: Option<Box<Extras>>,
+    /// `None` if all have their defaults, as most sessions have them.
+    extras: Option<Box<SessionExtras>>,
     #[serde(skip, default = "Layout::unset")]
     layout: Arc<Layout>,
-}
-
-/// The parts of a session besides seats and their prices.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Extras {
-    areas: Vec<Area>,
-    limits: Limits,
-    comments: SmolStr,
 }
 
 impl Session {
@@ -91,11 +85,7 @@ impl Session {
         let mut all = prices.chain(session.areas.iter().map(|area| &area.price));
         let currency = all.next().unwrap_or_else(|| panic!("session {} has nothing to sell", session.id)).currency;
         assert!(all.all(|price| price.currency == currency), "session {} has two currencies", session.id);
-        let plain = session.areas.is_empty() && session.limits == Limits::default() && session.comments.is_empty();
-        let extras = || {
-            let (areas, limits, comments) = (session.areas.clone(), session.limits.clone(), session.comments.clone());
-            Box::new(Extras { areas, limits, comments })
-        };
+        let extras = Some(&session.extras).filter(|extras| **extras != SessionExtras::default());
         let terms = SessionTerms {
             venue: venue.clone(),
             id: session.id.clone(),
@@ -103,12 +93,10 @@ impl Session {
             title: session.title.clone(),
             starts_at: session.starts_at,
             ends_at: session.ends_at,
-            hold_ttl_ms: session.hold_ttl_ms,
             currency,
             prices: session.prices.iter().map(|(_, price)| price.amount).collect(),
-            sells_after_begin: session.sells_after_begin,
             zone: zone.clone(),
-            extras: (!plain).then(extras),
+            extras: extras.cloned().map(Box::new),
             layout: Arc::clone(layout),
         };
         Session { version: 1, terms: Arc::new(terms), book: None }
@@ -126,11 +114,7 @@ impl Session {
                 starts_at: terms.starts_at,
                 ends_at: terms.ends_at,
                 prices: self.prices(),
-                areas: self.areas().to_vec(),
-                hold_ttl_ms: terms.hold_ttl_ms,
-                limits: self.limits(),
-                comments: self.comments(),
-                sells_after_begin: terms.sells_after_begin,
+                extras: self.extra(SessionExtras::clone),
             },
             layout: Arc::clone(&terms.layout),
             zone: terms.zone.clone(),
@@ -141,6 +125,21 @@ impl Session {
     pub(crate) fn is_opened_with(&self, opening: &Opening) -> bool {
         let own = self.opening();
         (&own.venue, &own.session, &own.layout) == (&opening.venue, &opening.session, &opening.layout)
+    }
+
+    /// The refusal of an opening that it is not opened with, which says both.
+    pub(crate) fn opened_differently(&self, opening: &Opening) -> Refusal {
+        let own = self.opening();
+        let mut found = Vec::new();
+        if own.venue != opening.venue {
+            found.push(format_smolstr!("its venue is {}, not {}", own.venue, opening.venue));
+        }
+        found.extend(differences(&own.session, &opening.session));
+        if own.layout != opening.layout {
+            let (own, other) = (own.layout.seats(), opening.layout.seats());
+            found.push(format_smolstr!("its layout has {own} seats, and the hall now another layout of {other} seats"));
+        }
+        exists_differently(&own.session.id, &found)
     }
 
     /// Takes a zone that its venue sends. `None` if it knows this one, or a newer one.
@@ -159,12 +158,12 @@ impl Session {
         self.terms.extras.as_deref().map_or(&[], |extras| &extras.areas)
     }
 
-    fn limits(&self) -> Limits {
-        self.terms.extras.as_deref().map(|extras| extras.limits.clone()).unwrap_or_default()
-    }
-
-    fn comments(&self) -> SmolStr {
-        self.terms.extras.as_deref().map(|extras| extras.comments.clone()).unwrap_or_default()
+    /// One of its extras.
+    fn extra<T>(&self, which: impl FnOnce(&SessionExtras) -> T) -> T {
+        match self.terms.extras.as_deref() {
+            Some(extras) => which(extras),
+            None => which(&SessionExtras::default()),
+        }
     }
 
     /// How many events it has had.
@@ -290,7 +289,7 @@ impl Session {
     pub fn heap_bytes(&self) -> usize {
         let ids = [&self.terms.venue, &self.terms.id, &self.terms.hall, &self.terms.title];
         let long: usize = ids.iter().map(|id| id.heap_bytes()).sum();
-        let extras = |extras: &Extras| size_of::<Extras>() + extras.areas.capacity() * size_of::<Area>();
+        let extras = |extras: &SessionExtras| size_of::<SessionExtras>() + extras.areas.capacity() * size_of::<Area>();
         let extras = self.terms.extras.as_deref().map_or(0, extras);
         let terms =
             2 * size_of::<usize>() + size_of::<SessionTerms>() + size_of_val(&*self.terms.prices) + long + extras;

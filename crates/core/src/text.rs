@@ -8,11 +8,28 @@ use core::{fmt, ops::Deref};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-/// A text of `MIN` to `MAX` bytes without control characters except line feeds. With `TABS` it may have tabs and carriage returns
-/// as well, as texts that people paste have.
+use crate::names::NAME_BYTES_MAX;
+
+/// A name of something, or of somebody.
+pub type Name = Text<1, NAME_BYTES_MAX>;
+
+/// A name, or nothing.
+pub type OptionalName = Text<0, NAME_BYTES_MAX>;
+
+/// Comments on something, for buyers.
+pub type Comments = Text<0, 4_096, true>;
+
+/// Why something is canceled or refunded. Every cart that holds something of a canceled session gets it.
+pub type Reason = Text<1, 256, true>;
+
+/// A reason, or nothing.
+pub type OptionalReason = Text<0, 256, true>;
+
+/// A text of `MIN` to `MAX` bytes. With `LINES` it may have several lines, with tabs, as a form or a spreadsheet sends them. Other
+/// control characters are in no text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Text<const MIN: usize, const MAX: usize, const TABS: bool = false>(SmolStr);
+pub struct Text<const MIN: usize, const MAX: usize, const LINES: bool = false>(SmolStr);
 
 /// Why a text is not within its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +40,7 @@ pub enum TextError {
     Control,
 }
 
-impl<const MIN: usize, const MAX: usize, const TABS: bool> Text<MIN, MAX, TABS> {
+impl<const MIN: usize, const MAX: usize, const LINES: bool> Text<MIN, MAX, LINES> {
     /// The most bytes.
     pub const BYTES_MAX: usize = MAX;
 
@@ -48,11 +65,7 @@ impl<const MIN: usize, const MAX: usize, const TABS: bool> Text<MIN, MAX, TABS> 
     /// # Errors
     /// The first bound that it violates.
     pub fn check(&self) -> Result<(), TextError> {
-        let is_allowed = |char: char| match char {
-            '\n' => true,
-            '\t' | '\r' => TABS,
-            other => !other.is_control(),
-        };
+        let is_allowed = |char: char| !char.is_control() || LINES && matches!(char, '\t' | '\n' | '\r');
         match self.0.len() {
             length if length < MIN => Err(TextError::TooShort),
             length if length > MAX => Err(TextError::TooLong),
@@ -67,8 +80,8 @@ impl<const MIN: usize, const MAX: usize, const TABS: bool> Text<MIN, MAX, TABS> 
     }
 }
 
-/// The empty text, where the bounds allow it.
-impl<const MAX: usize, const TABS: bool> Default for Text<0, MAX, TABS> {
+/// The empty text. Where the bounds do not allow it, the check refuses it.
+impl<const MIN: usize, const MAX: usize, const LINES: bool> Default for Text<MIN, MAX, LINES> {
     fn default() -> Self {
         Text(SmolStr::default())
     }
@@ -78,13 +91,13 @@ impl<const MAX: usize, const TABS: bool> Default for Text<0, MAX, TABS> {
 ///
 /// # Panics
 /// The text violates a bound.
-impl<const MIN: usize, const MAX: usize, const TABS: bool> From<&'static str> for Text<MIN, MAX, TABS> {
+impl<const MIN: usize, const MAX: usize, const LINES: bool> From<&'static str> for Text<MIN, MAX, LINES> {
     fn from(text: &'static str) -> Self {
         Text::new(text).unwrap_or_else(|why| panic!("{text:?} is {why:?}"))
     }
 }
 
-impl<const MIN: usize, const MAX: usize, const TABS: bool> Deref for Text<MIN, MAX, TABS> {
+impl<const MIN: usize, const MAX: usize, const LINES: bool> Deref for Text<MIN, MAX, LINES> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -92,7 +105,7 @@ impl<const MIN: usize, const MAX: usize, const TABS: bool> Deref for Text<MIN, M
     }
 }
 
-impl<const MIN: usize, const MAX: usize, const TABS: bool> fmt::Display for Text<MIN, MAX, TABS> {
+impl<const MIN: usize, const MAX: usize, const LINES: bool> fmt::Display for Text<MIN, MAX, LINES> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -110,14 +123,14 @@ mod tests {
         assert_eq!(Short::new("").unwrap_err(), TextError::TooShort);
         assert_eq!(Short::new("abcde").unwrap_err(), TextError::TooLong);
         assert_eq!(Short::new("äöü").unwrap_err(), TextError::TooLong, "the bounds are in bytes");
-        assert_eq!(Short::new("a\nb").map(Short::into_plain), Ok("a\nb".into()));
-        for control in ["\t", "\r", "\0", "\u{7f}", "\u{85}"] {
+        assert_eq!(Short::new("a b").map(Short::into_plain), Ok("a b".into()));
+        for control in ["\n", "\t", "\r", "\0", "\u{7f}", "\u{85}"] {
             assert_eq!(Short::new(control).unwrap_err(), TextError::Control, "{control:?}");
         }
     }
 
     #[test]
-    fn a_pasted_text_may_have_tabs_and_carriage_returns() {
+    fn a_pasted_text_may_have_tabs_and_line_ends() {
         type Pasted = Text<0, 8, true>;
         assert!(Pasted::new("a\tb\r\nc").is_ok());
         assert_eq!(Pasted::new("\0").unwrap_err(), TextError::Control);

@@ -17,7 +17,10 @@ impl Answer {
         }
         match self {
             Answer::Cart(view) => cart(view, distance_ms),
-            Answer::CartAudit(audit) => cart(&mut audit.cart, distance_ms),
+            Answer::CartAudit(audit) => {
+                cart(&mut audit.cart, distance_ms);
+                audit.holds.iter_mut().for_each(|claim| shift(&mut claim.since, distance_ms));
+            }
             Answer::Held(held) => shift(&mut held.deadline, distance_ms),
             Answer::SessionAudit(audit) => holds(&mut audit.holds, distance_ms),
             Answer::ProductAudit(audit) => holds(&mut audit.holds, distance_ms),

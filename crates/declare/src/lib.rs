@@ -43,8 +43,8 @@ pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// - A field of the type `Option` may be absent, and is left out if it is `None`. `#[optional]` says the same of a field that
 ///   has its default then. With `#[optional(written)]` the default is written as well.
 /// - `#[since(1, 3)]` is the version of the protocol that has brought the field.
-/// - `#[within(1..=9)]` is the bound of a number, or of the length of a text or list. It stands in the schema, and requests out of it
-///   are refused with the name of the field.
+/// - `#[within(1..=9)]` is the bound of a number. It stands in the schema, and requests out of it are refused with the name of the
+///   field. A text or a list has its bound as its type.
 /// - `#[narrow(…)]` restricts the schema of the field's type, and `#[with("path")]` reads and writes the field by the functions
 ///   of a module.
 /// - `Name::of(…)` makes the value of the fields that are needed. A place that sets others with `..` stays as it is when a field is

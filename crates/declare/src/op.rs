@@ -39,13 +39,22 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> syn::Result<T
     let declared = match shared {
         Some(_) => {
             let (DeriveInput { attrs, vis, .. }, fields) = (&input, fields_of(&input)?);
-            quote!(#(#attrs)* #[derive(Clone, Debug, PartialEq)] #vis struct #name #fields;)
+            quote! {
+                #(#attrs)*
+                #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+                #[serde(transparent)]
+                #vis struct #name #fields;
+            }
         }
         // The summary is the op's, and not the description of its body.
         None => shape::made(&input, None, false)?,
     };
     let facts = facts(&arguments, &summary, &examples, &body)?;
     let literal = &arguments.name;
+    let answered = match arguments.fact("by_hand") {
+        Some(_) => quote!(),
+        None => answered(&arguments, &name)?,
+    };
     let read = match (arguments.fact("by_hand"), shared) {
         (Some(_), _) => quote!(<#name>::read(body)),
         (None, Some(_)) => quote!(#name(body.read_checked()?).command().map(crate::call::Called::into_call)),
@@ -59,6 +68,8 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> syn::Result<T
             const FACTS: crate::spec::Facts = #facts;
         }
 
+        #answered
+
         impl crate::spec::ReadOp for #name {
             fn read(
                 body: crate::unread::Body<'_>,
@@ -67,6 +78,20 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> syn::Result<T
             }
         }
     })
+}
+
+/// The answer that clients read, which is the first of several.
+fn answered(arguments: &Arguments, name: &Ident) -> syn::Result<TokenStream> {
+    let answer = match answers(arguments)?.into_iter().next() {
+        Some(first) => quote!(#first),
+        None => quote!(()),
+    };
+    Ok(quote!(impl crate::spec::AnsweredOp for #name { type Answer = #answer; }))
+}
+
+/// The bodies of the ok answers.
+fn answers(arguments: &Arguments) -> syn::Result<Punctuated<Type, Token![,]>> {
+    Punctuated::<Type, Token![,]>::parse_terminated.parse2(arguments.needed("answers").clone())
 }
 
 /// The first paragraph of the doc comment, in one line.
@@ -110,8 +135,7 @@ fn facts(arguments: &Arguments, summary: &str, examples: &[LitStr], body: &Token
     let (class, pace, frame, http) = (one("class")?, one("pace")?, one("frame")?, one("http")?);
     let unknown = one("unknown")?;
     let weight: LitInt = syn::parse2(arguments.needed("weight").clone())?;
-    let answers = Punctuated::<Type, Token![,]>::parse_terminated.parse2(arguments.needed("answers").clone())?;
-    let answers = answers.iter();
+    let answers = answers(arguments)?.into_iter();
     let since = match arguments.fact("since") {
         Some(said) => syn::parse2::<Since>(said.clone())?.minor,
         None => 0,

@@ -80,6 +80,8 @@ export declare class BoxofficeMap extends HTMLElement {
   get cart(): string | null;
   set cart(token: string | null);
   readonly state: 'idle' | 'connecting' | 'ready' | 'fault';
+  /** Whether the session that is shown sells. Otherwise nothing can be picked. */
+  readonly sale: 'on' | 'not_yet' | 'begun' | 'over' | 'canceled';
   readonly selected: MapSeat[];
   readonly places: MapPlaces[];
   clear(): void;

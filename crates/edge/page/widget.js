@@ -8,6 +8,8 @@ import { FREE } from './js/map/brush.js';
 import { Plan } from './js/map/plan.js';
 import { SeatMap } from './js/map/seatmap.js';
 import { wordsOf } from './js/map/words.js';
+import { digitsOf } from './js/money.js';
+import { Terms, closedKey } from './js/sale.js';
 import { MapCart } from './js/widget/cart.js';
 import { Areas, legend, make } from './js/widget/panel.js';
 
@@ -37,6 +39,10 @@ const ANSWER_WITHIN_MS = 5_000;
 const SESSION_WITHIN_MS = 30_000;
 const AGAIN_AFTER_MS = 2_000;
 const MAX = 20;
+/** How often the map looks whether its show has begun, or is over. */
+const SALE_LOOK_MS = 1_000;
+/** The refusal of a session that does not sell. */
+const SESSION_CLOSED = { code: 207, name2: 'session_closed' };
 
 /**
  * How long a picked seat that somebody holds may still become this buyer's. The map often shows a hold before the site's server
@@ -55,6 +61,7 @@ class BoxofficeMap extends HTMLElement {
   #below = make('div', 'below', {});
   #said = make('p', 'said', { role: 'status', part: 'note' });
   #saidNow = false;
+  #closedNote = make('p', 'closed', { role: 'status', part: 'closed' });
   #styled;
   /** The begin that is under way or done. Another one makes it void. */
   #turn = null;
@@ -67,6 +74,9 @@ class BoxofficeMap extends HTMLElement {
   #areas = null;
   #feed = null;
   #cart = null;
+  #terms = null;
+  #saleTimer = 0;
+  #sale = 'on';
   #state = 'idle';
   /** Seats and places that the site says are the buyer's: `[row, seat]` and `{area, quantity}`. */
   #mine = [];
@@ -179,6 +189,11 @@ class BoxofficeMap extends HTMLElement {
     return this.#state;
   }
 
+  /** Whether the session that is shown sells: "on", "not_yet", "begun", "over" or "canceled". */
+  get sale() {
+    return this.#sale;
+  }
+
   /** The picked seats, as in the event. */
   get selected() {
     return this.#map ? [...this.#map.picked].map((seat) => this.#told(seat)) : [];
@@ -221,6 +236,7 @@ class BoxofficeMap extends HTMLElement {
       if (map === this.#map && areas === this.#areas) this.#unpick(seats, places);
       return { session: session.id, cart: cart.token, seats: picked, places, deadline: ok.deadline };
     } catch (error) {
+      if (error.name2 === SESSION_CLOSED.name2) this.#terms?.look();
       throw faultOf(error);
     } finally {
       seats.forEach((seat) => holding.seats.delete(seat));
@@ -289,10 +305,10 @@ class BoxofficeMap extends HTMLElement {
     if (isOver()) return;
     const link = new Connection(page.nodes || [], { first: origin, node: page.node, client: 'boxoffice widget' });
     this.#link = link;
-    link.on('state', ({ silent, text, state }) => {
+    link.on('state', ({ silent, detail, state }) => {
       if (isOver()) return;
       const isGone = silent || state === 'closed';
-      if (isGone && this.#state !== 'fault') this.#fault({ code: 903, name2: 'not_ready', message: text });
+      if (isGone && this.#state !== 'fault') this.#fault({ code: 903, name2: 'not_ready', message: detail });
       if (state === 'connected' && this.#state === 'fault' && this.#session) this.#ready();
     });
     link.start();
@@ -319,11 +335,14 @@ class BoxofficeMap extends HTMLElement {
     }
     clearTimeout(this.#doubtTimer);
     this.#doubted.clear();
+    clearInterval(this.#saleTimer);
+    this.#terms?.stop();
     this.#cart?.stop();
     this.#feed?.stop();
     this.#link?.stop();
     this.#map?.stop();
-    this.#link = this.#map = this.#plan = this.#areas = this.#session = this.#feed = this.#cart = null;
+    this.#link = this.#map = this.#plan = this.#areas = this.#session = this.#feed = this.#cart = this.#terms = null;
+    this.#sale = 'on';
     this.#below.replaceChildren();
     this.#place.replaceChildren();
   }
@@ -340,8 +359,9 @@ class BoxofficeMap extends HTMLElement {
     const language = this.lang || document.documentElement.lang || 'en';
     const words = wordsOf(language);
     const money = ({ amount, currency }) => {
-      const format = new Intl.NumberFormat(language, { style: 'currency', currency });
-      return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
+      const digits = digitsOf(currency);
+      const format = new Intl.NumberFormat(language, { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits });
+      return format.format(amount / 10 ** digits);
     };
     this.#session = session;
     this.#plan = new Plan(session, language);
@@ -359,13 +379,16 @@ class BoxofficeMap extends HTMLElement {
       // Which of the picked seats that are taken are lost is decided here.
       this.#map.spared = { has: () => true };
     }
-    this.#below.replaceChildren(...(this.#plan.size > 0 ? [legend(this.#plan, money)] : []), this.#areas.element, this.#said);
+    this.#closedNote.textContent = '';
+    this.#below.replaceChildren(this.#closedNote, ...(this.#plan.size > 0 ? [legend(this.#plan, money)] : []), this.#areas.element, this.#said);
+    this.#terms = new Terms(this.#link, session, () => this.#lookAtSale());
     this.#follow();
     let isFirst = true;
     this.#feed = this.#link.watch(`session/${session.id}`, {
       snapshot: (now) => {
         this.#map?.setStates(now.states || new Uint8Array(this.#plan.size));
         this.#areas.show(now.areas || []);
+        this.#terms.show(now);
         if (isFirst) this.#shown();
         isFirst = false;
         this.#weigh();
@@ -373,6 +396,7 @@ class BoxofficeMap extends HTMLElement {
       delta: (delta, now) => {
         if (delta.changes?.length) this.#map?.change(delta.changes.map(([seat, state]) => [seat, SEAT_STATES[state]]));
         if (delta.areas) this.#areas.show(now.areas);
+        this.#terms.show(now);
         this.#weigh();
       },
       ended: ({ name }) => this.#fault({ code: null, name2: name, message: name }),
@@ -393,6 +417,28 @@ class BoxofficeMap extends HTMLElement {
       this.#limit();
     }
     this.#ready();
+    // The site may have changed the session while it was told.
+    if (!this.#session) return;
+    this.#lookAtSale();
+    this.#saleTimer = setInterval(() => this.#lookAtSale(), SALE_LOOK_MS);
+  }
+
+  /** Nothing can be picked while the session does not sell, and what was picked is picked no more. The site is told once. */
+  #lookAtSale() {
+    const key = closedKey(this.#session, this.#link.now());
+    if ((key ?? 'on') === this.#sale) return;
+    this.#sale = key ?? 'on';
+    const words = key ? this.#plan.words.closed[key](this.#session) : '';
+    this.#closedNote.textContent = words;
+    if (this.#map) this.#map.closed = key ? words : null;
+    this.#areas.close(key !== null);
+    if (key === null) {
+      this.#ready();
+      return;
+    }
+    const { id } = this.#session;
+    this.#unpick(this.#map ? [...this.#map.picked] : [], this.places);
+    this.#emit(['fault'], { session: id, code: SESSION_CLOSED.code, reason: SESSION_CLOSED.name2, message: words });
   }
 
   #ready() {

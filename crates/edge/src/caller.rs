@@ -137,7 +137,9 @@ impl Caller {
     /// The reason why the request is refused.
     pub(crate) fn admit(&self, (shared, address): (&Shared, IpAddr), op: Op, call: &mut Call) -> Result<(), Denied> {
         match call {
-            Call::Command(command) => self.admit_command((shared, address), op, command),
+            Call::Command(command) | Call::AuditWithCarts(command) => {
+                self.admit_command((shared, address), op, command)
+            }
             Call::Watch { kind, entity, since: _ } => self.may_follow(shared, *kind, entity),
             Call::WatchCounts { sessions: _ } => self.access.may(shared, Row::Feed(FeedKind::SessionCounts)),
             Call::Batch(items) => {

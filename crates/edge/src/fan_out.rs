@@ -1,24 +1,30 @@
-//! Queries that are more than one command: an audit of the node, a search over all venues of a city, a history.
+//! Queries that are more than one command: an audit of the node, or of an entity with its carts, a search over all venues of a
+//! city, a history.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use boxoffice_core::{
-    answer::{Answer, Answered},
-    command::{Command, DirectoryCommand},
-    id::{Entity, Id},
+    answer::{Answer, Answered, CartAudit, HoldView, SaleView},
+    command::{CartCommand, Command, DirectoryCommand},
+    id::{CartId, Entity, Id},
     refusal::Refusal,
     seat::Seat,
 };
 use boxoffice_node::history::{HistoryError, HistoryPart};
 use boxoffice_wire::{
     Fail, FailKind, Op,
-    call::CitySearch,
+    call::{CitySearch, Shape},
     city::{CityMerge, CityPage},
     encode::Verdict,
     event_text::{EventText, event_text},
+    permission::VenueRule,
     status::{HistoryEntry, HistoryPage, NodeAudit},
     weight,
 };
+use futures_util::stream::{self, StreamExt as _};
 use smol_str::format_smolstr;
 use tokio::time::{Instant, timeout_at};
 
@@ -26,6 +32,7 @@ use crate::{
     budgets::Owners,
     caller::Caller,
     failures::fail_of,
+    inner_read::{self, NotRead},
     shared::{ConnectionPermit, Shared},
     submission::Submission,
     venues,
@@ -34,11 +41,20 @@ use crate::{
 /// Venues that one search asks at the same time. Enough to share the work, and few enough not to hold up others.
 const VENUES_UNDER_WAY_MAX: usize = 32;
 
+/// Carts that one audit asks at the same time.
+const CARTS_UNDER_WAY_MAX: usize = 32;
+
 /// A query.
 #[derive(Debug)]
 pub(crate) enum FanOutQuery {
     /// Counts everything that the node holds.
     Audit,
+    /// Audits an inventory, and asks the carts of its holds and sales for customers and the begin of the holds.
+    AuditWithCarts {
+        command: Command,
+        /// Only if the entity belongs to one of these venues. All if empty.
+        venues: Arc<[Id]>,
+    },
     /// Asks every venue of a city for sessions.
     City(CitySearch),
     History {
@@ -56,6 +72,7 @@ pub(crate) enum FanOutQuery {
 /// The result of a query.
 pub(crate) enum QueryResult {
     Audit(Box<NodeAudit>),
+    Entity(Box<Verdict>),
     City(CityPage),
     History(HistoryPage),
 }
@@ -76,6 +93,18 @@ pub(crate) async fn run(
             Ok(audit) => Ok(QueryResult::Audit(Box::new(audit))),
             Err(_) => Err(failed(FailKind::Unknown)),
         },
+        FanOutQuery::AuditWithCarts { command, venues } => {
+            let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+            if !venues.is_empty() {
+                let rule = Op::AdminAudit.permission().venues;
+                venues::may_read(&shared, &venues, rule, &command.entity(), left_ms).await?;
+            }
+            let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(failed)?;
+            match timeout_at(deadline, audit_with_carts(&shared, submission, &owners, command, left_ms)).await {
+                Ok(audit) => audit.map(QueryResult::Entity),
+                Err(_) => Err(failed(FailKind::Unknown)),
+            }
+        }
         FanOutQuery::City(search) => {
             let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(failed)?;
             city(&shared, submission, &owners, &search).await.map(QueryResult::City)
@@ -104,7 +133,7 @@ async fn city(
     let rule = Op::SessionSearch.permission().venues;
     let venues = Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone()));
     submission.submit(0, rule, None, venues, None);
-    let venues = match answered(submission.answers().await.pop().map(|(_, result)| result))? {
+    let venues = match answered(submission.answers().await.pop().map(|(_, result)| result))?.answer {
         Answer::VenueIds(venues) => venues,
         other => unreachable!("the directory was asked for venues and said {other:?}"),
     };
@@ -130,7 +159,7 @@ async fn city(
         }
         for (tag, result) in answers {
             let venue = pending.remove(&tag).expect("a venue answers once");
-            match answered(Some(result))? {
+            match answered(Some(result))?.answer {
                 Answer::Sessions(entries) => merge.add(&venue, entries),
                 other => unreachable!("a venue was asked for sessions and said {other:?}"),
             }
@@ -138,10 +167,67 @@ async fn city(
     }
 }
 
+/// Audits an inventory, then asks the carts of its holds and sales, a few at a time.
+///
+/// Inventories know no customers and no begin of a hold, because every hold would have to store what only operators read. The
+/// carts have both, wherever they are, also after they ended.
+async fn audit_with_carts(
+    shared: &Shared,
+    submission: Submission,
+    owners: &Owners,
+    command: Command,
+    left_ms: u64,
+) -> Result<Box<Verdict>, Box<Verdict>> {
+    submission.submit(0, VenueRule::Unlimited, None, command, None);
+    let Answered { mut answer, at } = answered(submission.answers().await.pop().map(|(_, result)| result))?;
+    let (holds, sales) = held_and_sold(&mut answer);
+    let ids = holds.iter().map(|hold| hold.hold).chain(sales.iter().map(|sale| sale.hold));
+    let carts: BTreeSet<CartId> = ids.map(|id| id.cart).collect();
+    shared.budgets.owe(owners, weight::of_carts(carts.len()), Instant::now());
+    let reads = stream::iter(carts).map(|cart| async move {
+        let command = Command::Cart(cart, CartCommand::Audit);
+        (cart, inner_read::read(&shared.backend, command, left_ms).await)
+    });
+    let mut reads = reads.buffer_unordered(CARTS_UNDER_WAY_MAX);
+    let mut known: BTreeMap<CartId, Box<CartAudit>> = BTreeMap::new();
+    while let Some((cart, read)) = reads.next().await {
+        match read {
+            Ok(Answer::CartAudit(audit)) => drop(known.insert(cart, audit)),
+            Ok(other) => unreachable!("a cart was asked for its audit and said {other:?}"),
+            // Nobody has opened the cart.
+            Err(NotRead::Refused(Refusal::NotFound(_))) => {}
+            Err(NotRead::Refused(refusal)) => return Err(Box::new(Verdict::No(refusal))),
+            Err(NotRead::Failed(failure)) => return Err(Box::new(Verdict::Fail(fail_of(failure)))),
+        }
+    }
+    drop(reads);
+    for hold in holds {
+        let Some(audit) = known.get(&hold.hold.cart) else { continue };
+        hold.customer.clone_from(&audit.cart.customer);
+        hold.since = audit.holds.iter().find(|claim| claim.hold == hold.hold).map(|claim| claim.since);
+    }
+    for sale in sales {
+        let Some(audit) = known.get(&sale.hold.cart) else { continue };
+        sale.customer.clone_from(&audit.cart.customer);
+    }
+    Ok(Box::new(Verdict::Ok(Answered { answer, at }, Shape::Plain)))
+}
+
+/// The holds and sales of an audit.
+fn held_and_sold(answer: &mut Answer) -> (&mut [HoldView], &mut [SaleView]) {
+    match answer {
+        Answer::SessionAudit(audit) => (&mut audit.holds, &mut audit.sales),
+        Answer::ProductAudit(audit) => (&mut audit.holds, &mut audit.sales),
+        Answer::ResourceAudit(audit) => (&mut audit.holds, &mut audit.sales),
+        Answer::CustomerAudit(audit) => (&mut audit.holds, &mut audit.sales),
+        other => unreachable!("an inventory was asked for its audit and said {other:?}"),
+    }
+}
+
 /// The answer, or the verdict that takes its place. The result is `None` if the deadline has passed.
-fn answered(result: Option<boxoffice_node::api::Result>) -> Result<Answer, Box<Verdict>> {
+fn answered(result: Option<boxoffice_node::api::Result>) -> Result<Answered, Box<Verdict>> {
     match result {
-        Some(Ok(Ok(Answered { answer, .. }))) => Ok(answer),
+        Some(Ok(Ok(answered))) => Ok(answered),
         Some(Ok(Err(refusal))) => Err(Box::new(Verdict::No(refusal))),
         Some(Err(failure)) => Err(Box::new(Verdict::Fail(fail_of(failure)))),
         None => Err(failed(FailKind::Unknown)),

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version, header, uri::Authority},
     response::IntoResponse,
 };
+use boxoffice_wire::limits::SPEAKS_TLS;
 use futures_util::FutureExt as _;
 use hyper::{body::Incoming, server::conn::http1, service::Service as _};
 use hyper_util::{
@@ -48,7 +49,7 @@ pub(crate) fn raw_answer(status: &str, retry_after_s: Option<u32>, text: &str) -
 
 /// The answer to a client without TLS at a port with TLS.
 fn speak_tls() -> String {
-    raw_answer("400 Bad Request", None, "this port speaks TLS: use https, wss\r\n")
+    raw_answer("400 Bad Request", None, &format!("{SPEAKS_TLS}: use https, wss\r\n"))
 }
 
 /// The answer to a client whose network has too many connections.

@@ -192,6 +192,8 @@ struct About<'a> {
     resources: Vec<&'a str>,
     gateway: bool,
     demo: Option<&'a str>,
+    /// Whether it is the operators' port, where the page shows what is for them.
+    operators: bool,
     /// Whether a caller that shows nothing may buy. Others only watch.
     sells: bool,
     /// Whether customers show tokens.
@@ -237,6 +239,7 @@ pub(crate) async fn about(
         resources: page.resources.iter().map(|resource| resource.as_str()).collect(),
         gateway: page.gateway,
         demo: page.demo.as_deref(),
+        operators: permit.port == Port::Operators,
         sells: Access::of_nothing(&shared, permit.port).roles.has(Role::Sell),
         customers: shared.knows_customers(),
         hosts: &shared.config.origins,

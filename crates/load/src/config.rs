@@ -19,6 +19,8 @@ pub struct RunConfig {
     pub out_dir: Option<PathBuf>,
     /// The `report.json` of an earlier run to compare with.
     pub baseline: Option<PathBuf>,
+    /// By how many percent the run may be worse than the baseline. If absent, it is only compared.
+    pub worse_max: Option<f64>,
     /// Seed of the run's random choices. If absent, each run draws its own.
     pub seed: Option<u64>,
     /// A directory on the servers' disk, where the run measures the raw flush time. The default is `out_dir`, or the

@@ -21,6 +21,9 @@ pub enum LoadError {
         "a run kills and adds only nodes that it started itself; leave out the addresses and give a number of nodes"
     )]
     ForeignNodes,
+    /// The baseline is a report of another scenario.
+    #[error("the baseline is a run of {0}, and this one is of {1}; compare runs of one scenario")]
+    OtherBaseline(String, String),
     /// The scenario has clients of a kind that speaks no TLS.
     #[error("the {0} of this scenario cannot encrypt; leave out --tls or choose a scenario without them")]
     NotEncrypted(&'static str),

@@ -61,6 +61,8 @@ pub struct LaunchConfig {
     pub log: Option<PathBuf>,
     /// The connections of clients and between nodes are encrypted with it.
     pub certificate: Option<RunCertificate>,
+    /// The port of a cluster's first node. The others take the next ones. Free ports if absent.
+    pub port: Option<u16>,
 }
 
 /// Why local nodes do not serve.
@@ -76,6 +78,8 @@ pub enum LocalNodeError {
     Silent,
     #[error("no free port on this machine")]
     NoPort,
+    #[error("port {0} is in use by another program; take another one")]
+    PortTaken(u16),
     #[error("no randomness: {0}")]
     NoRandomness(String),
     /// The nodes serve, but their replicas do not get to their places.
@@ -353,7 +357,11 @@ impl LocalCluster {
         let mut nodes = self.nodes();
         let number = nodes.len() + 1;
         let part = usize::from(PORTS.end - PORTS.start) / 3;
-        let (listen, peers, operators) = (free_port(number)?, free_port(number + part)?, free_port(number + 2 * part)?);
+        let listen = match self.launch.port {
+            Some(first) => given_port(first, number)?,
+            None => free_port(number)?,
+        };
+        let (peers, operators) = (free_port(number + part)?, free_port(number + 2 * part)?);
         let mut args: Vec<String> = vec!["--node".into(), number.to_string(), "--listen".into(), listen.to_string()];
         args.extend(["--ops-listen".into(), operators.to_string()]);
         args.extend(["--peers-listen".into(), peers.to_string()]);
@@ -438,6 +446,16 @@ fn led_elsewhere(cluster: &ClusterStatus, nodes: &[Option<NodeStatus>]) -> usize
         elsewhere -= led.count().min(elsewhere);
     }
     elsewhere
+}
+
+/// The port of the node with this number, from 1, if the first node has `first`.
+fn given_port(first: u16, number: usize) -> Result<SocketAddr, LocalNodeError> {
+    let port = u16::try_from(usize::from(first) + number - 1).map_err(|_| LocalNodeError::NoPort)?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match TcpListener::bind(address) {
+        Ok(_) => Ok(address),
+        Err(_) => Err(LocalNodeError::PortTaken(port)),
+    }
 }
 
 /// A free port of this machine. The search begins at a place that depends on the process and on `turn`, so that

@@ -22,6 +22,7 @@ use crate::{
     run_context::RunContext,
     run_watchers::{HoldTimes, RunWatchers},
     scenario::Scenario,
+    verdict,
 };
 
 use self::{host_sample::HostSample, prepare::Prepared, traffic::Traffic};
@@ -41,6 +42,11 @@ pub fn run(config: RunConfig) -> Result<Report, LoadError> {
     let thread = thread::Builder::new().name("load".into()).spawn(move || {
         let scenario = Scenario::load(&config.scenario, &config.overrides)?;
         let baseline = config.baseline.as_deref().map(read).transpose()?;
+        if let Some(baseline) = &baseline
+            && baseline.scenario.name != scenario.name
+        {
+            return Err(LoadError::OtherBaseline(baseline.scenario.name.clone(), scenario.name));
+        }
         if config.addresses.is_empty() {
             return Err(LoadError::NoAddress);
         }
@@ -57,7 +63,12 @@ pub fn run(config: RunConfig) -> Result<Report, LoadError> {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| LoadError::System { what: "start a runtime", error })?;
-        let report = runtime.block_on(execute(&config, scenario))?;
+        let mut report = runtime.block_on(execute(&config, scenario))?;
+        if let (Some(baseline), Some(percent)) = (&baseline, config.worse_max) {
+            let worse = verdict::worse(&report, baseline, percent);
+            report.verdict.passed &= worse.is_empty();
+            report.verdict.reasons.extend(worse);
+        }
         if let Some(directory) = &config.out_dir {
             write(directory, "report.json", &report.to_json())?;
             write(directory, "report.html", &report.to_html(baseline.as_ref()))?;

@@ -11,7 +11,7 @@ use std::{fs, path::Path, time::Duration};
 
 use boxoffice_core::money::{Currency, PRICE_MAX};
 use boxoffice_workload::{
-    arrival::OpenLoop,
+    arrival::{OpenLoop, Stage, flows_of},
     flow::{Pick, Picker, PickerError},
     house::{House, PREFIX_BYTES_MAX},
 };
@@ -193,9 +193,32 @@ pub struct OpenLoopSpec {
     /// Groups of flows. The default is the number of the house's groups.
     pub groups: Option<u32>,
     /// Flows per group.
+    #[serde(default)]
     pub flows: u32,
     /// The time between the starts of two flows of a group, in microseconds.
+    #[serde(default)]
     pub gap_us: u64,
+    /// Rates that change, instead of `flows` and `gap_us`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageSpec>,
+}
+
+/// `[[open_loop.stages]]`: a time with a rate of its own. Many short ones make the curve of a sale that was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageSpec {
+    /// Flows a second, in all groups together.
+    pub per_second: u32,
+    /// Flows a second at the end, if the rate changes evenly.
+    pub to_per_second: Option<u32>,
+    pub seconds: u32,
+}
+
+impl StageSpec {
+    fn stage(&self) -> Stage {
+        let StageSpec { per_second, to_per_second, seconds } = *self;
+        Stage { from: per_second, to: to_per_second.unwrap_or(per_second), length: Duration::from_secs(seconds.into()) }
+    }
 }
 
 /// `[closed_loop]`.
@@ -272,6 +295,59 @@ pub struct Expect {
     pub held: Option<u64>,
     /// Sum of the orders' totals, in minor units.
     pub total: Option<i64>,
+    /// The longest median latency of flows that bought, from their intended start.
+    pub p50_ms: Option<Millis>,
+    pub p90_ms: Option<Millis>,
+    pub p99_ms: Option<Millis>,
+    pub p99_9_ms: Option<Millis>,
+}
+
+/// A time in milliseconds, like `12.5`. It is kept in whole microseconds, so that scenarios can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Millis {
+    us: u64,
+}
+
+impl TryFrom<f64> for Millis {
+    type Error = &'static str;
+
+    fn try_from(ms: f64) -> Result<Millis, &'static str> {
+        // Ten minutes, the longest latency that a report distinguishes.
+        if (0.001..=600_000.0).contains(&ms) {
+            Ok(Millis { us: (ms * 1_000.0).round() as u64 })
+        } else {
+            Err("a time is 0.001 to 600000 ms")
+        }
+    }
+}
+
+impl From<Millis> for f64 {
+    fn from(millis: Millis) -> f64 {
+        millis.us as f64 / 1_000.0
+    }
+}
+
+/// Checks the stages of an open loop, which has neither a number of flows nor a gap then.
+fn check_stages(open: &OpenLoopSpec, faults: &FaultSpec, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
+    const KEY: &str = "open_loop.stages";
+    if open.flows != 0 || open.gap_us != 0 || faults.kills != 0 {
+        let why = "the stages say how many flows there are and when; leave out flows, gap_us and faults.kills";
+        return Err(source.malformed_at(KEY, why));
+    }
+    for stage in &open.stages {
+        let fastest = stage.per_second.max(stage.to_per_second.unwrap_or_default());
+        source.require(fastest <= 1_000_000, KEY, fastest, "give at most 1000000 flows a second")?;
+        source.require((1..=86_400).contains(&stage.seconds), KEY, stage.seconds, "give 1 to 86400 seconds a stage")?;
+    }
+    let flows: u64 = open
+        .stages
+        .iter()
+        .map(|stage| {
+            u64::from(stage.per_second + stage.to_per_second.unwrap_or(stage.per_second)) * u64::from(stage.seconds) / 2
+        })
+        .sum();
+    source.require((1..=FLOWS_MAX).contains(&flows), KEY, flows, format!("give 1 to {FLOWS_MAX} flows in all stages"))
 }
 
 /// Why a scenario cannot be loaded.
@@ -415,12 +491,17 @@ impl Scenario {
             groups: self.groups(),
             flows: self.flows_of_group(open),
             gap: Duration::from_micros(open.gap_us),
+            stages: open.stages.iter().map(StageSpec::stage).collect(),
         })
     }
 
     /// Flows per group. While nodes are killed repeatedly, the duration is unknown, so there are as many flows as
     /// possible.
     fn flows_of_group(&self, open: &OpenLoopSpec) -> u32 {
+        if !open.stages.is_empty() {
+            let stages: Vec<Stage> = open.stages.iter().map(StageSpec::stage).collect();
+            return flows_of(&stages, self.groups());
+        }
         if self.faults.kills == 0 {
             return open.flows;
         }
@@ -479,6 +560,7 @@ impl Scenario {
 
     fn check_loop(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
         match (&self.open_loop, &self.closed_loop) {
+            (Some(open), None) if !open.stages.is_empty() => check_stages(open, &self.faults, source)?,
             (Some(open), None) => {
                 positive(source, "open_loop.flows", open.flows.into(), FLOWS_MAX)?;
                 positive(source, "open_loop.gap_us", open.gap_us, 60_000_000)?;

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use boxoffice_client::{
     AdminToken, Area, BatchCommand, Client, Currency, HoldPolicy, Id, Layout, Limits, Money, NewSession,
-    ProductDetails, Rate, ResourceDetails, Timestamp, Title, VenueDetails,
+    ProductDetails, Rate, ResourceDetails, SessionExtras, Timestamp, Title, VenueDetails,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
-use boxoffice_wire::reply::Reply as BatchReply;
+use boxoffice_wire::{Fail, reply::Reply as BatchReply};
 use boxoffice_workload::{goods::Goods, house::House};
 
 use crate::{
@@ -24,8 +24,11 @@ const BATCHES_UNDER_WAY: usize = 2;
 /// The deadline of one batch.
 const BATCH_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often failed items are sent again, with the same request ids.
+/// How often items that failed without a time to wait are sent again, with the same request ids.
 const TRIES_MAX: usize = 100;
+
+/// How long a batch may wait for nodes that are busy, in all.
+const BUSY_LIMIT: Duration = Duration::from_secs(600);
 
 /// The pause before failed items are sent again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -150,9 +153,9 @@ async fn create_arenas(
             price,
             names: Default::default(),
         };
+        let areas = (0..arena.areas).map(area).collect();
         let new = NewSession {
-            areas: (0..arena.areas).map(area).collect(),
-            hold_ttl_ms: arena.hold_ttl_ms,
+            extras: SessionExtras { areas, hold_ttl_ms: arena.hold_ttl_ms, ..Default::default() },
             ..new_session(goods.arena_id(number), hall.clone(), now_ms, number)
         };
         BatchCommand::session_create(new.id.clone().as_str(), &place, new)
@@ -295,10 +298,10 @@ fn create_session(house: &House, terms: &SessionDefaults, session: u32, category
         price: terms.price,
         names: Default::default(),
     };
+    let areas = if terms.places > 0 { vec![area] } else { Vec::new() };
     let new = NewSession {
-        areas: if terms.places > 0 { vec![area] } else { Vec::new() },
         prices: vec![(category.clone(), terms.price)],
-        hold_ttl_ms: terms.hold_ttl_ms,
+        extras: SessionExtras { areas, hold_ttl_ms: terms.hold_ttl_ms, ..Default::default() },
         ..new_session(id, house.hall_id(venue), terms.now_ms, place)
     };
     BatchCommand::session_create(new.id.clone().as_str(), &house.venue_id(venue), new)
@@ -314,11 +317,7 @@ fn new_session(id: Id, hall: Id, now_ms: u64, place: u32) -> NewSession {
         starts_at: Timestamp(starts_at),
         ends_at: Timestamp(starts_at + SESSION_MS),
         prices: Vec::new(),
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: Default::default(),
     }
 }
 
@@ -343,7 +342,9 @@ async fn send_all(
 async fn send_batch(client: &Client, commands: &[BatchCommand]) -> Result<(), String> {
     let mut left = commands.to_vec();
     let mut why = String::new();
-    for _ in 0..TRIES_MAX {
+    let (mut tries, mut busy) = (0, Duration::ZERO);
+    while tries < TRIES_MAX && busy < BUSY_LIMIT {
+        let mut fails = Vec::new();
         match client.batch(&left).await {
             Ok(replies) => {
                 let mut again = Vec::new();
@@ -354,6 +355,7 @@ async fn send_batch(client: &Client, commands: &[BatchCommand]) -> Result<(), St
                         BatchReply::Fail(fail) => {
                             why = fail.message.to_string();
                             again.push(command.clone());
+                            fails.push(fail);
                         }
                     }
                 }
@@ -365,7 +367,40 @@ async fn send_batch(client: &Client, commands: &[BatchCommand]) -> Result<(), St
         if left.is_empty() {
             return Ok(());
         }
-        tokio::time::sleep(RETRY_AFTER).await;
+        match wait_of(&fails) {
+            Some(wait) => {
+                busy += wait;
+                tokio::time::sleep(wait).await;
+            }
+            None => {
+                tries += 1;
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+        }
     }
-    Err(format!("not done after {TRIES_MAX} tries: {why}"))
+    Err(format!("not done after {tries} tries and {} s of waiting for busy nodes: {why}", busy.as_secs()))
+}
+
+/// How long busy nodes say to wait, if that is why these items failed. The longest counts, because all are sent again together.
+fn wait_of(fails: &[Fail]) -> Option<Duration> {
+    let waits = fails.iter().filter_map(|fail| fail.retry_after_ms);
+    waits.max().map(|ms| Duration::from_millis(ms.into()).max(RETRY_AFTER))
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_wire::FailKind;
+
+    use super::*;
+
+    #[test]
+    fn items_wait_as_long_as_the_node_says() {
+        let busy = |ms| Fail { retry_after_ms: Some(ms), ..Fail::new(FailKind::Busy) };
+        let unknown = Fail { retry_after_ms: None, ..Fail::new(FailKind::Unknown) };
+        assert_eq!(wait_of(&[busy(300), unknown.clone(), busy(2_500)]), Some(Duration::from_millis(2_500)));
+        // Not so often that the node is kept busy by it.
+        assert_eq!(wait_of(&[busy(0)]), Some(RETRY_AFTER));
+        assert_eq!(wait_of(&[unknown]), None);
+        assert_eq!(wait_of(&[]), None);
+    }
 }

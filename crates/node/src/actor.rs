@@ -50,7 +50,10 @@ mod effects;
 mod here;
 mod take;
 
-pub(crate) use take::CallContext;
+pub(crate) use effects::release_effects;
+use effects::{arm_wake, carry_out};
+use take::begin_joint_turn;
+pub(crate) use take::{CallContext, send, take_here, wake_if_assigned};
 
 /// How long a turn that no answer depends on waits in the queue for another one, in milliseconds. Alone it would cost a pass of
 /// the replication and a sync of the disk.
@@ -308,9 +311,9 @@ impl EntityActorState {
                 PendingCommit { entity, versions, events, effects, actor: None, reloaded: None, cart: None };
             self.shared.replication.replicators.push(shard, EngineInput::Read { shard, epoch, completion });
         }
-        self.shared.arm_wake(mono_ms, at, &assignment.entity, turn);
+        arm_wake(&self.shared, mono_ms, at, &assignment.entity, turn);
         for effect in turn.now.drain(..) {
-            self.shared.carry_out(&assignment.entity, effect);
+            carry_out(&self.shared, &assignment.entity, effect);
         }
     }
 
@@ -318,13 +321,13 @@ impl EntityActorState {
     fn ask_jointly(&mut self, mono_ms: u64, at: Timestamp, by: Option<SmolStr>, inventory: Entity, ask: Ask) {
         let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         let mut turn = std::mem::take(&mut self.turn);
-        self.shared.arm_wake(mono_ms, at, &assignment.entity, &mut turn);
+        arm_wake(&self.shared, mono_ms, at, &assignment.entity, &mut turn);
         let host = assignment.host.take().expect("it has just decided");
         assignment.health = Health::InJointTurn(VecDeque::new());
         let (cart, actor, term) = (assignment.entity.clone(), Arc::clone(actor), assignment.leadership.epoch.0);
         let reloaded = assignment.reloaded.take();
         let asked = Box::new(JointAsk { cart, host, reloaded, actor, turn, by, ask, inventory });
-        let outcome = match self.shared.begin_joint_turn(term, asked) {
+        let outcome = match begin_joint_turn(&self.shared, term, asked) {
             JointPlace::AtTheInventory => return,
             JointPlace::Nowhere(asked) => JointOutcome::NotAsked(asked),
             JointPlace::AtTheCart(asked, inventory) => {
@@ -428,9 +431,9 @@ impl EntityActorState {
         };
         let JointAsk { cart, host, reloaded, actor: cart_actor, turn: mut cart_turn, .. } = *asked;
         if planted::is("a joint turn told before its commit") {
-            cart_turn.committed.drain(..).for_each(|effect| self.shared.carry_out(&cart, effect));
+            cart_turn.committed.drain(..).for_each(|effect| carry_out(&self.shared, &cart, effect));
         }
-        self.shared.arm_wake(mono_ms, moment.at, &cart, &mut reply_turn);
+        arm_wake(&self.shared, mono_ms, moment.at, &cart, &mut reply_turn);
         let of_cart = proposed(&cart_actor, cart, reloaded, &mut cart_turn);
         let joint = of_cart.actor.is_some().then_some(cart_events);
         let joint = joint.filter(|_| !planted::is("a joint turn without the cart's half"));
@@ -442,7 +445,7 @@ impl EntityActorState {
         self.shared.metrics.joint_turns.fetch_add(1, Ordering::Relaxed);
         let input = EngineInput::Propose { shard, epoch, events, joint, completion };
         self.shared.replication.replicators.push(shard, input);
-        self.shared.arm_wake(mono_ms, moment.at, &assignment.entity, turn);
+        arm_wake(&self.shared, mono_ms, moment.at, &assignment.entity, turn);
         JointOutcome::Asked(host)
     }
 
@@ -479,7 +482,7 @@ impl EntityActorState {
                 to.answer(Err(Failure::Internal));
             }
         }
-        refusal.into_iter().for_each(|refusal| self.shared.carry_out(&assignment.entity, refusal));
+        refusal.into_iter().for_each(|refusal| carry_out(&self.shared, &assignment.entity, refusal));
         let host = assignment.host.take();
         contain::blaming(cause.caller(), || drop(host));
         assignment.health = Health::Draining(VecDeque::new());
@@ -553,7 +556,7 @@ impl EntityActorState {
     fn ignore(&self, input: Input<Caller>) {
         let Some(TakenEntity { assignment, .. }) = &self.current else { return };
         if let Some(refusal) = refusal_of(&input) {
-            self.shared.carry_out(&assignment.entity, refusal);
+            carry_out(&self.shared, &assignment.entity, refusal);
         }
         if let Input::Command { from, .. } = input {
             from.answer(Err(Failure::Internal));

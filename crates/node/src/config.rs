@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use boxoffice_core::rules::Rules;
 use boxoffice_env::secret::Secret;
 pub use boxoffice_replication::config::ReplicationConfig;
+use smol_str::SmolStr;
 
 use crate::admission::OverloadSettings;
 
@@ -17,6 +18,8 @@ pub struct NodeConfig {
     pub peer_address: String,
     /// Where clients reach this node, `host:port`, as the cluster's table says it.
     pub client_address: String,
+    /// The version of the program, as the cluster's table says it.
+    pub program: SmolStr,
     /// Nodes that are reached from here at another address than the cluster's table says, as behind a gateway.
     pub peer_routes: BTreeMap<u64, String>,
     /// The secrets that nodes prove to each other, the current one first. A machine must know one of them to join. Without
@@ -42,6 +45,7 @@ impl Default for NodeConfig {
             replication: ReplicationConfig::default(),
             peer_address: String::new(),
             client_address: String::new(),
+            program: SmolStr::new(env!("CARGO_PKG_VERSION")),
             peer_routes: BTreeMap::new(),
             peer_secrets: Vec::new(),
             replicas: 3,

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, hint::black_box, sync::Arc};
 use boxoffice_core::{
     answer::{Answer, Answered, At, Outcome},
     ask::Opening,
-    command::{Limits, NewSession},
+    command::NewSession,
     event::{Event, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartToken, Entity, Id},
@@ -75,11 +75,7 @@ pub(crate) fn opened_in(rows: u16, seats: u16) -> Event {
         starts_at: Timestamp(1_000_000),
         ends_at: Timestamp(2_000_000),
         prices: vec![(id("a"), price)],
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: Default::default(),
     };
     Event::Session(SessionEvent::Opened(Opening { venue: id("globe"), session, layout, zone: Default::default() }))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU16, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use boxoffice_core::{
@@ -29,6 +29,7 @@ use tokio::{
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
+    actor,
     actor_pool::ActorPool,
     admission::Admission,
     api::{CallTimes, ReplyTo},
@@ -40,8 +41,9 @@ use crate::{
     feed_source::Watched,
     history_query::HISTORIES_MAX,
     metrics::Metrics,
+    outbound::Outbound,
     peer_receiver::PeerReceiver,
-    pending::{histories::PendingHistories, leaderless::LeaderlessQueue},
+    pending::histories::PendingHistories,
     placement,
     remote_feeds::RemoteFeeds,
     replicated::{self, CommittedTurns, Replicated},
@@ -142,15 +144,13 @@ impl Node {
                 draining: AtomicBool::new(false),
                 remote_histories: PendingHistories::default(),
                 calls: Arc::default(),
-                leaderless: LeaderlessQueue::default(),
-                pending_asks: Arc::default(),
+                outbound: Outbound::new(&world, &shards, config.replication.node_id, config.replication.is_alone),
                 transfers: Arc::clone(&opened.transfers),
                 clocks: Clocks::new(&*world.clock),
                 disk_pace: DiskPace::default(),
                 epochs,
                 placement_changed: Notify::new(),
                 reached: Mutex::default(),
-                turn: AtomicU16::new(0),
                 histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
                 failed: tokio::sync::watch::Sender::new(None),
                 started_ms: world.clock.monotonic_ms(),
@@ -255,7 +255,7 @@ async fn relay(shared: Arc<Shared>, mut turns: mpsc::UnboundedReceiver<Committed
     while let Some(batch) = turns.recv().await {
         shared.admission.batch_taken(!turns.is_empty(), shared.world.clock.monotonic_ms());
         for (completion, index) in batch {
-            shared.release_effects(completion, index);
+            actor::release_effects(&shared, completion, index);
         }
     }
 }
@@ -263,7 +263,7 @@ async fn relay(shared: Arc<Shared>, mut turns: mpsc::UnboundedReceiver<Committed
 impl NodeHandle {
     /// Takes a command. Its answer goes to `reply`. Never blocks.
     pub fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
-        self.shared.submit(command, request, reply);
+        routing::submit(&self.shared, command, request, reply);
     }
 
     /// Whether the turn of a command fits into the node's log.
@@ -294,13 +294,13 @@ impl NodeHandle {
     /// Whether a command that comes now is shed because of overload, and then after how many milliseconds its client should try
     /// again. Such a command is counted, and must not be submitted. Asking costs less than submitting.
     pub fn sheds(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
-        self.shared.sheds(command, request, times)
+        routing::sheds(&self.shared, command, request, times)
     }
 
     /// The same for a command of which only the head was read. `command` returns its kind, if that must be known. With `None` the
     /// whole command may still be shed.
     pub fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>, unread_ms: u64) -> Option<u32> {
-        self.shared.sheds_first(command, unread_ms)
+        routing::sheds_first(&self.shared, command, unread_ms)
     }
 
     /// Whether the node refuses commands because of overload.

@@ -12,13 +12,13 @@ use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
 use crate::{
-    actor::CallContext,
+    actor::{CallContext, take_here},
     api::{self, ReplySink, ReplyTo},
     error::NodeError,
     history_answer,
     leader_hint::LeaderInfo,
     message::{Message, NoAnswer},
-    placement,
+    placement, routing,
     shared::Shared,
 };
 
@@ -44,7 +44,7 @@ impl PeerInbox for PeerReceiver {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::info!(node, up, "link to another node");
         shared.placement_changed.notify_one();
-        shared.link_changed(node, up);
+        shared.outbound.link_changed(node, up);
         if up {
             if let Some(data_epoch) = shared.epochs.linked(node) {
                 let _ = shared.world.net.send(node, Lane::Calls, Message::DataEpoch(data_epoch).encode());
@@ -58,7 +58,7 @@ impl PeerInbox for PeerReceiver {
         } else {
             shared.epochs.unlinked(node);
             shared.replication.replicators.unreachable(node);
-            shared.calls_lost(node);
+            routing::calls_lost(&shared, node);
             shared.remote_histories.lost(node);
             shared.transfers.lost(node);
             shared.remote_feeds.lost(node);
@@ -114,10 +114,10 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
                 None => return answers.give(tag, Err(NoAnswer::NotLeader(lead.leader_info()))),
             }
             let reply = ReplyTo::new(answers, tag).with_timeout(left_ms).with_patience(patience_ms).by(by);
-            shared.take_here(command.into_owned(), request, CallContext { term, is_repeat }, reply);
+            take_here(shared, command.into_owned(), request, CallContext { term, is_repeat }, reply);
         }
-        Message::Answer { tag, result } => shared.call_answered(tag, result.map(Cow::into_owned)),
-        message @ (Message::Ask { .. } | Message::Reply { .. }) => shared.deliver(from, message),
+        Message::Answer { tag, result } => routing::call_answered(shared, tag, result.map(Cow::into_owned)),
+        message @ (Message::Ask { .. } | Message::Reply { .. }) => routing::deliver(shared, from, message),
         Message::Time { asked_ms, wall_ms: None } => {
             let answer = Message::Time { asked_ms, wall_ms: Some(shared.world.clock.wall_ms()) };
             let _ = shared.world.net.send(from, Lane::Calls, answer.encode());
@@ -153,13 +153,13 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             // A replica here knows better.
             let lead = shared.shards.get(usize::from(shard)).filter(|lead| lead.replica_here().is_none());
             if lead.is_some_and(|lead| lead.leader_hint.lock().announced(LeaderInfo { term, leader: Some(from) })) {
-                shared.leader_changed(shard, Some(from));
+                routing::leader_changed(shared, shard, Some(from));
             }
         }
         Message::NotLeader { shard, leader } => {
             if let Some(lead) = shared.shards.get(usize::from(shard)) {
                 let is_news = lead.leader_hint.lock().correct(from, leader, shared.config.replication.node_id);
-                shared.pending_asks.again(shard, is_news, shared.world.clock.monotonic_ms());
+                shared.outbound.again(shard, is_news);
             }
         }
     }

@@ -32,6 +32,7 @@ use crate::{
     api::{self, ReplySink, ReplyTo},
     error::NodeError,
     message::Message,
+    routing,
     shared::Shared,
 };
 
@@ -517,7 +518,7 @@ impl Reconciler {
             disk: self.identity.disk,
             peer: SmolStr::new(&shared.config.peer_address),
             client: SmolStr::new(&shared.config.client_address),
-            program: SmolStr::new(env!("CARGO_PKG_VERSION")),
+            program: shared.config.program.clone(),
         }
     }
 
@@ -527,7 +528,7 @@ impl Reconciler {
         }
         let sink = Arc::clone(&self.answers) as Arc<dyn ReplySink>;
         let reply = ReplyTo::new(sink, op.tag()).with_timeout(OP_TIMEOUT_MS);
-        shared.begin_call(Command::Cluster(command), None, reply);
+        routing::begin_call(shared, Command::Cluster(command), None, reply);
     }
 }
 

@@ -15,8 +15,8 @@ use boxoffice_shard::{RejectReason, ShardId};
 use tokio::sync::mpsc;
 
 use crate::{
-    api::Failure, error::NodeError, leader_hint::LeaderInfo, message::Message, pending_commit::PendingCommit,
-    placement, shard_lead::ShardLead, shared::Shared, watched::Before,
+    actor, api::Failure, error::NodeError, leader_hint::LeaderInfo, message::Message, pending_commit::PendingCommit,
+    placement, routing, shard_lead::ShardLead, shared::Shared, watched::Before,
 };
 
 /// The completions that were committed in one pass, with the index of their entry.
@@ -62,10 +62,12 @@ impl Replicated {
     }
 
     fn became_leader(&self, shard: ShardId, leadership: Leadership) {
+        tracing::info!(?shard, "leads");
         self.shared.shards[usize::from(shard)].leader_state.lock().leadership = Some(leadership);
     }
 
     fn became_follower(&self, shard: ShardId) {
+        tracing::info!(?shard, "leads no longer");
         // The actors' state was speculation on a leadership that is over. A client that waits for them hears `unknown`.
         let ended = self.shared.shards[usize::from(shard)].leader_state.lock().end(|actor| {
             let ends = !planted::is("actors that outlive a leadership");
@@ -84,7 +86,7 @@ impl Replicated {
             self.shared.remote_feeds.leader_changed(shard);
             self.shared.feeds.leaders_changed();
         }
-        self.shared.leader_changed(shard, led.leader);
+        routing::leader_changed(&self.shared, shard, led.leader);
         if led.leader == Some(self.shared.config.replication.node_id) {
             self.announce(lead, led.term);
         }
@@ -137,7 +139,7 @@ impl Owner for Replicated {
             Event::LeaderChanged { shard, term, leader } => self.leader_changed(shard, LeaderInfo { term, leader }),
             Event::Due(entity) => {
                 // The replication has not reported the end of the leadership, so the entity's actor is here.
-                let _ = self.shared.send(&entity, Input::Wake);
+                let _ = actor::send(&self.shared, &entity, Input::Wake);
             }
             Event::TargetReached { shard, version } => {
                 self.shared.reached.lock().insert(shard, version);

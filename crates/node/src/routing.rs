@@ -9,5 +9,7 @@ mod calls;
 mod deliver;
 mod submit;
 
-pub(crate) use again::run as ask_again;
-pub(crate) use calls::run;
+pub(crate) use again::{leader_changed, run as ask_again};
+pub(crate) use calls::{begin_call, call_answered, calls_lost, run};
+pub(crate) use deliver::deliver;
+pub(crate) use submit::{sheds, sheds_first, submit};

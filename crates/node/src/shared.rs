@@ -1,8 +1,8 @@
-//! The state that all parts of a node share, and the ways between its parts.
+//! The state that all parts of a node share. The ways between its parts are functions of [`crate::routing`] and [`crate::actor`].
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU16, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use boxoffice_core::id::Entity;
@@ -21,7 +21,8 @@ use crate::{
     disk_pace::DiskPace,
     error::NodeError,
     metrics::Metrics,
-    pending::{asks::PendingAsks, calls::ForwardedCalls, histories::PendingHistories, leaderless::LeaderlessQueue},
+    outbound::Outbound,
+    pending::{calls::ForwardedCalls, histories::PendingHistories},
     pending_commit::PendingCommit,
     remote_feeds::RemoteFeeds,
     samples::{Sample, Samples},
@@ -56,10 +57,8 @@ pub(crate) struct Shared {
     pub(crate) remote_histories: PendingHistories,
     /// Clients' calls that may be at other nodes. Shared, so that its background task does not keep the node alive.
     pub(crate) calls: Arc<ForwardedCalls>,
-    /// Replies, and asks without a reply, for shards whose leader is not known or cannot be reached.
-    pub(crate) leaderless: LeaderlessQueue,
-    /// Asks that other shards have not replied to. Shared, as the calls are.
-    pub(crate) pending_asks: Arc<PendingAsks>,
+    /// Messages to entities of shards that other nodes lead.
+    pub(crate) outbound: Outbound,
     /// Snapshots on their way from and to other nodes.
     pub(crate) transfers: Arc<Transfers>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
@@ -74,8 +73,6 @@ pub(crate) struct Shared {
     pub(crate) placement_changed: tokio::sync::Notify,
     /// Shards led here that have reached the target configuration of this version.
     pub(crate) reached: tracing_mutex::parkinglot::Mutex<std::collections::BTreeMap<u16, u64>>,
-    /// Spreads messages whose leader is not known over the nodes.
-    pub(crate) turn: AtomicU16,
     /// Why the node cannot go on, once it cannot.
     pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
     /// When it was started, in monotonic milliseconds.

@@ -2,7 +2,7 @@
 
 use std::{sync::Weak, time::Duration};
 
-use crate::{shard_lead::EntityMessage, shared::Shared, timers::SLOT_MS};
+use crate::{actor, shard_lead::EntityMessage, shared::Shared, timers::SLOT_MS};
 
 /// How often each shard's idle actors are looked for, in milliseconds. The shards take turns, because letting all go at once
 /// would hold up selling for some milliseconds.
@@ -21,7 +21,7 @@ pub(crate) async fn run(weak: Weak<Shared>) {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
         for entity in shared.timers.due(now_ms) {
-            shared.wake_if_assigned(&entity);
+            actor::wake_if_assigned(&shared, &entity);
         }
         if shared.timers.takes_nudge(now_ms) {
             shared.replication.replicators.nudge();

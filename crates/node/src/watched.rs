@@ -20,7 +20,7 @@ use boxoffice_storage::history::{Lookup, StoredEntity};
 use crate::{pending_commit::PendingCommit, shard_lead::Shards};
 
 /// Purchases that one turn is asked for.
-const PURCHASES_MAX: u32 = 1_000;
+const PURCHASES_MAX: u32 = boxoffice_core::cursor::PAGE_MAX;
 
 /// The places of committed entities: the shards, and the store of those that have left memory.
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ use std::{
 
 use boxoffice_core::{
     ask::Opening,
-    command::{Limits, NewSession},
+    command::NewSession,
     event::{Event as EntityEvent, SessionEvent},
     id::{Entity, Id},
     layout::{Labels, Layout, Row, Run},
@@ -66,11 +66,7 @@ impl NewShow {
             starts_at: Timestamp(1_000_000),
             ends_at: Timestamp(2_000_000),
             prices: vec![(id("a"), Money { amount: 1_000, currency: Currency::new("EUR").expect("three letters") })],
-            areas: Vec::new(),
-            hold_ttl_ms: None,
-            limits: Limits::default(),
-            comments: "".into(),
-            sells_after_begin: false,
+            extras: Default::default(),
         };
         let layout = Arc::new(Layout::new(vec![row], None).expect("a good hall"));
         let event = EntityEvent::Session(SessionEvent::Opened(Opening {

@@ -12,7 +12,7 @@ use boxoffice_core::{
     answer::Outcome,
     command::{
         Area, BestWish, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand, ProductDetails, Rate,
-        ResourceCommand, ResourceDetails, VenueCommand, VenueDetails, Want, WantedLine,
+        ResourceCommand, ResourceDetails, SessionExtras, VenueCommand, VenueDetails, Want, WantedLine,
     },
     id::{CartId, Entity, Id},
     layout::{Labels, Layout, Row, Run},
@@ -254,11 +254,12 @@ impl Fixture {
             starts_at: Timestamp(begin),
             ends_at: Timestamp(begin + HOUR_MS),
             prices: vec![(id("standard"), euros(1_000))],
-            areas: vec![area],
-            hold_ttl_ms: self.own_ttl_ms(rng),
-            limits: Limits { per_order: None, per_customer },
-            comments: "".into(),
-            sells_after_begin: false,
+            extras: SessionExtras {
+                areas: vec![area],
+                hold_ttl_ms: self.own_ttl_ms(rng),
+                limits: Limits { per_order: None, per_customer },
+                ..Default::default()
+            },
         };
         self.must(client, rng, Command::Venue(id("theatre"), VenueCommand::CreateSession(new))).await;
         self.sessions.store(number + 1, Ordering::Relaxed);

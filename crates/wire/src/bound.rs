@@ -1,4 +1,5 @@
-//! The bounds of fields. A field says its bound once, with `#[within(…)]`, and the schema and the check are made of it.
+//! The bounds of fields. A text or a list has its bound as its type ([`boxoffice_core::text::Text`], [`crate::repr::List`]). A number
+//! says it once, with `#[within(…)]`, and the schema and the check are made of it.
 //!
 //! Only requests are checked, after they were read. So a bound that is lowered later makes nothing unreadable that is stored or
 //! answered.
@@ -20,7 +21,7 @@ pub enum OutOfBounds {
 
 /// A value that may have bounds.
 pub(crate) trait Within {
-    /// Checks a number, or the length of a text or list.
+    /// Checks a number.
     ///
     /// # Errors
     /// The field with this name and its bound, in words.
@@ -43,32 +44,6 @@ pub(crate) fn check<T: Within, N: Copy + TryInto<u64>>(
     value.within(name, least, most)
 }
 
-fn length(length: usize) -> u64 {
-    length.try_into().unwrap_or(u64::MAX)
-}
-
-/// Fields whose text may have several lines, with tabs, as a form or a spreadsheet sends them. All other texts are names or labels of
-/// one line.
-pub(crate) const FREE_TEXTS: [&str; 6] =
-    ["comments", "details", "reason", "recipient", "address", "the value of a property"];
-
-/// In bytes. Free texts have tabs and line breaks, also as CR LF, and no other control characters. All other texts have none.
-impl Within for SmolStr {
-    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
-        if length(self.len()) < least {
-            return Err(OutOfBounds::Bad(format_smolstr!("`{name}` is empty")));
-        }
-        if length(self.len()) > most {
-            return Err(OutOfBounds::TooLarge(format_smolstr!("`{name}` has at most {most} bytes")));
-        }
-        let is_free = FREE_TEXTS.contains(&name);
-        if self.chars().any(|char| char.is_control() && !(is_free && matches!(char, '\t' | '\n' | '\r'))) {
-            return Err(OutOfBounds::Bad(format_smolstr!("`{name}` has control characters")));
-        }
-        Ok(())
-    }
-}
-
 /// The unit stands at the end of the name.
 impl Within for u64 {
     fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
@@ -83,18 +58,6 @@ impl Within for u64 {
 impl Within for u32 {
     fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
         u64::from(*self).within(name, least, most)
-    }
-}
-
-impl<T> Within for Vec<T> {
-    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
-        if length(self.len()) < least {
-            return Err(OutOfBounds::Bad(format_smolstr!("`{name}` is empty")));
-        }
-        if length(self.len()) > most {
-            return Err(OutOfBounds::TooLarge(format_smolstr!("at most {most} {name} at once")));
-        }
-        Ok(())
     }
 }
 

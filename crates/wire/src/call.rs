@@ -87,6 +87,8 @@ pub enum Call {
     Shards,
     /// The audit of the whole node.
     AuditNode,
+    /// The audit of an inventory, with what the carts of its holds and sales know about them.
+    AuditWithCarts(Command),
     History {
         /// A session, product, resource, cart or customer.
         entity: Entity,

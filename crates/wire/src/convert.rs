@@ -6,6 +6,7 @@ use boxoffice_core::{
     id::Id,
     money::{Currency, PRICE_MAX},
     refusal::Refusal,
+    text::Text,
     time::Timestamp,
 };
 use smol_str::{SmolStr, format_smolstr};
@@ -14,15 +15,10 @@ use crate::{
     bound,
     limits::{CURSOR_BYTES_MAX, INTERVAL_MS_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX},
     rejection::Rejection,
+    repr::WireRepr,
 };
 
 pub(crate) type Converted<T> = Result<T, Rejection>;
-
-/// A text of a bounded length, with the control characters that its name allows.
-pub(crate) fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
-    bound::check(&text, name, least..=most)?;
-    Ok(text)
-}
 
 /// Checks the length of a text or of bytes.
 pub(crate) fn bytes_at_most(name: &str, length: usize, most: usize) -> Converted<()> {
@@ -48,12 +44,18 @@ pub(crate) fn distinct<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> &K, tw
     Ok(())
 }
 
+/// The name of a property.
+type PropertyName = Text<1, PROPERTY_NAME_BYTES_MAX>;
+
+/// The value of a property.
+type PropertyValue = Text<0, PROPERTY_VALUE_BYTES_MAX, true>;
+
 /// Texts by name, sorted, since their order in the request has no meaning.
 pub(crate) fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr, SmolStr)>> {
     at_most(properties.len(), PROPERTIES_MAX, "properties")?;
     for (name, value) in &properties {
-        text("the name of a property", name.clone(), 1, PROPERTY_NAME_BYTES_MAX)?;
-        text("the value of a property", value.clone(), 0, PROPERTY_VALUE_BYTES_MAX)?;
+        PropertyName::as_said(name.clone()).check_field("the name of a property")?;
+        PropertyValue::as_said(value.clone()).check_field("the value of a property")?;
     }
     properties.sort();
     distinct(&properties, |(name, _)| name, "a property has two values")?;

@@ -43,6 +43,8 @@ shapes! {
         section_names?: Vec<(Id, Names)>,
         /// Names for people of the categories.
         category_names?: Vec<(Id, Names)>,
+        /// Names for people of the stage, such as a screen or a pitch.
+        stage_names?: Names,
     }
 
     /// A row with one of `count`, `seats` and `runs`.
@@ -89,6 +91,8 @@ shapes! {
         section_names?: Vec<(Id, Names)>,
         /// Names for people of the categories.
         category_names?: Vec<(Id, Names)>,
+        /// Names for people of the stage, such as a screen or a pitch.
+        stage_names?: Names,
     }
 
     struct FullRow as Row {
@@ -114,22 +118,28 @@ impl WireRepr for Layout {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let focal = self.focal().map(|focal| (focal.x, focal.y));
         let rows = self.rows().iter().map(FullRow::from).collect();
-        let LayoutNames { sections: section_names, categories: category_names } = self.names().clone();
-        FullLayout { focal, rows, section_names, category_names }.serialize(serializer)
+        let LayoutNames { sections: section_names, categories: category_names, stage: stage_names } =
+            self.names().clone();
+        FullLayout { focal, rows, section_names, category_names, stage_names }.serialize(serializer)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
         let mut body = LayoutBody::deserialize(deserializer)?;
         let focal = body.focal.map(|(x, y)| Point { x, y });
-        let (sections, categories) = (take(&mut body.section_names), take(&mut body.category_names));
+        let names = LayoutNames {
+            sections: take(&mut body.section_names),
+            categories: take(&mut body.category_names),
+            stage: take(&mut body.stage_names),
+        };
         let rows = body.rows().map_err(D::Error::custom)?;
-        let layout = Layout::new(rows, focal).and_then(|layout| layout.named(LayoutNames { sections, categories }));
+        let layout = Layout::new(rows, focal).and_then(|layout| layout.named(names));
         layout.map_err(D::Error::custom)
     }
 
     fn newer(newer: &mut Newer) {
         newer.field("section_names", 5, |_| ());
         newer.field("category_names", 5, |_| ());
+        newer.field("stage_names", 5, |_| ());
     }
 
     fn schema(shapes: &mut Shapes) -> Value {

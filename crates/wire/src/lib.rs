@@ -89,3 +89,4 @@ pub use encoding::Encoding;
 pub use op::Op;
 pub use rejection::{Fail, FailKind, Rejection};
 pub use request::{FirstCommand, Head, Request};
+pub use spec::{AnsweredOp, OpBody};

@@ -1,5 +1,8 @@
 //! The limits of the protocol and its close codes, by name.
 
+/// How a port with TLS begins its answer to a request in plain text.
+pub const SPEAKS_TLS: &str = "this port speaks TLS";
+
 /// The version of the protocol.
 pub const PROTOCOL_VERSION: u32 = 1;
 
@@ -29,10 +32,10 @@ pub const BATCH_ITEMS_MAX: usize = 1_000;
 pub const BATCH_SEATS_MAX: u32 = 1_000_000;
 
 /// The maximum of lines of a cart.
-pub const CART_LINES_MAX: usize = 50;
+pub const CART_LINES_MAX: usize = boxoffice_core::cart::CART_LINES_MAX;
 
 /// The maximum of entries of one page of a search.
-pub const PAGE_ENTRIES_MAX: u32 = 1_000;
+pub const PAGE_ENTRIES_MAX: u32 = boxoffice_core::cursor::PAGE_MAX;
 
 /// The default number of entries of a page.
 pub const PAGE_ENTRIES: u32 = 100;
@@ -65,7 +68,7 @@ pub const PONG_MS: u64 = 10_000;
 pub const NAME_BYTES_MAX: usize = boxoffice_core::names::NAME_BYTES_MAX;
 
 /// The longest comment, in bytes.
-pub const COMMENTS_BYTES_MAX: usize = 4_096;
+pub const COMMENTS_BYTES_MAX: usize = boxoffice_core::text::Comments::BYTES_MAX;
 
 /// The longest details of a booking, in bytes.
 pub const DETAILS_BYTES_MAX: usize = boxoffice_core::command::Details::BYTES_MAX;
@@ -80,7 +83,7 @@ pub const SOURCE_BYTES_MAX: usize = boxoffice_core::payment::SOURCE_BYTES_MAX;
 pub const SHIPPING_BYTES_MAX: usize = 1_024;
 
 /// The longest reason of a refund or a canceled session, in bytes. Every cart that holds something gets it.
-pub const REASON_BYTES_MAX: usize = 256;
+pub const REASON_BYTES_MAX: usize = boxoffice_core::text::Reason::BYTES_MAX;
 
 /// The longest text cursor, in bytes.
 pub const CURSOR_BYTES_MAX: usize = 512;
@@ -101,13 +104,13 @@ pub const PROPERTY_VALUE_BYTES_MAX: usize = 1_024;
 pub const BLOB_BYTES_MAX: usize = 1_024;
 
 /// The maximum of units of a product. JSON numbers are exact up to here.
-pub const STOCK_MAX: u64 = (1 << 53) - 1;
+pub const STOCK_MAX: u64 = boxoffice_core::money::AMOUNT_MAX as u64;
 
 /// The maximum of areas of a session.
-pub const AREAS_MAX: usize = 1_000;
+pub const AREAS_MAX: usize = boxoffice_core::session::AREAS_MAX;
 
 /// The maximum of places of an area.
-pub const AREA_CAPACITY_MAX: u32 = 1_000_000;
+pub const AREA_CAPACITY_MAX: u32 = boxoffice_core::session::AREA_PLACES_MAX;
 
 /// The maximum of simultaneous bookings of a resource.
 pub const RESOURCE_CAPACITY_MAX: u32 = boxoffice_core::calendar::CAPACITY_MAX;
@@ -122,7 +125,7 @@ pub const BUFFER_MS_MAX: u64 = boxoffice_core::calendar::BUFFER_MAX_MS;
 pub const AHEAD_MS_MAX: u64 = 3_660 * 24 * 60 * 60 * 1000;
 
 /// The longest title, in milliseconds: 31 days.
-pub const DURATION_MS_MAX: u64 = boxoffice_core::directory::DURATION_MS_MAX;
+pub const DURATION_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1000;
 
 /// The longest address of a venue, in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 500;

@@ -9,13 +9,17 @@ use crate::{
     op::{FrameLength, HeadClass, Op, Pace, UnknownFields, each_op},
     permission::{OwnerRule, Permission},
     rejection::Rejection,
-    spec::{Facts, OpSpec, ReadOp},
+    spec::{Facts, OpBody, OpSpec, ReadOp},
     unread::Body,
 };
 
 /// Asks the struct of an op.
 macro_rules! ask_the_structs {
     ($($op:ident $(= $body:ident)?),* $(,)?) => {
+        $(impl OpBody for ask_the_structs!(@type $op $($body)?) {
+            const OP: Op = Op::$op;
+        })*
+
         impl Op {
             /// Its name on the wire.
             pub const fn name(self) -> &'static str {

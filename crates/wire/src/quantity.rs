@@ -25,15 +25,6 @@ plain_repr! {
 }
 
 impl Quantity {
-    /// The quantity, if it is from `least` to `most`.
-    ///
-    /// # Errors
-    /// `bad_quantity` with the reason.
-    pub(crate) fn within_u32(&self, name: &str, least: u32, most: u32) -> Result<u32, Rejection> {
-        self.within(name, least.into(), most.into())?;
-        Ok(self.checked_u32())
-    }
-
     /// The number of a field that is `#[within(…)]`.
     ///
     /// # Panics
@@ -64,6 +55,18 @@ impl Within for Quantity {
             Quantity::Whole(number) => refused(number),
             Quantity::Other(said) => refused(said),
         }
+    }
+}
+
+impl TryFrom<Quantity> for u32 {
+    type Error = Rejection;
+
+    fn try_from(quantity: Quantity) -> Result<u32, Rejection> {
+        let number = match quantity {
+            Quantity::Whole(number) => u32::try_from(number).ok(),
+            Quantity::Other(_) => None,
+        };
+        number.ok_or_else(|| Rejection::bad_request("a quantity is a whole number of 32 bits"))
     }
 }
 

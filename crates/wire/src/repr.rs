@@ -50,6 +50,7 @@ pub(crate) use self::{
 };
 pub use self::{
     id::{cart_id, cart_token, cart_token_text, entity, order_id},
+    list::List,
     seat::seat_state_text,
     time::{day, day_text, rfc3339, timestamp},
 };
@@ -254,8 +255,8 @@ impl<T: WireRepr> WireRepr for Vec<T> {
         newer.each(T::newer);
     }
 
-    fn check(&self) -> Result<(), OutOfBounds> {
-        self.iter().try_for_each(T::check)
+    fn check_field(&self, name: &str) -> Result<(), OutOfBounds> {
+        self.iter().try_for_each(|value| value.check_field(name))
     }
 }
 

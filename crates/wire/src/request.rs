@@ -75,6 +75,7 @@ impl Request {
             | Call::Status
             | Call::Shards
             | Call::AuditNode
+            | Call::AuditWithCarts(_)
             | Call::History { .. } => None,
         };
         let deadline_ms = deadline(deadline_ms);
@@ -282,6 +283,7 @@ fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rej
         | Call::Status
         | Call::Shards
         | Call::AuditNode
+        | Call::AuditWithCarts(_)
         | Call::History { .. } => return Err(stands_alone(op)),
     };
     if let Command::Venue(_, VenueCommand::PutHall { layout, .. }) = &command {

@@ -1,9 +1,12 @@
 //! What the struct of an op says of it. `#[op(…)]` writes it.
 
+use serde::Serialize;
+
 use crate::{
     call::{Call, Shape},
+    from_body::FromBody,
     newer::Newer,
-    op::{FrameLength, HeadClass, HttpMethods, Pace, UnknownFields},
+    op::{FrameLength, HeadClass, HttpMethods, Op, Pace, UnknownFields},
     permission::Permission,
     rejection::Rejection,
     repr::shape::Schema,
@@ -41,6 +44,18 @@ pub(crate) trait OpSpec {
     const NAME: &'static str;
     /// What it is.
     const FACTS: Facts;
+}
+
+/// The body of an op, as clients send it.
+pub trait OpBody: Serialize {
+    /// Its op.
+    const OP: Op;
+}
+
+/// The body of an op, with the answer that clients read.
+pub trait AnsweredOp: OpBody {
+    /// The body of its ok answer, or the first of several.
+    type Answer: FromBody;
 }
 
 /// The struct of an op that makes a call of its body.

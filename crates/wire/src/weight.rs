@@ -39,7 +39,8 @@ pub fn of_call(call: &Call, bytes: usize) -> u32 {
         | Call::Hello(_)
         | Call::Status
         | Call::Shards
-        | Call::AuditNode => 0,
+        | Call::AuditNode
+        | Call::AuditWithCarts(_) => 0,
     })
 }
 
@@ -68,6 +69,11 @@ pub fn of_ended_lines(lines: usize) -> u32 {
 /// What a search costs that asks so many venues.
 pub fn of_venues(venues: usize) -> u32 {
     units(venues / VENUES)
+}
+
+/// What an audit costs that asks so many carts.
+pub fn of_carts(carts: usize) -> u32 {
+    units(carts)
 }
 
 /// What an answer costs that has so many bytes of its own, and so many that it shares with others.

@@ -10,7 +10,7 @@
 use std::{error::Error, sync::Arc};
 
 use boxoffice_client::{
-    BestWish, Cart, Client, ClientConfig, Content, Currency, Entity, Id, Limits, Money, NewSession, Timestamp, Title,
+    BestWish, Cart, Client, ClientConfig, Content, Currency, Entity, Id, Money, NewSession, Timestamp, Title,
     VenueDetails,
     layout::{Labels, Layout, Row, Run},
     recorded,
@@ -85,11 +85,7 @@ async fn make_session(client: &Client, layout: &Arc<Layout>) -> Result<Id, Box<d
         starts_at: Timestamp(4_102_513_200_000),
         ends_at: Timestamp(4_102_524_000_000),
         prices: vec![(id("standard")?, price)],
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: Default::default(),
     };
     client.session_create(&venue, new).await?;
     Ok(session)

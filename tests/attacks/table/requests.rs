@@ -237,6 +237,11 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
             }
             if op == Op::AdminAudit {
                 list.add(op, json!({}), none());
+                for venue in venues {
+                    let entity = format!("session/{}", show(venue));
+                    list.add(op, json!({"entity": entity, "customers": true}), at(venue));
+                }
+                list.add(op, json!({"entity": "product/pen", "customers": true}), none());
             } else {
                 list.add(op, json!({"entity": format!("venue/{ROYAL}")}), at(ROYAL));
                 list.add(op, json!({"entity": format!("venue/{GLOBE}")}), at(GLOBE));

@@ -87,6 +87,7 @@ impl Seller {
             is_shipped: false,
             log: None,
             certificate: None,
+            port: None,
         };
         let node = LocalNode::start(&launch)?;
         let (rows, row_seats) = (10, 20);

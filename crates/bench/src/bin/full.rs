@@ -11,7 +11,7 @@ use boxoffice_bench::{Alone, euros, id, product};
 use boxoffice_core::{
     command::{
         Area, CartCommand, Command, Expect, Limits, NewSession, Payment, ProductCommand, Rate, ResourceCommand,
-        ResourceDetails, VenueCommand, VenueDetails, Want, WantedLine, When,
+        ResourceDetails, SessionExtras, VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, CartToken, Entity},
     layout::Layout,
@@ -90,6 +90,8 @@ fn room() -> ResourceDetails {
 
 fn arena(number: u64, name: &str) -> Command {
     let begin = YEAR_BEGINS_MS + number * 1_000;
+    let floor =
+        Area { id: id("floor"), name: "Floor".into(), capacity: 200_000, price: euros(100), names: Default::default() };
     let session = NewSession {
         id: id(name),
         hall: id("hall"),
@@ -97,17 +99,7 @@ fn arena(number: u64, name: &str) -> Command {
         starts_at: Timestamp(begin),
         ends_at: Timestamp(begin + 1_000),
         prices: Vec::new(),
-        areas: vec![Area {
-            id: id("floor"),
-            name: "Floor".into(),
-            capacity: 200_000,
-            price: euros(100),
-            names: Default::default(),
-        }],
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: SessionExtras { areas: vec![floor], ..Default::default() },
     };
     Command::Venue(id("venue"), VenueCommand::CreateSession(session))
 }

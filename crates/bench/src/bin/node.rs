@@ -16,9 +16,7 @@ use std::{
 
 use boxoffice_bench::{Alone, euros, id, processor_ns};
 use boxoffice_core::{
-    command::{
-        CartCommand, Command, Expect, Limits, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine,
-    },
+    command::{CartCommand, Command, Expect, NewSession, Payment, VenueCommand, VenueDetails, Want, WantedLine},
     id::{CartToken, Entity, Request, RequestHash},
     layout::{Labels, Layout, Row, Run},
     seat::{Seat, SeatSet},
@@ -73,11 +71,7 @@ fn create_sessions(node: &Alone, round: u64) {
             starts_at: Timestamp(4_000_000_000_000 + start),
             ends_at: Timestamp(4_000_000_001_000 + start),
             prices: vec![(id("standard"), euros(1_000))],
-            areas: Vec::new(),
-            hold_ttl_ms: None,
-            limits: Limits::default(),
-            comments: "".into(),
-            sells_after_begin: false,
+            extras: Default::default(),
         };
         (Command::Venue(id("v"), VenueCommand::CreateSession(new)), 1_000 + start)
     }));

@@ -1,15 +1,19 @@
 //! Audits in words, violations first.
 
 use boxoffice_client::{
-    CartAudit, Currency, CustomerAudit, Money, NodeAudit, PaymentStatus, ProductAudit, RefundRecord, RefundStatus,
+    CartAudit, Currency, CustomerAudit, Id, Money, NodeAudit, PaymentStatus, ProductAudit, RefundRecord, RefundStatus,
     ResourceAudit, SessionAudit, VoidRecord, VoidStatus,
 };
-use boxoffice_core::answer::{HoldView, HolderView, SaleView};
+use boxoffice_core::{
+    answer::{HoldView, HolderView, SaleView},
+    calendar::Zone,
+};
 use boxoffice_wire::status::{CurrencyTotal, UnitTotals};
 use smol_str::SmolStr;
 
 use crate::{
     draw::{Names, amount, counts},
+    local_time::zone_or_utc,
     node_client::date_and_time,
     words::{content, counted, portion},
 };
@@ -88,7 +92,7 @@ pub fn session(audit: &SessionAudit, names: Option<&Names>) -> Vec<String> {
             .map(|area| format!("area {}: {} free, {} held, {} sold", area.area, area.free, area.held, area.sold)),
     );
     lines.extend(most(holders));
-    lines.extend(holds_and_sales(holds, sales, names));
+    lines.extend(holds_and_sales(holds, sales, names, &Zone::utc()));
     lines
 }
 
@@ -98,17 +102,17 @@ pub fn product(audit: &ProductAudit) -> Vec<String> {
     let mut lines = verdict(violations);
     lines.push(format!("product {product}: {} free, {} held, {} sold", counts.free, counts.held, counts.sold));
     lines.extend(most(holders));
-    lines.extend(holds_and_sales(holds, sales, None));
+    lines.extend(holds_and_sales(holds, sales, None, &Zone::utc()));
     lines
 }
 
-/// The audit of a resource.
-pub fn resource(audit: &ResourceAudit) -> Vec<String> {
+/// The audit of a resource, with slots by its clocks.
+pub fn resource(audit: &ResourceAudit, zone: &Zone) -> Vec<String> {
     let ResourceAudit { resource, bookings, holds, sales, holders, violations } = audit;
     let mut lines = verdict(violations);
     lines.push(format!("resource {resource}: {}", counted(*bookings, "booking")));
     lines.extend(most(holders));
-    lines.extend(holds_and_sales(holds, sales, None));
+    lines.extend(holds_and_sales(holds, sales, None, zone));
     lines
 }
 
@@ -118,7 +122,7 @@ pub fn customer(audit: &CustomerAudit) -> Vec<String> {
     let mut lines = verdict(violations);
     lines.push(format!("customer {customer}: {}", counted(purchases.len() as u64, "purchase")));
     lines.extend(quotas.iter().map(|(quota, held, used)| format!("quota {quota}: {held} in carts, {used} used up")));
-    lines.extend(holds_and_sales(holds, sales, None));
+    lines.extend(holds_and_sales(holds, sales, None, &Zone::utc()));
     lines.extend(purchases.iter().map(|order| format!("order {order}")));
     lines
 }
@@ -130,14 +134,17 @@ fn most(holders: &[HolderView]) -> impl Iterator<Item = String> {
     })
 }
 
-/// The holds and sales.
-fn holds_and_sales(holds: &[HoldView], sales: &[SaleView], names: Option<&Names>) -> Vec<String> {
+/// The holds and sales, with slots by the clocks of the zone.
+fn holds_and_sales(holds: &[HoldView], sales: &[SaleView], names: Option<&Names>, zone: &Zone) -> Vec<String> {
+    let customer = |of: &Option<Id>| of.as_ref().map_or_else(String::new, |customer| format!(" of {customer}"));
     let held = holds.iter().map(|hold| {
-        let until = date_and_time(hold.deadline);
-        format!("held  by cart  {} until {until}: {}", hold.hold.cart, portion(&hold.portion, names))
+        let since = hold.since.map_or_else(String::new, |since| format!(" since {}", date_and_time(since)));
+        let (of, until) = (customer(&hold.customer), date_and_time(hold.deadline));
+        format!("held  by cart  {}{of}{since} until {until}: {}", hold.hold.cart, portion(&hold.portion, names, zone))
     });
     let sold = sales.iter().map(|sale| {
-        format!("sold  by order {} at {}: {}", sale.order, date_and_time(sale.at), portion(&sale.portion, names))
+        let (of, at) = (customer(&sale.customer), date_and_time(sale.at));
+        format!("sold  by order {}{of} at {at}: {}", sale.order, portion(&sale.portion, names, zone))
     });
     held.chain(sold).collect()
 }
@@ -154,16 +161,22 @@ pub fn cart(audit: &CartAudit) -> Vec<String> {
         date_and_time(cart.opened_at),
         date_and_time(cart.deadline)
     ));
+    let zone_of = |line: u32| {
+        let line = cart.lines.iter().find(|known| known.line == line);
+        zone_or_utc(line.and_then(|line| line.zone.as_deref()))
+    };
     let currency: Option<Currency> = cart.total.map(|total| total.currency);
     lines.extend(cart.lines.iter().map(|line| {
         let sum = i64::try_from(line.content.amount()).expect("a line is worth no more than a total may be");
         let price =
             currency.map_or_else(String::new, |currency| format!(" for {}", amount(Money { amount: sum, currency })));
-        format!("line {} of {}: {}{price}", line.line, line.entity, content(&line.content, None))
+        format!("line {} of {}: {}{price}", line.line, line.entity, content(&line.content, None, &zone_of(line.line)))
     }));
     lines.extend(holds.iter().map(|claim| {
-        let has = claim.portion.as_ref().map_or_else(|| "nothing any more".into(), |has| portion(has, None));
-        format!("hold in {}, revision {}: {has}", claim.entity, claim.revision)
+        let zone = zone_of(claim.line);
+        let has = claim.portion.as_ref().map_or_else(|| "nothing any more".into(), |has| portion(has, None, &zone));
+        let since = date_and_time(claim.since);
+        format!("hold in {} since {since}, revision {}: {has}", claim.entity, claim.revision)
     }));
     lines.extend(cart.total.map(|total| format!("total {}", amount(total))));
     lines.extend(cart.order.map(|order| format!("order {order}")));

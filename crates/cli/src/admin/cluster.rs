@@ -44,6 +44,24 @@ impl ClusterReport {
         Ok(Some(ClusterReport { cluster, nodes }))
     }
 
+    /// How it is known that a member serves and is healthy: it says so itself, or a leader hears of one of its copies. `None` if
+    /// nothing says so.
+    pub(super) fn serves(&self, node: u64) -> Option<String> {
+        let member = self.cluster.members.iter().find(|member| member.node == node)?;
+        if member.awaits_disk || !matches!(member.state.as_str(), "serving" | "draining") {
+            return None;
+        }
+        if let Some(Ok(status)) = self.nodes.get(&node) {
+            return Some(format!("it is {} at {}", status.state, member.client));
+        }
+        self.nodes.iter().find_map(|(leader, status)| {
+            let led = status.as_ref().ok()?.shards.iter().filter(|shard| shard.role == "leader");
+            let mut copies = led.flat_map(|shard| &shard.followers);
+            let heard = copies.any(|copy| copy.heard && node_of(&copy.replica) == Some(node));
+            heard.then(|| format!("node {leader} hears from it"))
+        })
+    }
+
     /// The nodes, the shards, and the moving shards in lines.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![String::new(), "The whole cluster:".into(), String::new()];
@@ -120,7 +138,7 @@ fn operators_at(node_args: &NodeArgs, client: &str) -> String {
     let has_key = node_args.admin_token.is_some() || node_args.admin_token_file.is_some();
     let clients = client.parse::<SocketAddr>().ok().filter(|address| !has_key && address.ip().is_loopback());
     match clients.map(|address| Operators::Auto.address(address)) {
-        Some(Ok(operators)) => operators.to_string(),
+        Some(Ok(operators)) => format!("http://{operators}"),
         Some(Err(_)) | None => client.to_owned(),
     }
 }
@@ -178,6 +196,7 @@ mod tests {
         ];
         let three = node_status("3", &["follower", "follower"]);
         let nodes = BTreeMap::from([(1, Ok(one)), (2, Err("no answer in 2 s".into())), (3, Ok(three))]);
+        let report = ClusterReport { cluster, nodes };
         expect![[r#"
 
             The whole cluster:
@@ -194,6 +213,18 @@ mod tests {
 
             1 moving:
               shard 1    2.2 3.5 1.7 -> 3.5 1.7 5.9: node 2 is drained"#]]
-        .assert_eq(&ClusterReport { cluster, nodes }.lines().join("\n"));
+        .assert_eq(&report.lines().join("\n"));
+        // Node 2 does not answer here, but its leader hears from it. Node 3 answers, and node 4 is gone.
+        let serves = [1, 2, 3, 4, 5].map(|node| report.serves(node));
+        let expected =
+            [Some("it is ready at 10.0.0.1:7180"), Some("node 1 hears from it"), Some("it is ready at 10.0.0.3:7180")];
+        assert_eq!(serves.each_ref().map(Option::as_deref), [expected[0], expected[1], expected[2], None, None]);
+        let mut silent = report;
+        if let Some(Ok(one)) = silent.nodes.get_mut(&1) {
+            one.shards[0].followers[0].heard = false;
+        }
+        assert_eq!(silent.serves(2), None, "nobody hears from it");
+        silent.cluster.members[2].awaits_disk = true;
+        assert_eq!(silent.serves(3), None, "it is replaced already");
     }
 }

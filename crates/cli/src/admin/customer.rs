@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use boxoffice_core::id::Id;
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::customer::{SECRET_BYTES_MIN, token};
 
@@ -10,6 +9,7 @@ use super::print;
 use crate::{
     config::Config,
     failure::{Failure, Outcome},
+    ids,
 };
 
 /// Prints the token of a customer.
@@ -17,9 +17,7 @@ use crate::{
 /// # Errors
 /// [`Failure::Usage`] if the id is not valid, or there is no secret.
 pub fn show_token(customer: &str, secret: Option<String>, file: Option<&Path>) -> Outcome {
-    let Some(id) = Id::new(customer) else {
-        return Err(Failure::Usage(format!("{customer}: a customer's id is 1 to 64 of A-Z a-z 0-9 . _ : -")));
-    };
+    let id = ids::id_of("customer", customer)?;
     let Secret(secret) = secret_of(secret, file)?;
     print(&[token(secret.as_bytes(), &id)]);
     Ok(())

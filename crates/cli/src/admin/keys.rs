@@ -12,6 +12,7 @@ use super::{as_json, nodes::table, print};
 use crate::{
     args::{KeyCommand, NodeArgs, RoleWord},
     failure::{Failure, Outcome},
+    ids,
     node_client::{self, date_and_time, say},
     secret,
 };
@@ -73,8 +74,7 @@ pub(super) fn make_admin_token() -> Outcome {
 /// Draws a secret, and registers its hash. Returns the text of the key.
 fn draw(node_args: &NodeArgs, name: &str, terms: &KeyRights<'_>) -> Result<String, Failure> {
     let id = key_id(name)?;
-    let venue =
-        |venue: &String| Id::new(venue).ok_or_else(|| Failure::Usage(format!("{venue}: this is no venue's id")));
+    let venue = |venue: &String| ids::id_of("venue", venue);
     let venues = terms.venues.iter().map(venue).collect::<Result<Vec<_>, _>>()?;
     let secret = URL_SAFE_NO_PAD.encode(secret::bytes()?);
     let key = ShownKey { name: id.as_str(), secret: &secret };

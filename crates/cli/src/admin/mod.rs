@@ -3,9 +3,11 @@
 mod audit;
 mod cluster;
 mod customer;
+mod given_up;
 mod invite;
 pub mod keys;
 mod nodes;
+mod sessions;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -16,10 +18,10 @@ use std::{
 };
 
 use boxoffice_client::{
-    CartAudit, CartId, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
-    ResourceAudit, Seat, SessionAudit, Settlement,
+    CartAudit, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit, ResourceAudit,
+    Seat, SessionAudit, Settlement,
 };
-use boxoffice_core::id::OrderId;
+use boxoffice_core::calendar::Zone;
 use boxoffice_wire::repr::{self, WireRepr};
 use serde::Serialize;
 
@@ -28,8 +30,10 @@ use crate::{
     book::refusal,
     draw::Names,
     failure::{Failure, Outcome},
+    ids,
+    local_time::zone_or_utc,
     node_client::{self, say},
-    watch::{session, session_id},
+    watch::session,
 };
 
 /// Runs an admin command.
@@ -41,8 +45,8 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::Invite { for_ms } => invite::run(&args.node_args, *for_ms),
         AdminCommand::Drain { node, cancel: false, force } => nodes::drain(&args.node_args, *node, *force),
         AdminCommand::Drain { node, cancel: true, force: _ } => nodes::keep(&args.node_args, *node),
-        AdminCommand::Remove { node, force } => nodes::remove(&args.node_args, *node, *force),
-        AdminCommand::Replace { node } => nodes::replace(&args.node_args, *node),
+        AdminCommand::Remove { node, force } => given_up::remove(&args.node_args, *node, *force),
+        AdminCommand::Replace { node, force } => given_up::replace(&args.node_args, *node, *force),
         AdminCommand::History { entity, seat, limit, before, json } => {
             let asked = HistoryQuery { entity, seat: seat.as_deref(), limit: *limit, before: *before };
             show_history(&args.node_args, &asked, *json)
@@ -58,6 +62,8 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::Key { what } => keys::run(&args.node_args, what),
         AdminCommand::Release { cart, line, reason } => release(&args.node_args, cart, *line, reason),
         AdminCommand::Refund { order, lines, reason } => refund(&args.node_args, order, lines, reason),
+        AdminCommand::Sessions { venue, all, json } => sessions::list(&args.node_args, venue.as_deref(), *all, *json),
+        AdminCommand::Cancel { session, reason } => sessions::cancel(&args.node_args, session, reason),
         AdminCommand::Block { session, seats } => set_blocked(&args.node_args, session, seats, true),
         AdminCommand::Unblock { session, seats } => set_blocked(&args.node_args, session, seats, false),
     }
@@ -84,7 +90,7 @@ enum AuditReport {
     Session(Box<SessionAudit>, Option<Names>),
     Cart(Box<CartAudit>),
     Product(Box<ProductAudit>),
-    Resource(Box<ResourceAudit>),
+    Resource(Box<ResourceAudit>, Zone),
     Customer(Box<CustomerAudit>),
 }
 
@@ -102,14 +108,16 @@ impl AuditReport {
             }
             AuditReport::Cart(audit) => (told(&**audit, json, audit::cart), audit.violations.len()),
             AuditReport::Product(audit) => (told(&**audit, json, audit::product), audit.violations.len()),
-            AuditReport::Resource(audit) => (told(&**audit, json, audit::resource), audit.violations.len()),
+            AuditReport::Resource(audit, zone) => {
+                (told(&**audit, json, |audit| audit::resource(audit, zone)), audit.violations.len())
+            }
             AuditReport::Customer(audit) => (told(&**audit, json, audit::customer), audit.violations.len()),
         }
     }
 }
 
 fn show_audit(node_args: &NodeArgs, entity: Option<&str>, json: bool) -> Outcome {
-    let entity = entity.map(read_entity).transpose()?;
+    let entity = entity.map(ids::entity).transpose()?;
     node_client::block_on(async {
         let client = node_args.connect().await?;
         let found = find(&client, entity, node_args).await?;
@@ -129,17 +137,21 @@ async fn find(client: &Client, entity: Option<Entity>, node_args: &NodeArgs) -> 
     Ok(match entity {
         None => AuditReport::Node(Box::new(client.audit_node().await.map_err(failure)?.value)),
         Some(Entity::Session(id)) => {
-            let audit = client.audit_session(&id).await.map_err(failure)?.value;
+            let entity = Entity::Session(id.clone());
+            let audit: SessionAudit = client.audit_with_customers(entity).await.map_err(failure)?.value;
             // Without the layout, the audit has seats by number.
             let names = client.session_get(&id).await.ok().map(|reply| Names::of(&reply.value.layout));
             AuditReport::Session(Box::new(audit), names)
         }
         Some(Entity::Cart(id)) => AuditReport::Cart(Box::new(client.audit_cart(id).await.map_err(failure)?.value)),
-        Some(Entity::Product(id)) => {
-            AuditReport::Product(Box::new(client.audit_product(&id).await.map_err(failure)?.value))
+        Some(entity @ Entity::Product(_)) => {
+            AuditReport::Product(Box::new(client.audit_with_customers(entity).await.map_err(failure)?.value))
         }
         Some(Entity::Resource(id)) => {
-            AuditReport::Resource(Box::new(client.audit_resource(&id).await.map_err(failure)?.value))
+            let entity = Entity::Resource(id.clone());
+            let audit: ResourceAudit = client.audit_with_customers(entity).await.map_err(failure)?.value;
+            let zone = client.resource_get(&id).await.ok().map(|reply| reply.value.details.zone);
+            AuditReport::Resource(Box::new(audit), zone_or_utc(zone.as_deref()))
         }
         Some(Entity::Customer(id)) => {
             AuditReport::Customer(Box::new(client.audit_customer(&id).await.map_err(failure)?.value))
@@ -153,17 +165,6 @@ async fn find(client: &Client, entity: Option<Entity>, node_args: &NodeArgs) -> 
     })
 }
 
-/// The entity with this text. An order is its cart.
-fn read_entity(text: &str) -> Result<Entity, Failure> {
-    let order = text.strip_prefix("order/").and_then(repr::order_id).map(|order: OrderId| Entity::Cart(order.cart()));
-    order.or_else(|| repr::entity(text)).ok_or_else(|| {
-        Failure::Usage(format!(
-            "{text}: write session/ID, product/ID, resource/ID, customer/ID, venue/ID, cart/ID or order/ID; the last two \
-             are 32 hexadecimal digits"
-        ))
-    })
-}
-
 /// A query of a history.
 struct HistoryQuery<'a> {
     entity: &'a str,
@@ -173,7 +174,7 @@ struct HistoryQuery<'a> {
 }
 
 fn show_history(node_args: &NodeArgs, asked: &HistoryQuery<'_>, json: bool) -> Outcome {
-    let entity = read_entity(asked.entity)?;
+    let entity = ids::entity(asked.entity)?;
     node_client::block_on(async {
         let client = node_args.connect().await?;
         let seat = match (asked.seat, &entity) {
@@ -288,16 +289,8 @@ fn seat_by_place(text: &str) -> Option<Seat> {
     Some(Seat { row: row.trim().parse().ok()?, seat: seat.trim().parse().ok()? })
 }
 
-/// The cart with this text, which is its own id or its order's.
-fn read_cart(text: &str) -> Result<CartId, Failure> {
-    match read_entity(text)? {
-        Entity::Cart(cart) => Ok(cart),
-        other => Err(Failure::Usage(format!("{other}: write cart/ID or order/ID"))),
-    }
-}
-
 fn settle(node_args: &NodeArgs, cart: &str, attempt: u32, outcome: (SettleWord, Option<&str>, Option<u32>)) -> Outcome {
-    let cart = read_cart(cart)?;
+    let cart = ids::cart(cart)?;
     let settlement = match outcome {
         (SettleWord::Authorized, Some(reference), None) => Settlement::Authorized { reference: reference.into() },
         (SettleWord::Authorized, None, _) => {
@@ -326,7 +319,7 @@ fn settle(node_args: &NodeArgs, cart: &str, attempt: u32, outcome: (SettleWord, 
 }
 
 fn release(node_args: &NodeArgs, cart: &str, line: u32, reason: &str) -> Outcome {
-    let cart = read_cart(cart)?;
+    let cart = ids::cart(cart)?;
     node_client::block_on(async {
         let client = node_args.connect().await?;
         client.admin_release(cart, line, reason).await.map_err(|error| node_args.failure(error))?;
@@ -336,7 +329,7 @@ fn release(node_args: &NodeArgs, cart: &str, line: u32, reason: &str) -> Outcome
 }
 
 fn refund(node_args: &NodeArgs, order: &str, lines: &[u32], reason: &str) -> Outcome {
-    let order = read_cart(order)?.order();
+    let order = ids::cart(order)?.order();
     node_client::block_on(async {
         let client = node_args.connect().await?;
         let lines = (!lines.is_empty()).then(|| lines.to_vec());
@@ -347,7 +340,7 @@ fn refund(node_args: &NodeArgs, order: &str, lines: &[u32], reason: &str) -> Out
 }
 
 fn set_blocked(node_args: &NodeArgs, id: &str, seats: &[String], block: bool) -> Outcome {
-    let id = session_id(id)?;
+    let id = ids::id_of("session", id)?;
     node_client::block_on(async {
         let client = node_args.connect().await?;
         let session = session(&client, &id, node_args).await?;

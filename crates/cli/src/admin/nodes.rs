@@ -1,4 +1,4 @@
-//! `boxoffice admin nodes`, `drain`, `remove` and `replace`: the members of a cluster.
+//! `boxoffice admin nodes` and `drain`: the members of a cluster.
 
 use boxoffice_client::{ClusterStatus, CopiesStatus, MemberStatus, PlaceStatus};
 use boxoffice_wire::cluster::node_of;
@@ -38,27 +38,6 @@ pub(super) fn keep(node_args: &NodeArgs, node: u64) -> Outcome {
         let client = node_args.connect().await?;
         client.admin_undrain(node).await.map_err(|error| node_args.failure(error))?;
         say(&format!("node {node} stays"));
-        Ok(())
-    })
-}
-
-pub(super) fn remove(node_args: &NodeArgs, node: u64, force: bool) -> Outcome {
-    node_client::block_on(async {
-        let client = node_args.connect().await?;
-        client.admin_remove(node, force).await.map_err(|error| node_args.failure(error))?;
-        say(&format!("node {node} is removed: do not start it again; its shards are copied to others"));
-        Ok(())
-    })
-}
-
-pub(super) fn replace(node_args: &NodeArgs, node: u64) -> Outcome {
-    node_client::block_on(async {
-        let client = node_args.connect().await?;
-        client.admin_replace(node).await.map_err(|error| node_args.failure(error))?;
-        say(&format!(
-            "node {node} is awaited with another disk: start it with an empty data directory, \
-             `--node {node}` and `--join ADDRESS`"
-        ));
         Ok(())
     })
 }

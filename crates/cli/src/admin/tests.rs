@@ -1,6 +1,6 @@
 use boxoffice_client::{
-    AreaCounts, CartId, HistoryEntry, HistoryPage, Id, Layout, NodeAudit, NodeStatus, OrderId, Seat, SeatCounts,
-    SessionAudit, Timestamp,
+    AreaCounts, CartAudit, CartId, CartState, CartView, Claim, Content, HistoryEntry, HistoryPage, Id, Layout,
+    LineView, NodeAudit, NodeStatus, OrderId, ResourceAudit, Seat, SeatCounts, SessionAudit, Timestamp,
 };
 use boxoffice_core::{
     answer::{HoldView, SaleView},
@@ -15,8 +15,8 @@ use boxoffice_wire::{
 };
 use expect_test::expect;
 
-use super::{audit, history, read_entity, seat_by_place, status, with_names};
-use crate::draw::Names;
+use super::{audit, history, seat_by_place, status, with_names};
+use crate::{draw::Names, ids, local_time::zone_or_utc};
 
 fn id(text: &str) -> Id {
     Id::new(text).expect("an id")
@@ -99,8 +99,21 @@ fn audits_show_violations_first() {
         session: id("hamlet"),
         counts: SeatCounts { free: 1, held: 2, sold: 1, blocked: 0 },
         areas: vec![AreaCounts { area: id("floor"), free: 7, held: 1, sold: 2 }],
-        holds: vec![HoldView { hold, revision: 3, deadline: Timestamp(1_798_140_600_000), portion: seats(&[0, 1]) }],
-        sales: vec![SaleView { order: OrderId(0xdef), hold, portion: seats(&[3]), at: Timestamp(1_798_140_600_000) }],
+        holds: vec![HoldView {
+            hold,
+            revision: 3,
+            deadline: Timestamp(1_798_140_600_000),
+            portion: seats(&[0, 1]),
+            customer: Some(id("ada")),
+            since: Some(Timestamp(1_798_140_000_000)),
+        }],
+        sales: vec![SaleView {
+            order: OrderId(0xdef),
+            hold,
+            portion: seats(&[3]),
+            at: Timestamp(1_798_140_600_000),
+            customer: Some(id("bob")),
+        }],
         violations: Vec::new(),
         holders: Vec::new(),
     };
@@ -108,18 +121,19 @@ fn audits_show_violations_first() {
         every promise holds
         session hamlet: 1 free, 2 held, 1 sold, 0 blocked
         area floor: 7 free, 1 held, 2 sold
-        held  by cart  00000000000000000000000000000abc until 2026-12-24 19:30 UTC: A1, A2
-        sold  by order 00000000000000000000000000000def at 2026-12-24 19:30 UTC: A4
+        held  by cart  00000000000000000000000000000abc of ada since 2026-12-24 19:20 UTC until 2026-12-24 19:30 UTC: A1, A2
+        sold  by order 00000000000000000000000000000def of bob at 2026-12-24 19:30 UTC: A4
     "#]]
     .assert_eq(&(audit::session(&session, Some(&names())).join("\n") + "\n"));
     session.violations.push("seat [0, 3] is sold twice".into());
     session.holds[0].portion = seats(&[9]);
+    (session.holds[0].customer, session.holds[0].since) = (None, None);
     expect![[r#"
         BROKEN: seat [0, 3] is sold twice
         session hamlet: 1 free, 2 held, 1 sold, 0 blocked
         area floor: 7 free, 1 held, 2 sold
         held  by cart  00000000000000000000000000000abc until 2026-12-24 19:30 UTC: [0, 9]
-        sold  by order 00000000000000000000000000000def at 2026-12-24 19:30 UTC: A4
+        sold  by order 00000000000000000000000000000def of bob at 2026-12-24 19:30 UTC: A4
     "#]]
     .assert_eq(&(audit::session(&session, Some(&names())).join("\n") + "\n"));
     let node = NodeAudit {
@@ -177,11 +191,86 @@ fn audits_show_violations_first() {
 }
 
 #[test]
-fn entities_are_read_and_orders_are_carts() {
-    assert_eq!(read_entity("session/hamlet").expect("an entity"), Entity::Session(id("hamlet")));
-    let order = format!("order/{:032x}", 0xdef);
-    assert_eq!(read_entity(&order).expect("an order"), Entity::Cart(CartId(0xdef)));
-    assert!(read_entity("hamlet").expect_err("no entity").to_string().contains("session/ID"));
+fn audits_tell_slots_by_the_clocks_of_the_place() {
+    let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
+    let at = Timestamp(1_798_140_600_000);
+    let slot = Portion::Slot { begin: at, end: at.after(3_600_000) };
+    let room = ResourceAudit {
+        resource: id("court"),
+        bookings: 2,
+        holds: vec![HoldView {
+            hold,
+            revision: 1,
+            deadline: at,
+            portion: slot.clone(),
+            customer: None,
+            since: Some(at),
+        }],
+        sales: vec![SaleView { order: OrderId(0xdef), hold, portion: slot.clone(), at, customer: None }],
+        holders: Vec::new(),
+        violations: Vec::new(),
+    };
+    let told = |zone: &str| audit::resource(&room, &zone_or_utc(Some(zone))).join("\n") + "\n";
+    expect![[r#"
+        every promise holds
+        resource court: 2 bookings
+        held  by cart  00000000000000000000000000000abc since 2026-12-24 19:30 UTC until 2026-12-24 19:30 UTC: 2026-12-25 01:15 Asia/Kathmandu to 2026-12-25 02:15 Asia/Kathmandu
+        sold  by order 00000000000000000000000000000def at 2026-12-24 19:30 UTC: 2026-12-25 01:15 Asia/Kathmandu to 2026-12-25 02:15 Asia/Kathmandu
+    "#]]
+    .assert_eq(&told("Asia/Kathmandu"));
+    assert!(
+        told("Nowhere/Atall").contains(": 2026-12-24 19:30 UTC to 2026-12-24 20:30 UTC"),
+        "{}",
+        told("Nowhere/Atall")
+    );
+    // A cart has lines of several places, each with its own zone.
+    let resource = |name: &str| Entity::Resource(id(name));
+    let content = Content::Slot { begin: at, end: at.after(3_600_000), price: 2_000, details: "".into() };
+    let line = |number: u32, name: &str, zone: Option<&str>| {
+        let mut line = LineView::new(number, resource(name), content.clone(), false);
+        line.item.zone = zone.map(Into::into);
+        line
+    };
+    let claim = |number: u32, name: &str| Claim {
+        line: number,
+        since: at,
+        entity: resource(name),
+        hold,
+        revision: 1,
+        portion: Some(slot.clone()),
+    };
+    let cart = CartView {
+        id: CartId(0xabc),
+        state: CartState::Active,
+        customer: None,
+        opened_at: at,
+        modified_at: at,
+        deadline: at,
+        lines: vec![line(1, "court", Some("Asia/Kathmandu")), line(2, "hut", None)],
+        lines_version: 1,
+        taken: Vec::new(),
+        total: None,
+        order: None,
+        ended: None,
+    };
+    let whole = CartAudit {
+        cart,
+        holds: vec![claim(1, "court"), claim(2, "hut")],
+        payment: None,
+        refunds: Vec::new(),
+        voids: Vec::new(),
+        owed: 0,
+        violations: Vec::new(),
+    };
+    expect![[r#"
+        every promise holds
+        cart 00000000000000000000000000000abc: active, opened 2026-12-24 19:30 UTC, deadline 2026-12-24 19:30 UTC, owes 0 messages
+        line 1 of resource/court: 2026-12-25 01:15 Asia/Kathmandu to 2026-12-25 02:15 Asia/Kathmandu
+        line 2 of resource/hut: 2026-12-24 19:30 UTC to 2026-12-24 20:30 UTC
+        hold in resource/court since 2026-12-24 19:30 UTC, revision 1: 2026-12-25 01:15 Asia/Kathmandu to 2026-12-25 02:15 Asia/Kathmandu
+        hold in resource/hut since 2026-12-24 19:30 UTC, revision 1: 2026-12-24 19:30 UTC to 2026-12-24 20:30 UTC
+    "#]]
+    .assert_eq(&(audit::cart(&whole).join("\n") + "\n"));
 }
 
 #[test]
@@ -218,7 +307,7 @@ fn a_history_has_a_hint_to_read_on() {
 fn a_history_calls_seats_by_their_names() {
     let name =
         |session: &Id, Seat { row, seat }: Seat| (session.as_str() == "hamlet").then(|| format!("{row}-{seat}!"));
-    let named = |entity: &str, details: &str| with_names(&read_entity(entity).expect("an entity"), details, name);
+    let named = |entity: &str, details: &str| with_names(&ids::entity(entity).expect("an entity"), details, name);
     assert_eq!(named("session/hamlet", "seats [1, 4], [0, 12] by cart 0abc"), "seats 1-4!, 0-12! by cart 0abc");
     let cart = format!("cart/{:032x}", 0xabc);
     let of_two = "seat [1, 4] of session/hamlet, seat [2, 2] of session/macbeth; until 20:00";

@@ -30,6 +30,8 @@ impl Input {
         let lower = trimmed.to_lowercase();
         let (first, rest) = lower.split_once(char::is_whitespace).unwrap_or((&lower, ""));
         let rest = rest.trim();
+        // Names of seats keep their case.
+        let seats = trimmed.split_once(char::is_whitespace).map_or("", |(_, seats)| seats.trim());
         match (first, rest) {
             ("", _) if holding => return Ok(Input::Buy),
             ("", _) => return Ok(Input::Nothing),
@@ -37,7 +39,7 @@ impl Input {
             ("y" | "yes" | "buy", "") => return Err("nothing is held yet; name seats first".into()),
             ("q" | "quit" | "exit", "") => return Ok(Input::Leave),
             ("b" | "back", "") if holding => return Ok(Input::GiveBack(None)),
-            ("b" | "back", seats) if holding => {
+            ("b" | "back", _) if holding => {
                 return names
                     .read([seats])
                     .map(|seats| Input::GiveBack(Some(seats)))

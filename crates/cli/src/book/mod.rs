@@ -17,8 +17,9 @@ use crate::{
     args::{Book, NodeArgs},
     draw::{Names, Plan, draw},
     failure::{Failure, Outcome},
+    ids,
     node_client::{self, options, say},
-    watch::{headline, session, session_id, stop_requested},
+    watch::{headline, session, stop_requested},
 };
 
 /// The recorded method of payment.
@@ -26,7 +27,7 @@ const METHOD: &str = "terminal";
 
 /// Buys seats.
 pub fn run(args: &Book) -> Outcome {
-    let id = session_id(&args.session)?;
+    let id = ids::id_of("session", &args.session)?;
     let alone = args.yes || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal();
     if alone && args.best.is_none() && args.seats.is_empty() {
         let why = if args.yes {

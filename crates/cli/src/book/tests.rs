@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use boxoffice_client::{
-    CartId, CartState, CartView, Content, Currency, Entity, Id, Layout, Limits, LineView, Money, No, Order, PricedSeat,
-    Seat, SeatCounts, SeatState, SessionView, Timestamp, recorded,
+    CartId, CartState, CartView, Content, Currency, Entity, Id, Layout, LineView, Money, NewSession, No, Order,
+    PricedSeat, Seat, SeatCounts, SeatState, SessionView, Timestamp, recorded,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use expect_test::expect;
@@ -42,23 +42,21 @@ fn session() -> SessionView {
     };
     let price = |amount| Money { amount, currency: euro() };
     SessionView {
-        id: id("hamlet-tonight"),
         venue: id("royal"),
-        hall: id("main"),
-        title: id("hamlet"),
-        starts_at: Timestamp(1_798_140_600_000),
-        ends_at: Timestamp(1_798_150_600_000),
-        prices: vec![(id("premium"), price(2500)), (id("standard"), price(1000))],
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
+        session: NewSession {
+            id: id("hamlet-tonight"),
+            hall: id("main"),
+            title: id("hamlet"),
+            starts_at: Timestamp(1_798_140_600_000),
+            ends_at: Timestamp(1_798_150_600_000),
+            prices: vec![(id("premium"), price(2500)), (id("standard"), price(1000))],
+            extras: Default::default(),
+        },
         canceled: None,
         area_counts: Vec::new(),
         counts: SeatCounts { free: 12, held: 0, sold: 0, blocked: 0 },
         layout: Arc::new(Layout::new(vec![row("A"), row("B")], None).expect("a layout")),
         zone: None,
-        sells_after_begin: false,
     }
 }
 
@@ -166,6 +164,16 @@ fn the_countdown_never_shows_too_much() {
     assert_eq!(left(0), "the time is up");
     assert_eq!(left(3_600_000), "held for 1:00:00 more");
     assert_eq!(countdown(Timestamp(1), Timestamp(2)), "the time is up");
+}
+
+#[test]
+fn seats_that_are_given_back_keep_their_case() {
+    let rows = session().layout.rows().to_vec();
+    let lower = Row { label: "a".into(), ..rows[0].clone() };
+    let names = crate::draw::Names::of(&Layout::new(vec![rows[0].clone(), lower], None).expect("a layout"));
+    for (words, seat) in [("b A2", 1), ("b a2", 7), ("back a2", 7)] {
+        assert_eq!(Input::read(words, &names, true), Ok(Input::GiveBack(Some(vec![seat]))), "{words}");
+    }
 }
 
 #[test]

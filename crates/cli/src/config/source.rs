@@ -13,6 +13,7 @@ use toml::{
 };
 
 use super::{ConfigError, DEFAULT};
+use crate::suggest;
 
 /// The message for a key of earlier versions.
 pub(super) const UNDER_WAY_PER_SHARD: &str = "limits.under_way_per_shard was replaced by overload.under_way, which bounds \
@@ -152,7 +153,7 @@ impl<'t> Source<'t> {
     /// Checks that the built-in configuration has every key of this file.
     fn check_keys(&self, built_in: &Source<'_>) -> Result<(), ConfigError> {
         for (name, section) in &self.sections {
-            let known = self.known(name, &built_in.sections)?;
+            let known = self.known(name, &built_in.sections, &built_in.sections)?;
             let known = known.as_table().expect("the built-in configuration consists of sections");
             let Some(keys) = section.get_ref().as_table() else {
                 let kind = section.get_ref().type_str();
@@ -160,17 +161,18 @@ impl<'t> Source<'t> {
                 return Err(self.wrong(section.span().start, what));
             };
             for (key, _) in keys {
-                self.known(key, known)?;
+                self.known(key, known, &built_in.sections)?;
             }
         }
         Ok(())
     }
 
-    /// The value that a table of the built-in configuration has for a key of this file.
+    /// The value that a table of the built-in configuration has for a key of this file. `sections` are all of its sections.
     fn known<'b>(
         &self,
         key: &Spanned<DeString<'_>>,
         built_in: &'b DeTable<'_>,
+        sections: &DeTable<'_>,
     ) -> Result<&'b DeValue<'b>, ConfigError> {
         let name: &str = key.get_ref();
         if let Some(value) = built_in.get(name) {
@@ -184,9 +186,14 @@ impl<'t> Source<'t> {
             [one, other] => format!("`{one}` or `{other}`"),
             _ => format!("one of `{}`", known.join("`, `")),
         };
-        let what = match name {
-            "under_way_per_shard" => UNDER_WAY_PER_SHARD.to_owned(),
-            _ => format!("unknown field `{name}`, expected {expected}"),
+        let has_it = |section: &DeValue<'_>| section.as_table().is_some_and(|keys| keys.contains_key(name));
+        let section =
+            sections.iter().find(|(_, section)| has_it(section.get_ref())).map(|(section, _)| section.get_ref());
+        let what = match (name, section, suggest::nearest(name, known.iter().copied())) {
+            ("under_way_per_shard", _, _) => UNDER_WAY_PER_SHARD.to_owned(),
+            (_, Some(section), _) => format!("unknown field `{name}`; it belongs to `[{section}]`"),
+            (_, None, Some(meant)) => format!("unknown field `{name}`; did you mean `{meant}`? Expected {expected}"),
+            (_, None, None) => format!("unknown field `{name}`, expected {expected}"),
         };
         Err(self.wrong(key.span().start, what))
     }

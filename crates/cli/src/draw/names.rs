@@ -11,9 +11,11 @@ pub struct Names {
     meanings: BTreeMap<String, Vec<u32>>,
     /// The name of each seat, by index.
     called: Vec<String>,
-    /// The row of each seat, and its label in lower case.
+    /// The row of each seat, and its label.
     rows: Vec<u16>,
     labels: Vec<String>,
+    /// The label of each row.
+    row_labels: Vec<String>,
 }
 
 /// Why a text does not name seats.
@@ -25,7 +27,7 @@ pub enum NameError {
     /// No seat has this name.
     #[error("there is no seat {0}; seats are called by row and seat, like {1}")]
     Unknown(String, String),
-    /// Several seats in different sections have this name.
+    /// Several seats have this name, in different sections or in another case.
     #[error("{0} may be {1}; say which")]
     Ambiguous(String, String),
     /// A range from one row into another.
@@ -55,7 +57,7 @@ impl Names {
             }
             plain.push(short);
             rows.push(place);
-            labels.push(seat.to_lowercase());
+            labels.push(seat.to_string());
         }
         let called = (0..layout.seats())
             .zip(plain)
@@ -64,7 +66,8 @@ impl Names {
                 _ => short,
             })
             .collect();
-        Names { meanings, called, rows, labels }
+        let row_labels = layout.rows().iter().map(|row| row.label.to_string()).collect();
+        Names { meanings, called, rows, labels, row_labels }
     }
 
     /// The name of a seat.
@@ -135,32 +138,49 @@ impl Names {
         Err(NameError::Unknown(word.to_owned(), self.called[0].clone()))
     }
 
-    /// The seat with exactly this name.
+    /// The seat with this name. Of several the one that is written exactly so, because rows `A` and `a` are two.
     fn whole(&self, name: &str) -> Result<Option<u32>, NameError> {
-        match self.meanings.get(&name.to_lowercase()).map(Vec::as_slice) {
-            None => Ok(None),
-            Some([seat]) => Ok(Some(*seat)),
-            Some(several) => {
-                let names: Vec<&str> = several.iter().map(|index| self.name(*index)).collect();
-                Err(NameError::Ambiguous(name.to_owned(), names.join(" or ")))
-            }
-        }
+        let several = match self.meanings.get(&name.to_lowercase()).map(Vec::as_slice) {
+            None => return Ok(None),
+            Some([seat]) => return Ok(Some(*seat)),
+            Some(several) => several,
+        };
+        // What the map calls a seat names it, also where a row without a section has the label of one in a section.
+        let only = |is_it: &dyn Fn(u32) -> bool| {
+            let mut found = several.iter().copied().filter(|index| is_it(*index));
+            found.next().filter(|_| found.next().is_none())
+        };
+        let exact = only(&|index| self.name(index) == name).or_else(|| only(&|index| self.is_written(index, name)));
+        exact.map(Some).ok_or_else(|| {
+            let names: Vec<&str> = several.iter().map(|index| self.name(*index)).collect();
+            NameError::Ambiguous(name.to_owned(), names.join(" or "))
+        })
+    }
+
+    /// Whether a name of a seat is in the same case as its labels. A section before it is not looked at, because ids of sections
+    /// that differ only in case are told apart by the name of the seat.
+    fn is_written(&self, index: u32, name: &str) -> bool {
+        let (row, seat) = (&self.row_labels[usize::from(self.rows[index as usize])], &self.labels[index as usize]);
+        name.ends_with(&joined(row, seat)) || name.ends_with(&format!("{row}-{seat}"))
     }
 
     /// The last seat of a range, from a whole name or only the part after the row.
     fn end_of_range(&self, first: u32, to: &str) -> Result<Option<u32>, NameError> {
         let row = self.rows[first as usize];
-        // In the row of the first seat the name is unique.
+        // In the row of the first seat the name is unique, apart from case.
         let there = |name: &str| {
             let meant = self.meanings.get(&name.to_lowercase())?;
-            meant.iter().copied().find(|index| self.rows[*index as usize] == row)
+            let here = || meant.iter().copied().filter(|index| self.rows[*index as usize] == row);
+            here().find(|index| self.is_written(*index, name)).or_else(|| here().next())
         };
         if let Some(last) = there(to) {
             return Ok(Some(last));
         }
-        let to_lower = to.to_lowercase();
-        let in_row = self.rows.partition_point(|other| *other < row)..self.rows.partition_point(|other| *other <= row);
-        let last = in_row.into_iter().find(|index| self.labels[*index] == to_lower);
+        let in_row =
+            || self.rows.partition_point(|other| *other < row)..self.rows.partition_point(|other| *other <= row);
+        let lower = to.to_lowercase();
+        let last = in_row().find(|index| self.labels[*index] == to);
+        let last = last.or_else(|| in_row().find(|index| self.labels[*index].to_lowercase() == lower));
         match last {
             Some(index) => Ok(Some(index as u32)),
             None => self.whole(to),

@@ -288,3 +288,32 @@ fn every_name_that_is_written_can_be_read() {
         }
     }
 }
+
+#[test]
+fn rows_that_differ_in_case_are_told_apart() {
+    let two =
+        layout(vec![row("A", None, vec![run(0, 3, 1, "standard")]), row("a", None, vec![run(0, 3, 1, "standard")])]);
+    assert_eq!(
+        ["A1", "a1", "A-2", "a1-a3", "a1-3"].map(|words| read(&two, words)),
+        ["A1", "a1", "A2", "a1–a3", "a1–a3"]
+    );
+    // Seats of one row, a row of a section beside one without, and sections that differ in case.
+    let mut cased = run(0, 2, 1, "standard");
+    cased.labels = Labels::Names(vec!["x".into(), "X".into()]);
+    let sections = layout(vec![
+        row("1", Some("left"), vec![cased]),
+        row("2", None, vec![run(0, 2, 1, "standard")]),
+        row("2", Some("left"), vec![run(0, 2, 1, "standard")]),
+        row("2", Some("Left"), vec![run(0, 2, 1, "standard")]),
+    ]);
+    for layout in [&two, &sections] {
+        let names = Names::of(layout);
+        for index in 0..layout.seats() {
+            assert_eq!(names.read([names.name(index)]), Ok(vec![index]), "{}", names.name(index));
+        }
+    }
+    assert_eq!(read(&sections, "1x"), "left/1x");
+    assert_eq!(read(&sections, "1X"), "left/1X");
+    // What could be several is still asked.
+    assert!(read(&two, "A1").starts_with("A1") && read(&sections, "LEFT/2-1").contains("say which"));
+}

@@ -3,11 +3,14 @@
 use std::{collections::BTreeMap, io::IsTerminal, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionView, Timestamp, Title, VenueView,
+    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionExtras, SessionView, Timestamp, Title,
+    VenueView,
 };
 use boxoffice_core::{
     calendar::Zone,
     command::{ProductDetails, VenueDetails},
+    session,
+    text::Text,
 };
 use boxoffice_seating::PlanDifference;
 use boxoffice_wire::{
@@ -16,7 +19,7 @@ use boxoffice_wire::{
     reply,
 };
 use futures_util::{StreamExt, stream};
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::{
     plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
@@ -213,8 +216,10 @@ fn venue_step(client: &Client, venue: &VenuePlan, there: Option<&VenueView>) -> 
         Some(there) if venue.only_if_absent => {
             let (own, wanted) = (there.details.zone.as_deref(), details.zone.as_deref());
             if wanted.is_some() && wanted.and_then(Zone::new) != own.and_then(Zone::new) {
-                let own = own.unwrap_or("no zone");
-                let why = format!("it is there already with {own}; its zone changes with a JSON file or venue.put");
+                let (own, wanted) = (own.unwrap_or("no zone"), wanted.unwrap_or_default());
+                let why = format!(
+                    "it is there already with {own}, not {wanted}; its zone changes with a JSON file or venue.put"
+                );
                 return Step::validated(EntryResult::Refused(why), format!("venue {id}"));
             }
             there.details.clone()
@@ -257,8 +262,8 @@ fn hall_step(client: &Client, venue: &VenuePlan, hall: &HallPlan, there: Option<
     let put = body::HallPut {
         venue: venue.id.clone(),
         id: hall.id.clone(),
-        name: hall.name.as_str().into(),
-        comments: hall.comments.as_str().into(),
+        name: Text::as_said(hall.name.as_str()),
+        comments: Text::as_said(hall.comments.as_str()),
         layout: Arc::clone(&hall.layout),
     };
     let bytes = ENVELOPE_BYTES + frame_bytes(&put);
@@ -272,8 +277,8 @@ fn hall_step(client: &Client, venue: &VenuePlan, hall: &HallPlan, there: Option<
     let send = if bytes > BATCH_BYTES {
         Sent::Alone(put)
     } else {
-        let command = BatchCommand::hall_put(client.new_request_id(), &put.venue, &put.id, &put.name, put.layout);
-        Sent::InBatch(command.with_comments(&put.comments))
+        let command = BatchCommand::hall_put(client.new_request_id(), &put.venue, &put.id, &hall.name, put.layout);
+        Sent::InBatch(command.with_comments(&hall.comments))
     };
     Step { fate, thing, send, bytes, sellable: None }
 }
@@ -333,18 +338,20 @@ fn session_step(
         starts_at,
         ends_at,
         prices,
-        areas: areas.clone(),
-        hold_ttl_ms: *hold_ttl_ms,
-        limits: limits.clone(),
-        comments: comments.as_str().into(),
-        sells_after_begin: *sells_after_begin,
+        extras: SessionExtras {
+            areas: areas.clone(),
+            hold_ttl_ms: *hold_ttl_ms,
+            limits: limits.clone(),
+            comments: comments.as_str().into(),
+            sells_after_begin: *sells_after_begin,
+        },
     };
     if let Some(there) = there {
         return match differences(venue, &session, layout, there).as_slice() {
             [] => Step { sellable: Some(id.to_string()), ..Step::validated(EntryResult::There, thing) },
             different => refused(format!(
-                "it is there already with another {}; sessions do not change: call the new one something else",
-                different.join(", ")
+                "it is there already: {}. Sessions do not change, so call the new one something else",
+                different.join("; ")
             )),
         };
     }
@@ -410,26 +417,22 @@ fn zone_of(venue: &VenuePlan, there: Option<&VenueView>) -> Zone {
     zone_or_utc(known.unwrap_or_else(|| zone_name(venue, there)).as_deref())
 }
 
-/// The differences between a session and the file, with those of its plan in words.
-fn differences(venue: &VenuePlan, plan: &NewSession, layout: &Layout, there: &SessionView) -> Vec<String> {
-    let mut prices = there.prices.clone();
-    prices.sort_by(|one, other| one.0.cmp(&other.0));
+/// What a session that is there differs in from that of the file, with both, and the differences of its plan in words.
+fn differences(venue: &VenuePlan, plan: &NewSession, layout: &Layout, there: &SessionView) -> Vec<SmolStr> {
+    let known = NewSession {
+        id: there.id.clone(),
+        hall: there.hall.clone(),
+        title: there.title.clone(),
+        starts_at: there.starts_at,
+        ends_at: there.ends_at,
+        prices: there.prices.clone(),
+        extras: there.extras.clone(),
+    };
+    let elsewhere =
+        (venue.id != there.venue).then(|| format_smolstr!("its venue is {}, not {}", there.venue, venue.id));
     let seats = PlanDifference::between(&there.layout, layout).words();
-    let named = [
-        ("venue", venue.id == there.venue),
-        ("hall", plan.hall == there.hall),
-        ("title", plan.title == there.title),
-        ("start", plan.starts_at == there.starts_at),
-        ("end", plan.ends_at == there.ends_at),
-        ("price", plan.prices == prices),
-        ("area", plan.areas == there.areas),
-        ("limit", plan.limits == there.limits),
-        ("comment", plan.comments == there.comments),
-        ("hold_ttl_ms", plan.hold_ttl_ms == there.hold_ttl_ms),
-        ("sells_after_begin", plan.sells_after_begin == there.sells_after_begin),
-    ];
-    let named = named.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned());
-    named.chain((!seats.is_empty()).then(|| format!("plan ({})", seats.join("; ")))).collect()
+    let seats = (!seats.is_empty()).then(|| format_smolstr!("its plan differs ({})", seats.join("; ")));
+    elsewhere.into_iter().chain(session::differences(&known, plan)).chain(seats).collect()
 }
 
 /// Sends the commands of these steps in batches, and notes their results in order.
@@ -485,7 +488,7 @@ impl Progress {
 async fn send_batch(client: &Client, steps: &mut [Step]) -> Result<(), Error> {
     for step in steps.iter_mut() {
         let Sent::Alone(body::HallPut { venue, id, name, comments, layout }) = &step.send else { continue };
-        match client.hall_put_with_comments(venue, id, name, comments, Arc::clone(layout)).await {
+        match client.hall_put(venue, id, &**name, Arc::clone(layout)).comments(&**comments).await {
             Ok(_) => {}
             Err(Error::Refused(no)) if no.name == "unauthenticated" => return Err(Error::Refused(no)),
             Err(Error::Refused(no)) => step.fate = EntryResult::Refused(no.to_string()),

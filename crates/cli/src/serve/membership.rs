@@ -20,6 +20,7 @@ use crate::{
     join,
     peer_secret::{self, Standing},
     secret,
+    version::VERSION,
 };
 
 /// How long a cluster is asked to let this node in.
@@ -123,7 +124,8 @@ pub(super) async fn become_member(
     }
     if let Some(identity) = known {
         // The links keep a node that joined in its cluster. A node that founded one may be told to join another by mistake.
-        let found = if identity.peers.is_empty() { join::cluster_at(&peers.join, &secret).await } else { None };
+        let ca = config.join_ca.as_deref();
+        let found = if identity.peers.is_empty() { join::cluster_at(&peers.join, ca, &secret).await } else { None };
         return match found.filter(|found| *found != identity.cluster.to_string()) {
             None => Ok(()),
             Some(found) => Err(Failure::Refused(format!(
@@ -140,7 +142,7 @@ pub(super) async fn become_member(
         disk,
         peer: config.node.peer_address.as_str().into(),
         client: config.node.client_address.as_str().into(),
-        program: env!("CARGO_PKG_VERSION").into(),
+        program: VERSION.into(),
     };
     let request = join::JoinRequest {
         node: config.wanted_node,
@@ -150,11 +152,12 @@ pub(super) async fn become_member(
         key: config.join_key.take(),
         admin_token: config.edge.admin_token.clone(),
     };
-    let joined = join::join(&peers.join, &request, JOIN_TIMEOUT).await?;
+    let joined = join::join(&peers.join, config.join_ca.as_deref(), &request, JOIN_TIMEOUT).await?;
     let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
     let own = joined.members.iter().find(|member| member.node == joined.node);
     let own = own.ok_or_else(|| strange("this node is not among its members"))?;
     let others = joined.members.iter().filter(|member| member.node != joined.node && member.state != "gone");
+    tracing::info!(node = joined.node, cluster = %joined.cluster, "joined");
     config.node.replication.node_id = joined.node;
     config.node.replication.shards = joined.shards;
     config.node.replicas = joined.replicas;

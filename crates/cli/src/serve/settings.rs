@@ -115,6 +115,7 @@ fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
         peers.join(&args.join);
     }
     config.join_key = node_client::token(None, args.join_key_file.as_deref())?.map(Secret);
+    config.join_ca.clone_from(&args.join_ca);
     let peers = &mut config.peer_settings;
     // A node that is alone may have a secret in its environment.
     if !peers.listens() && (args.peers_advertise.is_some() || !args.join.is_empty()) {

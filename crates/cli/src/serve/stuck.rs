@@ -41,10 +41,10 @@ impl StuckWatch {
     /// The thread that looks cannot be started.
     pub(super) fn start(runtimes: &[(&'static str, &Handle)], limit: Duration) -> std::io::Result<StuckWatch> {
         StuckWatch::look(runtimes, limit / LOOKS, move |runtime| {
-            eprintln!(
-                "boxoffice: a thread for {runtime} has been stuck in one task for {limit:?}; the node stops, so that others take over; \
+            crate::log::say(&format!(
+                "a thread for {runtime} has been stuck in one task for {limit:?}; the node stops, so that others take over; \
                  please report it"
-            );
+            ));
             std::process::abort();
         })
     }

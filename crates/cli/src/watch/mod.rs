@@ -8,7 +8,7 @@ mod tests;
 
 use std::{collections::VecDeque, io::IsTerminal, pin::pin, time::Duration};
 
-use boxoffice_client::{Client, Id, MapState, SeatCounts, SeatState, SessionView, Watch as Feed};
+use boxoffice_client::{Client, Id, MapState, NewSession, SeatCounts, SeatState, SessionView, Watch as Feed};
 use boxoffice_wire::repr;
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
@@ -20,6 +20,7 @@ use crate::{
     args::{NodeArgs, Watch},
     draw::{self, Key, Names, Page, Plan, Screen},
     failure::{Failure, Outcome},
+    ids,
     local_time::{date_and_time_in, zone_or_utc},
     node_client::{self, now, options, say, time_of_day},
 };
@@ -33,7 +34,8 @@ const CHANGES_SHOWN: usize = 3;
 /// Watches until stopped.
 pub fn run(args: &Watch) -> Outcome {
     let [entity] = &args.entities[..] else {
-        let sessions = args.entities.iter().map(|text| session_id(text)).collect::<Result<Vec<Id>, Failure>>()?;
+        let sessions =
+            args.entities.iter().map(|text| ids::id_of("session", text)).collect::<Result<Vec<Id>, Failure>>()?;
         return node_client::block_on(async {
             let client = args.node_args.connect().await?;
             lines::watch_counts(&client, sessions, &args.node_args).await
@@ -52,7 +54,7 @@ fn session_or_other(args: &Watch, entity_or_session: &str) -> Outcome {
             return Ok(());
         }
     }
-    let id = session_id(entity_or_session)?;
+    let id = ids::id_of("session", entity_or_session)?;
     let lines = args.lines || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal();
     node_client::block_on(async {
         let client = args.node_args.connect().await?;
@@ -65,17 +67,6 @@ fn session_or_other(args: &Watch, entity_or_session: &str) -> Outcome {
             on_screen(&client, feed, watched, &args.node_args).await
         }
     })
-}
-
-/// Reads an id.
-///
-/// # Errors
-/// [`Failure::Usage`] if it is not valid.
-pub fn session_id(text: &str) -> Result<Id, Failure> {
-    // Audits and logs write `session/hamlet`.
-    let text = text.strip_prefix("session/").unwrap_or(text);
-    Id::new(text)
-        .ok_or_else(|| Failure::Usage(format!("{text:?} is no session: an id is 1 to 64 of A-Z a-z 0-9 . _ : -")))
 }
 
 /// Reads a session.
@@ -95,7 +86,7 @@ pub async fn session(client: &Client, id: &Id, node_args: &NodeArgs) -> Result<S
 
 /// The place and time of a session in a line.
 pub fn headline(session: &SessionView) -> String {
-    let SessionView { id, venue, hall, title, starts_at, zone, .. } = session;
+    let SessionView { venue, session: NewSession { id, hall, title, starts_at, .. }, zone, .. } = session;
     format!("{id}: {title}, {venue} / {hall}, {}", date_and_time_in(&zone_or_utc(zone.as_deref()), *starts_at))
 }
 

@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use boxoffice_client::{Currency, Id, Layout, Limits, Money, SeatCounts, SeatState, SessionView, Timestamp};
+use boxoffice_client::{Currency, Id, Layout, Money, NewSession, SeatCounts, SeatState, SessionView, Timestamp};
 use boxoffice_core::layout::{Labels, Row, Run};
 use expect_test::expect;
 
@@ -24,23 +24,21 @@ fn session() -> SessionView {
         }],
     };
     SessionView {
-        id: id("hamlet-tonight"),
         venue: id("royal"),
-        hall: id("main"),
-        title: id("hamlet"),
-        starts_at: Timestamp(1_798_140_600_000),
-        ends_at: Timestamp(1_798_150_600_000),
-        prices: vec![(id("standard"), Money { amount: 1000, currency: Currency::new("EUR").expect("a currency") })],
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
+        session: NewSession {
+            id: id("hamlet-tonight"),
+            hall: id("main"),
+            title: id("hamlet"),
+            starts_at: Timestamp(1_798_140_600_000),
+            ends_at: Timestamp(1_798_150_600_000),
+            prices: vec![(id("standard"), Money { amount: 1000, currency: Currency::new("EUR").expect("a currency") })],
+            extras: Default::default(),
+        },
         canceled: None,
         area_counts: Vec::new(),
         counts: SeatCounts { free: 8, held: 0, sold: 0, blocked: 0 },
         layout: Arc::new(Layout::new(vec![row("A"), row("B")], None).expect("a layout")),
         zone: None,
-        sells_after_begin: false,
     }
 }
 

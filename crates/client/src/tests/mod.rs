@@ -4,6 +4,7 @@ mod common;
 
 mod counts;
 mod nodes;
+mod ops;
 mod real_node;
 mod requests;
 mod watches;

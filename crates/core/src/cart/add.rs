@@ -130,7 +130,7 @@ impl Cart {
 
     /// Writes lines that were added, that grew, or that stayed as they were.
     pub(super) fn add_lines(&mut self, event: &CartEvent) {
-        let CartEvent::LinesAdded { at: _, lines, grown, noted, customer, currency, deadline, remembered: _ } = event
+        let CartEvent::LinesAdded { at, lines, grown, noted, customer, currency, deadline, remembered: _ } = event
         else {
             panic!("{event:?} adds no lines");
         };
@@ -143,7 +143,7 @@ impl Cart {
             body.customer.clone_from(customer);
         }
         body.lines.reserve_exact(lines.len());
-        lines.iter().for_each(|line| body.add(line));
+        lines.iter().for_each(|line| body.add(*at, line));
         grown.iter().for_each(|line| body.grow(line));
         noted.iter().for_each(|(line, note)| body.line_mut(*line).note.clone_from(note));
         if !(lines.is_empty() && grown.is_empty()) {

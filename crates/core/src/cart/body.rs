@@ -93,13 +93,14 @@ impl Body {
         line.expect("only lines of the cart change")
     }
 
-    pub(super) fn add(&mut self, line: &NewLine) {
+    pub(super) fn add(&mut self, at: Timestamp, line: &NewLine) {
         let hold = line.hold.map(|(hold, revision)| LineHold::new(hold, revision));
         let taken = |known: &Line| hold.is_some() && known.entity == line.item.entity && known.hold == hold;
         assert!(!self.lines.iter().any(taken), "two lines on one hold: {:?}", line.hold);
         self.lines.push(Line {
             number: self.next_line,
             item: line.item.clone(),
+            added_at: at,
             hold,
             quota: line.quota.clone().map(Box::new),
             ttl_ms: line.ttl_ms,

@@ -18,6 +18,8 @@ use crate::{
 pub(super) struct Line {
     pub(super) number: u32,
     pub(super) item: LineItem,
+    /// When the cart got it, for operators. Only the cart knows: its inventory stores neither this nor the customer.
+    pub(super) added_at: Timestamp,
     /// `None` while it is to be validated at the checkout.
     pub(super) hold: Option<LineHold>,
     pub(super) quota: Option<Box<QuotaClaim>>,

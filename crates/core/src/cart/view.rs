@@ -128,6 +128,7 @@ impl Cart {
             let there = !self.is_refunded(line.number);
             claims.extend(line.claims(self.id, body.customer.as_ref()).map(|claim| Claim {
                 line: line.number,
+                since: line.added_at,
                 hold: claim.hold,
                 revision: claim.revision,
                 portion: there.then(|| claim.portion()),

@@ -13,6 +13,7 @@ use crate::{
     payment::{GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
     portion::Note,
     seat::SeatSet,
+    text::{OptionalReason, Reason},
 };
 
 /// Commands to a cart. Buyers need the cart's token, and `Order` only the order's id. The others are for operators and the
@@ -83,13 +84,13 @@ pub enum CartCommand {
     Refund {
         /// The lines to refund. All that are left if absent.
         lines: Option<Vec<u32>>,
-        reason: SmolStr,
+        reason: Reason,
     },
     /// `admin.release`. An operator releases a line of a cart.
     Revoke {
         line: u32,
         /// Why, in the operator's words.
-        reason: SmolStr,
+        reason: OptionalReason,
     },
     /// `admin.settle`. An operator reports how an attempt to pay ended.
     Settle { attempt: u32, outcome: Settlement },

@@ -1,12 +1,13 @@
 //! Commands to a session, and the content of a new one.
 
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::limits::Limits;
-use crate::{id::Id, money::Money, names::Names, seat::Seat, time::Timestamp};
+use crate::{id::Id, money::Money, names::Names, seat::Seat, text::Reason, time::Timestamp};
 
 /// Commands to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,13 +23,13 @@ pub enum SessionCommand {
     /// `session.cancel`. The session will not take place. Its carts release holds and refund orders.
     Cancel {
         /// Why, for everyone to read.
-        reason: SmolStr,
+        reason: Reason,
     },
     /// `admin.audit` of counts, holds and sales, counted anew from the seats.
     Audit,
 }
 
-/// A session to be created.
+/// What a session is, from its creation to its view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSession {
     /// Its id, chosen by the client.
@@ -40,6 +41,26 @@ pub struct NewSession {
     pub ends_at: Timestamp,
     /// A price for every category of the hall's layout, all in one currency.
     pub prices: Vec<(Id, Money)>,
+    pub extras: SessionExtras,
+}
+
+impl Deref for NewSession {
+    type Target = SessionExtras;
+
+    fn deref(&self) -> &SessionExtras {
+        &self.extras
+    }
+}
+
+impl DerefMut for NewSession {
+    fn deref_mut(&mut self) -> &mut SessionExtras {
+        &mut self.extras
+    }
+}
+
+/// What may be left out of a session. Commands, events, states and views have it from here, so a new fact is told once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionExtras {
     /// Places without seats.
     pub areas: Vec<Area>,
     /// How long carts with seats of this session live untouched. By default, as the rules say.

@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::session::NewSession;
-use crate::{id::Id, layout::Layout, time::Timestamp};
+use crate::{
+    id::Id,
+    layout::Layout,
+    text::{Comments, Name},
+    time::Timestamp,
+};
 
 /// Commands to a venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,13 +21,7 @@ pub enum VenueCommand {
     /// `venue.get` of its details, and its halls by name and size.
     Get,
     /// `hall.put` creates or changes a hall. Existing sessions keep their layout.
-    PutHall {
-        hall: Id,
-        name: SmolStr,
-        /// Free text.
-        comments: SmolStr,
-        layout: Arc<Layout>,
-    },
+    PutHall { hall: Id, name: Name, comments: Comments, layout: Arc<Layout> },
     /// `hall.get` of name, comments and layout.
     GetHall { hall: Id },
     /// `session.create` books the hall for the time (P13 for halls), then opens the session. Idempotent by id.

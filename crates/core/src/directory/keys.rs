@@ -45,7 +45,9 @@ impl Directory {
         request: Request,
     ) -> Result<DirectoryEvent, Refusal> {
         if self.entries.keys.get(&name).is_some() {
-            return Err(Refusal::AlreadyExistsDifferently(format_smolstr!("key {name}")));
+            return Err(Refusal::AlreadyExistsDifferently(format_smolstr!(
+                "key {name}, whose secret was shown when it was made"
+            )));
         }
         let why = if terms.roles.is_empty() {
             format_smolstr!("a key has at least one role")

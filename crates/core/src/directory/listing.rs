@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{ADDRESS_BYTES_MAX, check_position};
-use crate::{calendar::Zone, command::VenueDetails, names::NAME_BYTES_MAX};
+use super::check_position;
+use crate::{calendar::Zone, command::VenueDetails};
 
 /// A listed venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,19 +22,15 @@ impl VenueDetails {
     /// The details with the zone's name as the IANA database writes it.
     ///
     /// # Errors
-    /// The reason if they may not be listed, the address is too long, or there is no such zone.
+    /// The reason if there is no such zone, or the position is not on the earth.
     pub fn checked(self) -> Result<VenueDetails, SmolStr> {
         let zone = self.zone.as_deref().map(|name| {
             Zone::new(name)
                 .ok_or_else(|| format_smolstr!("{name} is no zone of the IANA database, as Europe/Berlin is"))
         });
         let zone = zone.transpose()?.map(|zone| SmolStr::new(zone.name()));
-        if self.address.len() > ADDRESS_BYTES_MAX {
-            return Err(format_smolstr!("the address is longer than {ADDRESS_BYTES_MAX} bytes"));
-        }
-        let details = VenueDetails { zone, ..self };
-        Listing::of(&details).check()?;
-        Ok(details)
+        self.position.map_or(Ok(()), check_position)?;
+        Ok(VenueDetails { zone, ..self })
     }
 }
 
@@ -43,19 +39,5 @@ impl Listing {
     pub fn of(details: &VenueDetails) -> Listing {
         let VenueDetails { name, city, position, zone, comments: _, address: _ } = details;
         Listing { name: name.clone(), city: city.clone(), position: *position, zone: zone.clone() }
-    }
-
-    /// Checks that it may be listed.
-    ///
-    /// # Errors
-    /// The reason if the name is empty, something is too long, or the position is not on the earth.
-    pub fn check(&self) -> Result<(), SmolStr> {
-        if !(1..=NAME_BYTES_MAX).contains(&self.name.len()) {
-            return Err(format_smolstr!("the name is not 1 to {NAME_BYTES_MAX} bytes"));
-        }
-        if self.city.len() > NAME_BYTES_MAX {
-            return Err(format_smolstr!("the city is longer than {NAME_BYTES_MAX} bytes"));
-        }
-        self.position.map_or(Ok(()), check_position)
     }
 }

@@ -8,7 +8,7 @@ use core::{
 };
 
 use serde::{Deserialize, Serialize};
-use smol_str::{SmolStr, ToSmolStr, format_smolstr};
+use smol_str::{SmolStr, ToSmolStr};
 
 use super::{
     Directory, check_position,
@@ -20,9 +20,6 @@ use crate::{
     cursor::number,
     id::Id,
 };
-
-/// The most entries of one page.
-pub const PAGE_MAX: u32 = 1_000;
 
 /// The last venue of a page, by its place in the order. As text it is `name <id> <name>` or `near <millimetres> <id>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,12 +47,11 @@ impl Directory {
     /// Venues by name, then id. Near a point, those that have a position, by distance, then id.
     ///
     /// A city matches as a whole. A name matches if each word of `name` is somewhere in the venue's name. Both are compared
-    /// without case and accents. Both narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs
-    /// as much as all pages before it, and with a city or name as much as all venues that fit.
+    /// without case and accents. Both narrow a search near a point. A page near a point costs as much as all
+    /// pages before it, and with a city or name as much as all venues that fit.
     ///
     /// # Errors
-    /// The reason if the limit or the point is out of bounds, the name has no word in it or is too long, or the cursor is
-    /// of the other order.
+    /// The reason if the point is out of bounds, the name has no word in it, or the cursor is of the other order.
     pub fn search_venues(
         &self,
         city: Option<&str>,
@@ -64,7 +60,6 @@ impl Directory {
         limit: u32,
         after: Option<&VenueCursor>,
     ) -> Result<VenuesPage, SmolStr> {
-        check_limit(limit)?;
         let city = city.map(fold);
         let words = name.map(Words::new).transpose()?;
         match (near, after) {
@@ -94,17 +89,16 @@ impl Directory {
     }
 
     /// Titles by name, then id. Each word of `name` is somewhere in the title's name, compared as a venue's. `after` is the name
-    /// and the id of the last title of the page before. The limit is 1 to [`PAGE_MAX`].
+    /// and the id of the last title of the page before.
     ///
     /// # Errors
-    /// The reason if the limit is out of bounds, or the name has no word in it or is too long.
+    /// The reason if the name has no word in it.
     pub fn search_titles(
         &self,
         name: Option<&str>,
         limit: u32,
         after: Option<&(SmolStr, Id)>,
     ) -> Result<TitlePage, SmolStr> {
-        check_limit(limit)?;
         let words = name.map(Words::new).transpose()?;
         let after = after.map_or(Unbounded, |(name, id)| Excluded((key(name), id.clone())));
         let keys = self.titles_by_name.range((after, Unbounded)).map(|(key, ())| key);
@@ -195,11 +189,6 @@ impl Directory {
             zone: listing.zone,
         }
     }
-}
-
-fn check_limit(limit: u32) -> Result<(), SmolStr> {
-    let good = (1..=PAGE_MAX).contains(&limit);
-    if good { Ok(()) } else { Err(format_smolstr!("a search tells 1 to {PAGE_MAX} entries")) }
 }
 
 /// The first entries, and whether there are more.

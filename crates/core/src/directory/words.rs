@@ -7,8 +7,6 @@ use icu_normalizer::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::names::NAME_BYTES_MAX;
-
 /// Compatibility decomposition (NFKD), so that a composed letter, its parts and its forms of other widths are the same.
 const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
 
@@ -106,9 +104,6 @@ struct Word {
 impl Words {
     /// The words of a wish.
     pub(super) fn new(wish: &str) -> Result<Words, SmolStr> {
-        if wish.len() > NAME_BYTES_MAX {
-            return Err(format_smolstr!("the name looked for is longer than {NAME_BYTES_MAX} bytes"));
-        }
         let word = |word: &str| Word { folded: fold(word), spelt_out: spell_out(word) };
         let words: Vec<Word> = wish.split_whitespace().map(word).collect();
         if words.is_empty() { Err("the name looked for is empty".into()) } else { Ok(Words(words)) }

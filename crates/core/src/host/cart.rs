@@ -533,7 +533,7 @@ impl<R> CartHost<R> {
             Reply::MineFor { .. }
             | Reply::NotMine { .. }
             | Reply::Opened
-            | Reply::OpenRefused
+            | Reply::OpenRefused(_)
             | Reply::Vacated
             | Reply::Listed { .. }
             | Reply::ZoneSet { .. } => {}
@@ -616,10 +616,11 @@ fn decide<R>(stage: &Stage<'_, R>, request: Request, command: CartCommand) -> Re
         CartCommand::SetNote { line, note } => cart.decide_note(stage.at, request, line, note),
         CartCommand::Cancel => cart.decide_cancel(stage.at, request),
         CartCommand::Refund { lines, reason } => {
-            cart.decide_refund(stage.now, lines.as_deref(), &reason, Some(request))
+            cart.decide_refund(stage.now, lines.as_deref(), &reason.into_plain(), Some(request))
         }
         CartCommand::Revoke { line, reason } => {
-            cart.decide_revoke(stage.at, line, TakenAway { by: Taker::Operator, reason }, Some(request))
+            let taken = TakenAway { by: Taker::Operator, reason: reason.into_plain() };
+            cart.decide_revoke(stage.at, line, taken, Some(request))
         }
         other => panic!("{other:?} is decided elsewhere"),
     }

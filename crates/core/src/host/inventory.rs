@@ -188,7 +188,10 @@ fn session_outcome<R>(
         SessionCommand::Audit => return entity.ok(Answer::SessionAudit(Box::new(session.audit()))),
         SessionCommand::Block(seats) => write(&|session, request| session.decide_block(&seats, request))?,
         SessionCommand::Unblock(seats) => write(&|session, request| session.decide_unblock(&seats, request))?,
-        SessionCommand::Cancel { reason } => write(&|session, request| session.decide_cancel(&reason, request))?,
+        SessionCommand::Cancel { reason } => {
+            let reason = reason.into_plain();
+            write(&|session, request| session.decide_cancel(&reason, request))?
+        }
     };
     match written {
         Err(version) => entity.ok_again(Answer::Done, version),
@@ -307,7 +310,7 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         | Reply::Refunded { .. }
         | Reply::Forgotten
         | Reply::Opened
-        | Reply::OpenRefused
+        | Reply::OpenRefused(_)
         | Reply::Vacated
         | Reply::Listed { .. }
         | Reply::Posted { .. }
@@ -390,7 +393,7 @@ fn answer_ask<R>(
         }
         Ask::Open(opening) => match entity.session() {
             Some(session) if session.is_opened_with(&opening) => Reply::Opened,
-            Some(_) => Reply::OpenRefused,
+            Some(session) => Reply::OpenRefused(Box::new(session.opened_differently(&opening))),
             None => {
                 entity.apply(Event::Session(SessionEvent::Opened(*opening)), turn);
                 Reply::Opened

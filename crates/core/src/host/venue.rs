@@ -2,8 +2,6 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 
-use smol_str::format_smolstr;
-
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
     answer::{Answer, Answered, At, Outcome, VenueChange},
@@ -13,7 +11,6 @@ use crate::{
     id::{Entity, Id, Request},
     planted,
     refusal::Refusal,
-    terms::check_comments,
     time::Timestamp,
     venue::{Creation, Search, Venue},
 };
@@ -229,9 +226,9 @@ impl<R> VenueHost<R> {
                 }
                 created(entity, &session)
             }
-            Reply::OpenRefused => {
+            Reply::OpenRefused(refusal) => {
                 entity.apply_venue(VenueEvent::SessionRefused(session.clone()), turn);
-                Err(Refusal::AlreadyExistsDifferently(format_smolstr!("session {session}")))
+                Err(*refusal)
             }
             Reply::Granted(_)
             | Reply::Refused { .. }
@@ -282,17 +279,16 @@ fn command_outcome<R>(
         VenueCommand::GetHall { hall } => entity.ok(Answer::Hall(known?.hall(&hall)?)),
         VenueCommand::SearchSessions { hall, title, from, to, limit, after } => {
             let (hall, title, after) = (hall.as_ref(), title.as_ref(), after.as_ref());
-            let found = known?.search(&Search { hall, title, from, to, limit, after })?;
+            let found = known?.search(&Search { hall, title, from, to, limit, after });
             entity.ok(Answer::Sessions(found))
         }
         VenueCommand::PutHall { hall, name, comments, layout } => {
             let request = request.ok_or(Refusal::RequestIdMissing)?;
-            check_comments(&comments)?;
             let venue = known?;
             if let Some(known) = venue.hall_answered(&hall, request) {
                 return entity.ok_again(Answer::Done, known?);
             }
-            let event = venue.decide_put_hall(&hall, &name, &comments, &layout, request);
+            let event = venue.decide_put_hall(hall, (name.into_plain(), comments.into_plain()), layout, request);
             entity.apply_venue(event, turn);
             entity.ok(Answer::Done)
         }

@@ -18,12 +18,9 @@ use crate::{
     portion::{Content, Portion},
     refusal::{Refusal, Shortage},
     rules::Rules,
-    terms::{bad, check_limits, check_name, check_price, check_properties, check_quantity, check_ttl, unfit},
+    terms::{check_price, check_quantity, check_ttl, unfit},
     time::Timestamp,
 };
-
-/// The longest blob of a product, in bytes (SC).
-const BLOB_BYTES_MAX: usize = 1_024;
 
 impl Product {
     /// Creates or changes a product. A put without any change is written too, because a repeat of the request must find it.
@@ -43,7 +40,8 @@ impl Product {
             // Lines that are validated at the checkout have the currency as well, and the product does not know of them.
             let currency = product.details.price.currency;
             if details.price.currency != currency {
-                return Err(Refusal::CurrencyFixed { entity: Entity::Product(product.id.clone()), currency });
+                let (entity, asked_currency) = (Entity::Product(product.id.clone()), details.price.currency);
+                return Err(Refusal::CurrencyFixed { entity, currency, asked_currency });
             }
         }
         Ok(ProductEvent::Put { details: Box::new(details.clone()), request })
@@ -160,16 +158,9 @@ impl Inventory for Product {
 }
 
 fn check(rules: &Rules, details: &ProductDetails) -> Result<(), Refusal> {
-    let ProductDetails { name, properties, blob, price, stock, hold: _, hold_ttl_ms, limits } = details;
-    check_name(name)?;
-    check_properties(properties)?;
-    if blob.len() > BLOB_BYTES_MAX {
-        return bad(format_smolstr!("the blob is longer than {BLOB_BYTES_MAX} bytes"));
-    }
-    check_price("a unit", price.amount)?;
-    if *stock > AMOUNT_MAX as u64 {
+    check_price("a unit", details.price.amount)?;
+    if details.stock > AMOUNT_MAX as u64 {
         return Err(Refusal::BadQuantity(format_smolstr!("the stock is more than {AMOUNT_MAX}")));
     }
-    check_ttl(rules, *hold_ttl_ms)?;
-    check_limits(limits)
+    check_ttl(rules, details.hold_ttl_ms)
 }

@@ -26,6 +26,10 @@ pub(super) fn euro(amount: i64) -> Money {
     Money { amount, currency: Currency::new("EUR").expect("a good currency") }
 }
 
+pub(super) fn dollar() -> Currency {
+    Currency::new("USD").expect("a good currency")
+}
+
 pub(super) fn short(product: &str, free: u64, held: u64) -> Shortage {
     Shortage { product: id(product), wanted: 3, free, held }
 }

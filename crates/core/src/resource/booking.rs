@@ -20,7 +20,7 @@ use crate::{
     id::{Entity, Id, Request},
     refusal::{Conflict, Refusal},
     rules::Rules,
-    terms::{bad, check_limits, check_name, check_price, check_properties, check_ttl},
+    terms::{bad, check_price, check_ttl},
     time::Timestamp,
 };
 
@@ -37,7 +37,8 @@ impl Resource {
         if let Some(resource) = resource {
             let currency = resource.details.rate.currency;
             if details.rate.currency != currency {
-                return Err(Refusal::CurrencyFixed { entity: Entity::Resource(resource.id.clone()), currency });
+                let (entity, asked_currency) = (Entity::Resource(resource.id.clone()), details.rate.currency);
+                return Err(Refusal::CurrencyFixed { entity, currency, asked_currency });
             }
         }
         Ok(ResourceEvent::Put { details: Box::new(details.clone()), request })
@@ -265,14 +266,11 @@ fn recurrence(repeat: &Repeat, first: Weekday) -> Result<Recurrence, Refusal> {
 }
 
 fn check(rules: &Rules, details: &ResourceDetails) -> Result<(), Refusal> {
-    check_name(&details.name)?;
-    check_properties(&details.properties)?;
     let Rate { amount, currency: _, per_ms } = details.rate;
     check_price("a slot", amount)?;
     if per_ms == Some(0) {
         return bad("a price is for a span of at least 1 ms; for the whole slot, leave it out".into());
     }
     check_ttl(rules, details.hold_ttl_ms)?;
-    check_limits(&details.limits)?;
     Place::new(details).map(|_| ()).map_err(Refusal::BadRequest)
 }

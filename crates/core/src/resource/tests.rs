@@ -526,7 +526,8 @@ fn invalid_details_are_refused() {
     // Its currency stays, also while nothing is held.
     let mut desk = resource(|_| {});
     let pounds = crate::money::Currency::new("GBP").expect("three letters");
-    let fixed = Refusal::CurrencyFixed { entity: Entity::Resource(id("desk1")), currency: euros(0).currency };
+    let (entity, currency) = (Entity::Resource(id("desk1")), euros(0).currency);
+    let fixed = Refusal::CurrencyFixed { entity, currency, asked_currency: pounds };
     assert_eq!(put(&mut desk, |details| details.rate.currency = pounds), Err(fixed));
     put(&mut desk, |details| details.rate.amount = 1).expect("prices may change");
 }

@@ -8,6 +8,7 @@ use super::{Resource, Time, booking::reserved};
 use crate::{
     answer::{BookingState, BookingView, ResourceAudit, ResourceView},
     calendar::{BookingKey, BookingName, FreeSearch, Slot},
+    cursor::PAGE_MAX,
     event::ResourceEvent,
     id::{HoldId, Id},
     planted,
@@ -15,9 +16,6 @@ use crate::{
     terms::bad,
     time::{TIMESTAMP_MAX, Timestamp},
 };
-
-/// The most bookings of one page, and the most free slots of one search.
-const PAGE_MAX: u32 = 1_000;
 
 impl Resource {
     /// Its details and the number of bookings.

@@ -13,15 +13,9 @@ use crate::{
     terms::bad,
 };
 
-/// The longest reason for a cancellation, in bytes. Every cart with a hold receives it.
-const REASON_BYTES_MAX: usize = 256;
-
 impl Session {
     /// Cancels the session.
     pub(crate) fn decide_cancel(&self, reason: &SmolStr, request: Request) -> Result<SessionEvent, Refusal> {
-        if reason.len() > REASON_BYTES_MAX {
-            return bad(format_smolstr!("the reason is longer than {REASON_BYTES_MAX} bytes"));
-        }
         if let Some(reason) = self.canceled() {
             return Err(Refusal::SessionClosed(format_smolstr!("it is canceled already: {reason}")));
         }

@@ -34,11 +34,11 @@ impl Inventory for Session {
     }
 
     fn hold_ttl_ms(&self) -> Option<u64> {
-        self.terms.hold_ttl_ms
+        self.extra(|extras| extras.hold_ttl_ms)
     }
 
     fn sale_terms(&self) -> (Option<Currency>, Limits) {
-        (Some(self.terms.currency), self.limits())
+        (Some(self.terms.currency), self.extra(|extras| extras.limits.clone()))
     }
 
     fn zone(&self) -> Option<SmolStr> {
@@ -154,7 +154,7 @@ impl Session {
 
     /// Whether this ask may have seats or places after the begin.
     fn sells_late(&self, ask: &HoldAsk<'_>) -> bool {
-        ask.desk || self.terms.sells_after_begin || planted::is("a session that has begun still sells")
+        ask.desk || self.extra(|extras| extras.sells_after_begin) || planted::is("a session that has begun still sells")
     }
 
     /// The account that a hold of so many is charged to.

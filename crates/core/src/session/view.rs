@@ -11,7 +11,6 @@ use super::{
 use crate::{
     answer::{AreaCounts, MapView, SeatCounts, SessionAudit, SessionView},
     ask::Opening,
-    command::NewSession,
     id::HoldId,
     seat::SeatState,
 };
@@ -23,38 +22,7 @@ pub(crate) fn opened_view(
     counts: SeatCounts,
     area_counts: Vec<AreaCounts>,
 ) -> Arc<SessionView> {
-    let NewSession {
-        id,
-        hall,
-        title,
-        starts_at,
-        ends_at,
-        prices,
-        areas,
-        hold_ttl_ms,
-        limits,
-        comments,
-        sells_after_begin,
-    } = session;
-    Arc::new(SessionView {
-        id,
-        venue,
-        hall,
-        title,
-        starts_at,
-        ends_at,
-        prices,
-        areas,
-        hold_ttl_ms,
-        limits,
-        comments,
-        canceled,
-        counts,
-        area_counts,
-        layout,
-        zone: zone.name,
-        sells_after_begin,
-    })
+    Arc::new(SessionView { venue, session, canceled, counts, area_counts, layout, zone: zone.name })
 }
 
 impl Session {

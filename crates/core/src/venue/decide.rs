@@ -7,7 +7,6 @@ use smol_str::{SmolStr, format_smolstr};
 use super::Venue;
 use crate::{
     answer::SessionEntry,
-    calendar::Zone,
     command::NewSession,
     event::VenueEvent,
     id::{Id, Request},
@@ -15,8 +14,8 @@ use crate::{
     money::Money,
     refusal::Refusal,
     rules::Rules,
-    session::check_areas,
-    terms::{bad, check_comments, check_price, check_ttl},
+    session::{check_areas, differences, exists_differently, instant},
+    terms::{bad, check_price, check_ttl},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
@@ -25,9 +24,6 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The longest session, in milliseconds. It is 31 days.
 const SESSION_SPAN_MAX_MS: u64 = 31 * DAY_MS;
-
-/// The most sessions of one search.
-const SEARCH_MAX: u32 = 1_000;
 
 /// The decision about a wanted session.
 pub(crate) enum Creation {
@@ -51,17 +47,14 @@ impl Venue {
     /// Creates or changes a hall. A put without any change is written too, because a repeat of the request must find it.
     pub(crate) fn decide_put_hall(
         &self,
-        hall: &Id,
-        name: &SmolStr,
-        comments: &SmolStr,
-        layout: &Arc<Layout>,
+        hall: Id,
+        (name, comments): (SmolStr, SmolStr),
+        layout: Arc<Layout>,
         request: Request,
     ) -> VenueEvent {
         // A layout may be as long as an importer's frame, so it is written only when it changed.
-        let same = self.halls.get(hall).is_some_and(|kept| kept.layout == *layout);
-        let layout = (!same).then(|| Arc::clone(layout));
-        let (name, comments) = (name.clone(), comments.clone());
-        VenueEvent::HallPut { hall: hall.clone(), name, comments, layout, request }
+        let same = self.halls.get(&hall).is_some_and(|kept| kept.layout == layout);
+        VenueEvent::HallPut { hall, name, comments, layout: (!same).then_some(layout), request }
     }
 
     /// Books the hall for a session.
@@ -72,16 +65,16 @@ impl Venue {
         session: &NewSession,
     ) -> Result<Creation, Refusal> {
         if let Some(known) = self.sessions.get(&session.id) {
-            return if same(&known.session, session) {
+            let differences = differences(&known.session, session);
+            return if differences.is_empty() {
                 Ok(Creation::Known)
             } else {
-                Err(Refusal::AlreadyExistsDifferently(format_smolstr!("session {}", session.id)))
+                Err(exists_differently(&session.id, &differences))
             };
         }
         let hall = self.halls.get(&session.hall);
         let hall = hall.ok_or_else(|| Refusal::NotFound(format_smolstr!("hall {}", session.hall)))?;
         check_times(rules, now, session)?;
-        check_comments(&session.comments)?;
         let prices = in_order(&hall.layout, &session.prices)?;
         check_areas(session)?;
         if let Some(other) = hall.conflict(session.starts_at, session.ends_at) {
@@ -92,11 +85,8 @@ impl Venue {
     }
 
     /// Sessions by start, then id.
-    pub(crate) fn search(&self, search: &Search<'_>) -> Result<Vec<SessionEntry>, Refusal> {
+    pub(crate) fn search(&self, search: &Search<'_>) -> Vec<SessionEntry> {
         use core::ops::Bound::{Excluded, Included, Unbounded};
-        if !(1..=SEARCH_MAX).contains(&search.limit) {
-            return bad(format_smolstr!("a search tells 1 to {SEARCH_MAX} sessions"));
-        }
         let after = match search.after {
             Some(after) if after.0 >= search.from => Excluded(after.clone()),
             // No id is smaller than the smallest one, so this is before every session that starts at `from`.
@@ -107,14 +97,14 @@ impl Venue {
         };
         let found = self.by_start.range((after, Unbounded)).take_while(|(starts_at, _)| *starts_at < search.to);
         let entries = found.map(|(_, session)| self.entry(session)).filter(fits);
-        Ok(entries.take(search.limit as usize).collect())
+        entries.take(search.limit as usize).collect()
     }
 }
 
 fn check_times(rules: &Rules, now: Timestamp, session: &NewSession) -> Result<(), Refusal> {
     let (starts_at, ends_at) = (session.starts_at, session.ends_at);
     if starts_at >= ends_at {
-        let (begin, end) = (in_utc(starts_at), in_utc(ends_at));
+        let (begin, end) = (instant(&starts_at), instant(&ends_at));
         return bad(format_smolstr!("the session ends at {end}, which is not after its begin at {begin}"));
     }
     if ends_at > TIMESTAMP_MAX {
@@ -126,15 +116,10 @@ fn check_times(rules: &Rules, now: Timestamp, session: &NewSession) -> Result<()
         return bad(format_smolstr!("the session takes {days} days; the longest takes 31 days, so create several"));
     }
     if ends_at <= now {
-        let (end, now) = (in_utc(ends_at), in_utc(now));
+        let (end, now) = (instant(&ends_at), instant(&now));
         return bad(format_smolstr!("the session is over: it ends at {end}, and it is {now} now"));
     }
     check_ttl(rules, session.hold_ttl_ms)
-}
-
-/// An instant as people read it.
-fn in_utc(at: Timestamp) -> SmolStr {
-    Zone::utc().civil(at).map_or_else(|| format_smolstr!("{} ms", at.0), |local| format_smolstr!("{local}Z"))
 }
 
 /// The prices in the order of the layout's categories, if there is exactly one for each.
@@ -158,32 +143,4 @@ fn in_order(layout: &Layout, prices: &[(Id, Money)]) -> Result<Vec<(Id, Money)>,
         }
     }
     Ok(ordered)
-}
-
-/// Whether two wishes are the same, regardless of the order of their prices.
-fn same(known: &NewSession, wanted: &NewSession) -> bool {
-    let prices = |session: &NewSession| {
-        let mut prices: Vec<_> =
-            session.prices.iter().map(|(id, price)| (id.clone(), price.amount, price.currency)).collect();
-        prices.sort_unstable();
-        prices
-    };
-    let NewSession {
-        id,
-        hall,
-        title,
-        starts_at,
-        ends_at,
-        prices: _,
-        areas,
-        hold_ttl_ms,
-        limits,
-        comments,
-        sells_after_begin,
-    } = known;
-    (id, hall, title, starts_at, ends_at, hold_ttl_ms)
-        == (&wanted.id, &wanted.hall, &wanted.title, &wanted.starts_at, &wanted.ends_at, &wanted.hold_ttl_ms)
-        && (areas, limits, comments) == (&wanted.areas, &wanted.limits, &wanted.comments)
-        && *sells_after_begin == wanted.sells_after_begin
-        && prices(known) == prices(wanted)
 }

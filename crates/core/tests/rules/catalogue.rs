@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
-    command::{Command, NewSession, VenueCommand},
+    command::{Area, Command, NewSession, VenueCommand},
     host::Input,
     id::{Entity, Id},
     layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, LayoutNames, POINT_MAX, Point, Row, Run},
@@ -82,6 +82,7 @@ fn bad_sessions_are_refused_by_name() {
     let bad = |text: &str| Refusal::BadRequest(text.into());
     let times = |starts_at, ends_at| NewSession { starts_at, ends_at, ..good.clone() };
     let prices = |prices: Vec<(Id, Money)>| NewSession { prices, ..good.clone() };
+    let ttl = |ttl_ms| new_session("s", &hall, 1_000, 2_000, Some(ttl_ms));
     let dollars = Money { amount: 1, currency: Currency::new("USD").expect("three letters") };
     let long = "the price of a is not 0 to 1000000000000 minor units";
     for (session, refusal) in [
@@ -99,8 +100,8 @@ fn bad_sessions_are_refused_by_name() {
         ),
         (times(TIMESTAMP_MAX, Timestamp(TIMESTAMP_MAX.0 + 1)), "the session ends after the year 9999"),
         (times(Timestamp(u64::MAX - 1), Timestamp(u64::MAX)), "the session ends after the year 9999"),
-        (NewSession { hold_ttl_ms: Some(0), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
-        (NewSession { hold_ttl_ms: Some(u64::MAX), ..good.clone() }, "hold_ttl_ms is not 1 to 86400000"),
+        (ttl(0), "hold_ttl_ms is not 1 to 86400000"),
+        (ttl(u64::MAX), "hold_ttl_ms is not 1 to 86400000"),
         (prices(vec![]), "category a has no price"),
         (prices(vec![(id("a"), euros(1))]), "category b has no price"),
         (prices(vec![(id("a"), euros(1)), (id("b"), dollars)]), "the prices are not all in one currency"),
@@ -124,7 +125,62 @@ fn the_order_of_prices_does_not_matter() {
     session.prices.reverse();
     assert_eq!(Ok(first), outcome_of(&mut fixture, VenueCommand::CreateSession(session.clone())));
     session.prices[0].1 = euros(1);
-    assert_eq!(refused(&mut fixture, session), Refusal::AlreadyExistsDifferently("session s".into()));
+    let why = "session s: its price of a is 1000 minor units of EUR, not 1 minor units of EUR";
+    assert_eq!(refused(&mut fixture, session), Refusal::AlreadyExistsDifferently(why.into()));
+}
+
+/// A change of a session, what is there, and what is asked for.
+type Change<'a> = (&'a dyn Fn(&mut NewSession), &'a str, &'a str);
+
+#[test]
+fn a_session_that_is_there_differently_is_told_with_both_contents() {
+    let mut fixture = Fixture::new(Rules::default());
+    let hall = layout("aa/bb");
+    open(&mut fixture, &hall, &["other"]);
+    let area = |name: &str, capacity: u32, amount: i64| Area {
+        id: id("yard"),
+        name: name.into(),
+        capacity,
+        price: euros(amount),
+        names: Names::default(),
+    };
+    let mut known = new_session("s", &hall, 200_000_000, 207_200_000, None);
+    known.areas = vec![area("Yard", 10, 700)];
+    known.comments = "bring a coat".into();
+    known.limits.per_order = Some(4);
+    outcome_of(&mut fixture, VenueCommand::CreateSession(known.clone())).expect("it is new");
+    let dollars = Money { amount: 1_000, currency: Currency::new("USD").expect("three letters") };
+    // Each field of a session, changed, and what is there and what is asked for, both whole.
+    let changes: [Change<'_>; 14] = [
+        (&|it| it.hall = id("elsewhere"), "hall is hall", "elsewhere"),
+        (&|it| it.title = id("macbeth"), known.title.as_str(), "macbeth"),
+        (&|it| it.starts_at = Timestamp(200_000_001), "1970-01-03T07:33:20Z", "1970-01-03T07:33:20.001Z"),
+        (&|it| it.ends_at = Timestamp(207_260_000), "1970-01-03T09:33:20Z", "1970-01-03T09:34:20Z"),
+        (&|it| it.prices[0].1 = euros(1_100), "1000 minor units of EUR", "1100 minor units of EUR"),
+        (&|it| it.prices[0].1 = dollars, "1000 minor units of EUR", "1000 minor units of USD"),
+        (&|it| drop(it.prices.remove(1)), "2000 minor units of EUR", "none"),
+        (&|it| it.areas[0] = area("Yard", 11, 700), "10 places", "11 places"),
+        (&|it| it.areas[0] = area("Yard", 10, 800), "700 minor units of EUR", "800 minor units of EUR"),
+        (&|it| it.areas.clear(), "10 places at 700 minor units of EUR", "none"),
+        (&|it| it.hold_ttl_ms = Some(60_000), "none", "60000"),
+        (&|it| it.limits.per_order = None, "4", "none"),
+        (&|it| it.comments = "bring an umbrella".into(), "\"bring a coat\"", "\"bring an umbrella\""),
+        (&|it| it.sells_after_begin = true, "false", "true"),
+    ];
+    for (change, is, asked) in changes {
+        let mut wanted = known.clone();
+        change(&mut wanted);
+        let said = refused(&mut fixture, wanted).to_string();
+        let (Some(first), Some(second)) = (said.find(is), said.rfind(asked)) else {
+            panic!("{is:?} and {asked:?} are both to be told: {said}");
+        };
+        assert!(first < second && said.contains("session s"), "what is there comes first: {said}");
+    }
+    // Several differences are all told, and of many the first ones with the number of the others.
+    let mut wanted = known.clone();
+    changes.iter().for_each(|(change, _, _)| change(&mut wanted));
+    let said = refused(&mut fixture, wanted).to_string();
+    assert!(said.contains("macbeth") && said.contains("; and ") && said.ends_with(" more"), "{said}");
 }
 
 #[test]
@@ -147,22 +203,19 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
             limit,
             after: after.map(|(at, name)| (Timestamp(at), id(name))),
         };
-        let answer = outcome_of(&mut fixture, command)?.answer;
+        let answer = outcome_of(&mut fixture, command).expect("a page").answer;
         let Answer::Sessions(found) = answer else { panic!("not a page of sessions: {answer:?}") };
         assert!(found.iter().all(|entry| entry.open));
-        Ok(found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat())
+        found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat()
     };
-    assert_eq!(search(None, None, 0, u64::MAX, 10, None).as_deref(), Ok("d0cba"));
-    assert_eq!(search(None, None, 200_000_000, 400_000_000, 10, None).as_deref(), Ok("0cb"));
-    assert_eq!(search(None, None, 0, u64::MAX, 2, None).as_deref(), Ok("d0"));
-    assert_eq!(search(None, None, 0, u64::MAX, 2, Some((200_000_000, "0"))).as_deref(), Ok("cb"));
-    assert_eq!(search(None, None, 300_000_000, u64::MAX, 2, Some((100_000_000, "d"))).as_deref(), Ok("ba"));
-    assert_eq!(search(Some("other"), None, 0, u64::MAX, 10, None).as_deref(), Ok("0"));
-    assert_eq!(search(None, Some("title"), 0, u64::MAX, 10, None).as_deref(), Ok("dcba"));
-    assert_eq!(search(None, None, 5, 4, 10, None).as_deref(), Ok(""));
-    let bad = Refusal::BadRequest("a search tells 1 to 1000 sessions".into());
-    assert_eq!(search(None, None, 0, 1, 0, None), Err(bad.clone()));
-    assert_eq!(search(None, None, 0, 1, 1_001, None), Err(bad));
+    assert_eq!(search(None, None, 0, u64::MAX, 10, None), "d0cba");
+    assert_eq!(search(None, None, 200_000_000, 400_000_000, 10, None), "0cb");
+    assert_eq!(search(None, None, 0, u64::MAX, 2, None), "d0");
+    assert_eq!(search(None, None, 0, u64::MAX, 2, Some((200_000_000, "0"))), "cb");
+    assert_eq!(search(None, None, 300_000_000, u64::MAX, 2, Some((100_000_000, "d"))), "ba");
+    assert_eq!(search(Some("other"), None, 0, u64::MAX, 10, None), "0");
+    assert_eq!(search(None, Some("title"), 0, u64::MAX, 10, None), "dcba");
+    assert_eq!(search(None, None, 5, 4, 10, None), "");
 }
 
 #[test]
@@ -280,13 +333,18 @@ fn sections_and_categories_have_names_for_people_beside_their_ids() {
     let hall = (*layout("aa/bb")).clone();
     let named = |sections: &[&str], categories: &[&str]| {
         let of = |ids: &[&str]| ids.iter().map(|name| (id(name), names(name))).collect();
-        hall.clone().named(LayoutNames { sections: of(sections), categories: of(categories) })
+        hall.clone().named(LayoutNames { sections: of(sections), categories: of(categories), stage: Names::default() })
     };
     let both = named(&[], &["b", "a"]).expect("the hall has them");
     assert_eq!(both, named(&[], &["a", "b"]).expect("the same"));
     assert_ne!(both, hall, "a name is a part of the layout");
     assert_ne!(both.digest(), hall.digest(), "and of its digest, so caches tell them apart");
     assert_eq!(hall.clone().named(LayoutNames::default()).map(|layout| layout.digest()), Ok(hall.digest()));
+    let staged = |stage: &str| hall.clone().named(LayoutNames { stage: names(stage), ..LayoutNames::default() });
+    let screen = staged("Lærred").expect("every hall has something to look at");
+    assert_ne!(screen.digest(), staged("Bane").expect("names").digest(), "the name of the stage, too");
+    let written = rmp_serde::to_vec_named(&screen).expect("layouts can be written");
+    assert_eq!(rmp_serde::from_slice::<Layout>(&written).expect("and read"), screen);
     let written = rmp_serde::to_vec_named(&both).expect("layouts can be written");
     assert_eq!(rmp_serde::from_slice::<Layout>(&written).expect("and read"), both);
     let wrong = |kind, name| Err(LayoutError::NamedWrongly { kind, id: id(name) });

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    ask::Ask,
-    command::{BestWish, Want},
+    ask::{Ask, Reply},
+    command::{BestWish, CartCommand, Command, ProductCommand, Want, WantedLine},
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, RequestHash},
     portion::Portion,
@@ -19,7 +19,7 @@ use crate::{
     catalogue::open,
     fixture::{Fixture, Message, Ticket},
     random_runs::{Rng, after_run},
-    script::{cart, id, layout},
+    script::{cart, euros, id, layout, product},
 };
 
 const SEEDS: u64 = 500;
@@ -112,4 +112,43 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
         let replies = turn.committed.iter().chain(&turn.read).filter(|effect| matches!(effect, Effect::Reply { .. }));
         assert_eq!((replies.count(), turn.events.len()), (expected, expected), "{what}: {turn:?}");
     }
+}
+
+/// A deposed host of a cart asks for the hold that its successor has made a line of and let grow. It learns that its ask is stale,
+/// and must not take the hold away from the line by a higher revision before it has read who leads.
+#[test]
+pub(crate) fn a_deposed_cart_does_not_outrank_its_successor() {
+    let mut fixture = Fixture::new(Rules::default());
+    let put = ProductCommand::Put(Box::new(product(euros(250), 9)));
+    fixture.send(Some("put"), Command::Product(id("p"), put));
+    fixture.run();
+    let (of_cart, of_product) = (Entity::Cart(cart("a")), Entity::Product(id("p")));
+    let units = |quantity| {
+        let lines = vec![WantedLine::new(of_product.clone(), Want::Units { quantity, now: false })];
+        Command::Cart(cart("a"), CartCommand::Hold { lines, customer: None, guest: false, holder: None })
+    };
+    fixture.depose(&of_cart, 0);
+    for request in ["three", "two"] {
+        fixture.send(Some(request), units(if request == "three" { 3 } else { 2 }));
+        if request == "three" {
+            let both = fixture.mail.back().expect("the command").input.clone();
+            fixture.send_to_deposed(0, both);
+            // Its ask arrives after everything else.
+            fixture.mail.pop_back();
+        }
+        fixture.run();
+    }
+    let asked =
+        fixture.posted.iter().find(|message| message.to == of_product && matches!(message.input, Input::Ask { .. }));
+    let asked = asked.expect("the hold is asked for").clone();
+    let Input::Ask { ask: Ask::Hold { hold, .. }, .. } = asked.input else { panic!("{asked:?} asks for no hold") };
+    let held = |fixture: &Fixture| Some(fixture.states.get(&of_product)?.held(hold)?.quantity());
+    assert_eq!(held(&fixture), Some(5));
+    fixture.deliver(asked);
+    fixture.run_but(|entity| *entity != of_cart, |_| true);
+    let stale = fixture.mail.pop_back().expect("a reply").input;
+    assert!(matches!(stale, Input::Reply { reply: Reply::Stale { .. }, .. }), "{stale:?}");
+    fixture.send_to_deposed(0, stale);
+    fixture.run();
+    assert_eq!(held(&fixture), Some(5));
 }

@@ -7,7 +7,7 @@ use boxoffice_core::{
     ask::Ask,
     command::{
         Area, CartCommand, Command, CustomerLimit, Expect, Limits, NewSession, ProductCommand, ProductDetails,
-        ResourceCommand, SessionCommand, VenueCommand, Want, WantedLine,
+        ResourceCommand, SessionCommand, SessionExtras, VenueCommand, Want, WantedLine,
     },
     event::{CustomerEvent, Event, ProductEvent},
     host::Input,
@@ -212,7 +212,8 @@ impl ExpiryRun {
                 names: Default::default(),
             };
             let limits = if number == 2 { limits.clone() } else { Limits::default() };
-            let session = NewSession { areas: vec![stand], limits, ..plain };
+            let extras = SessionExtras { areas: vec![stand], limits, ..plain.extras };
+            let session = NewSession { extras, ..plain };
             fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
         }
         for name in ["p", "q"] {

@@ -17,7 +17,7 @@ use boxoffice_core::{
     cluster::Copies,
     command::{
         Admission, Area, CartCommand, ClusterCommand, Command, HoldPolicy, Limits, Machine, Move, NewSession,
-        ProductCommand, ProductDetails, ResourceCommand, VenueCommand, Want, WantedLine,
+        ProductCommand, ProductDetails, ResourceCommand, SessionExtras, VenueCommand, Want, WantedLine,
     },
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, Request, RequestHash},
@@ -161,7 +161,8 @@ fn extreme_fixture(wild: &mut Wild) -> Fixture {
     for (name, at, areas) in [("s", 10 * MINUTE_MS, Vec::new()), ("t", 40 * MINUTE_MS, vec![stand])] {
         let times = (truth + at, truth + at + 10 * MINUTE_MS);
         let session = new_session(name, &layout, times.0, times.1, None);
-        let session = NewSession { areas, limits: limits.clone(), ..session };
+        let extras = SessionExtras { areas, limits: limits.clone(), ..session.extras };
+        let session = NewSession { extras, ..session };
         fixture.send(Some(name), to_venue(VenueCommand::CreateSession(session)));
     }
     for (name, hold) in [("p", HoldPolicy::AtAdd), ("q", HoldPolicy::AtCheckout)] {

@@ -201,11 +201,7 @@ fn opening() -> Opening {
         starts_at: Timestamp(1 << 40),
         ends_at: Timestamp((1 << 40) + 1),
         prices: vec![(id("a"), euro)],
-        areas: Vec::new(),
-        hold_ttl_ms: None,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: Default::default(),
     };
     Opening { venue: id("globe"), session, layout, zone: Default::default() }
 }

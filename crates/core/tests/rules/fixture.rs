@@ -665,7 +665,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Reply::Vacated => "vacated",
             Reply::Posted { .. } => "posted",
             Reply::ZoneSet { .. } => "zone_set",
-            Reply::OpenRefused => "open_refused",
+            Reply::OpenRefused(_) => "open_refused",
         },
     }
 }

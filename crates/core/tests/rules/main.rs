@@ -53,6 +53,7 @@ mod reference;
 mod refusals;
 mod repeats;
 mod revoked_bookings;
+mod side_by_side;
 mod sizes;
 mod states;
 mod time;

@@ -11,8 +11,11 @@ use crate::{
     ended_carts::{self, expiry_run},
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     fairness, late_grants, mutations, operators, outcomes, past_slots, prices,
-    random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
-    reference, revoked_bookings,
+    random_runs::{
+        after_run, after_run_with_operators, after_run_with_orders_read, after_run_without_losses,
+        after_runs_with_deposed_leaders,
+    },
+    reference, revoked_bookings, side_by_side,
     tombstones::{self, guests},
     venue_zones, withdrawn,
 };
@@ -23,7 +26,7 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 31] = [
+const BUGS: [Bug; 35] = [
     ("a sale dropped from the outbox", random_run),
     ("a release never told", random_run),
     ("resends before a read", random_run),
@@ -45,7 +48,7 @@ const BUGS: [Bug; 31] = [
     ("\"not mine\" told before it is committed", random_run),
     ("another amount forgotten", random_run),
     ("refunded places that watchers do not see", random_run),
-    ("an order that settles again", after_runs_with_deposed_leaders),
+    ("an order that settles again", after_run_with_orders_read),
     ("a hold id used again", guests),
     ("what is left of other seats believed", after_runs_with_deposed_leaders),
     ("a further unit at the price of before", random_run),
@@ -55,12 +58,22 @@ const BUGS: [Bug; 31] = [
     ("an old zone believed", venue_zones::run),
     ("an old zone taken for the current one", venue_zones::run),
     ("a session that has begun still sells", reference::run),
+    ("points ignored", sold_out),
+    ("an aisle is crossed", sold_out),
+    ("single seats left beside a party", sold_out),
+    ("a split that leaves one alone", sold_out),
 ];
 
 fn random_run(seed: u64) {
     after_run(seed);
     after_run_without_losses(seed);
     after_run_with_operators(seed);
+}
+
+/// A small plan, and a whole house until nothing is left.
+fn sold_out(seed: u64) {
+    side_by_side::small_plan(seed);
+    side_by_side::whole_house(seed);
 }
 
 fn ends(seed: u64) {
@@ -99,7 +112,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 37] = [
+    let stories: [(&str, fn()); 43] = [
         ("a late grant becomes a line", late_grants::a_grant_for_a_client_that_has_gone_is_released),
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
         ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
@@ -148,7 +161,16 @@ fn every_story_fails_with_its_bug() {
             checkouts::no_money_is_authorized_for_an_uncommitted_checkout,
         ),
         ("a payment that nobody confirms keeps its seats", fairness::a_payment_that_nobody_confirms_is_given_up),
+        ("an old zone believed", venue_zones::a_zone_that_comes_again_after_a_newer_one_is_ignored),
+        (
+            "an old zone taken for the current one",
+            venue_zones::a_session_that_knows_an_old_zone_is_sent_the_current_one,
+        ),
+        ("a deposed host outranks its successor", deposed::a_deposed_cart_does_not_outrank_its_successor),
         ("a payment that nobody confirms keeps its seats", fairness::a_payment_for_what_is_set_aside_late_is_given_up),
+        ("points ignored", side_by_side::nobody_sits_across_an_aisle_of_a_large_house),
+        ("an aisle is crossed", side_by_side::nobody_sits_across_an_aisle_of_a_large_house),
+        ("best seats before named ones", side_by_side::named_seats_are_held_before_best_ones),
     ];
     let missed = stories.into_iter().filter(|(bug, story)| {
         plant(Some(bug));

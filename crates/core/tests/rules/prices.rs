@@ -114,7 +114,7 @@ fn a_late_product_that_would_change_its_currency() {
             a hold q 2 -> line 1 q 2 late, until 1800.000
             b hold p 1 + q 1 -> line 1 p 1, line 2 q 1 late, until 1800.000
                 p  8 free, 1 held, 0 sold
-            product q 9 2.00 late currency USD -> no: currency_fixed, product/q is sold in EUR for as long as it exists; put another one to sell in another currency
+            product q 9 2.00 late currency USD -> no: currency_fixed, product/q is sold in EUR for as long as it exists, not in USD; put another one to sell in another currency
             a set 1 3 -> active, line 1 q 3 late, total 3.00, until 1800.000
             a checkout -> order of line 1 q 3, total 3.00
                 q  6 free, 0 held, 3 sold

@@ -2,9 +2,7 @@
 
 use boxoffice_core::{
     answer::CartState,
-    command::{
-        Area, CartCommand, Command, NewSession, ProductCommand, ResourceCommand, VenueCommand, Want, WantedLine,
-    },
+    command::{Area, CartCommand, Command, ProductCommand, ResourceCommand, VenueCommand, Want, WantedLine},
     id::{CartId, Entity},
     rules::Rules,
     state_map::State,
@@ -28,7 +26,8 @@ fn fixture(stock: u64) -> Fixture {
     open(&mut fixture, &hall, &[]);
     let stand =
         Area { id: id("stand"), name: "Stand".into(), capacity: 1, price: euros(500), names: Default::default() };
-    let session = NewSession { areas: vec![stand], ..new_session("s", &hall, 1_000_000, 2_000_000, None) };
+    let mut session = new_session("s", &hall, 1_000_000, 2_000_000, None);
+    session.areas.push(stand);
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), stock)))));
     fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));

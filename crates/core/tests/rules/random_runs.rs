@@ -9,7 +9,8 @@ use boxoffice_core::{
     calendar::{BookingKey, BookingName},
     command::{
         Area, BestWish, CartCommand, Command, CustomerLimit, Expect, HoldPolicy, Limits, NewSession, ProductCommand,
-        ProductDetails, ResourceCommand, ResourceDetails, SessionCommand, VenueCommand, Want, WantedLine,
+        ProductDetails, ResourceCommand, ResourceDetails, SessionCommand, SessionExtras, VenueCommand, Want,
+        WantedLine,
     },
     event::{Event, ProductEvent, ResourceEvent, SessionEvent},
     fairness::Fairness,
@@ -77,6 +78,12 @@ fn a_run_in_which_a_charged_hold_gets_less() {
     after_runs_with_deposed_leaders(4_086);
 }
 
+/// A deposed host of a cart asks for a hold that its successor has already as a line with more units.
+#[test]
+fn a_run_in_which_a_deposed_cart_asks_for_less() {
+    after_runs_with_deposed_leaders(8_974);
+}
+
 #[test]
 fn random_runs_with_operators() {
     for seed in 0..scaled(SEEDS / 2) {
@@ -107,11 +114,13 @@ pub(crate) struct FaultRates {
     pass: u32,
     /// The share of commands of operators that release, cancel and change terms.
     operators: u32,
+    /// The share of commands that read an order.
+    orders: u32,
 }
 
 impl FaultRates {
     pub(crate) const ROUGH: FaultRates =
-        FaultRates { crash: 3, depose: 0, selective_command: 0, lose: 8, double: 10, pass: 6, operators: 0 };
+        FaultRates { crash: 3, depose: 0, selective_command: 0, lose: 8, double: 10, pass: 6, operators: 0, orders: 0 };
     pub(crate) const WITH_OPERATORS: FaultRates = FaultRates { operators: 25, pass: 14, ..FaultRates::ROUGH };
     pub(crate) const WITH_DEPOSED_LEADERS: FaultRates =
         FaultRates { depose: 12, crash: 1, pass: 10, ..FaultRates::ROUGH };
@@ -218,6 +227,12 @@ pub(crate) fn after_runs_with_deposed_leaders(seed: u64) {
     random_run(seed, FaultRates::WITH_OTHER_SEATS);
 }
 
+/// Runs in which orders are read while their sales and purchases are on the way.
+#[cfg(feature = "planted")]
+pub(crate) fn after_run_with_orders_read(seed: u64) {
+    random_run(seed, FaultRates { orders: 30, ..FaultRates::ROUGH });
+}
+
 /// The end of a rough run.
 pub(crate) fn after_run(seed: u64) -> Fixture {
     random_run(seed, FaultRates::ROUGH)
@@ -245,7 +260,8 @@ fn fixture(rules: Rules) -> Fixture {
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA_MAX }) };
     let stand =
         Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500), names: Default::default() };
-    let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
+    let extras = SessionExtras { areas: vec![stand], limits: limits.clone(), ..short.extras };
+    let short = NewSession { extras, ..short };
     for session in [plain, short] {
         fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
     }
@@ -351,6 +367,8 @@ impl RandomRun {
                 };
                 let command = if self.rng.chance(rates.operators) {
                     self.operator()
+                } else if rates.orders > 0 && self.rng.chance(rates.orders) {
+                    Command::Cart(buyer(self.rng.below(4)), CartCommand::Order)
                 } else if rates.selective_command > 0 && self.rng.chance(rates.selective_command) {
                     self.selective_command()
                 } else {

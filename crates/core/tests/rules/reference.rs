@@ -7,7 +7,7 @@ use boxoffice_core::{
     answer::CartState,
     command::{
         Area, CartCommand, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand, ProductDetails,
-        ResourceCommand, VenueCommand, Want, WantedLine,
+        ResourceCommand, SessionExtras, VenueCommand, Want, WantedLine,
     },
     id::Entity,
     payment::OnDecline,
@@ -229,7 +229,8 @@ fn fixture() -> Fixture {
         names: Default::default(),
     };
     let session = new_session("t", &hall, BEGINS_AT, 11_000_000, Some(SHORT_TTL_MS));
-    let session = NewSession { areas: vec![stand], limits, ..session };
+    let extras = SessionExtras { areas: vec![stand], limits, ..session.extras };
+    let session = NewSession { extras, ..session };
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     for (item, price) in [(Item::Unit, UNIT_PRICE), (Item::Late, LATE_PRICE)] {
         fixture.send(Some("put"), put(item, price));

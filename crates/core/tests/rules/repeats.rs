@@ -79,7 +79,7 @@ fn puts() -> Vec<PutPair> {
     let venue = |comments: &str| {
         Command::Venue(id("venue"), VenueCommand::Put(VenueDetails { comments: comments.into(), ..details() }))
     };
-    let hall = |name: &str, seats: &str| {
+    let hall = |name: &'static str, seats: &str| {
         let put =
             VenueCommand::PutHall { hall: id("other"), name: name.into(), comments: "".into(), layout: layout(seats) };
         Command::Venue(id("venue"), put)
@@ -238,7 +238,9 @@ fn things_are_sold_in_one_currency_for_life() {
         let before = fixture.log.len();
         let refusal = outcome_of(&mut fixture, "rid 2", foreign).expect_err("the currency stays");
         let currency = euros(0).currency;
-        assert_eq!(refusal, Refusal::CurrencyFixed { entity: known.entity(), currency });
+        let asked_currency = pounds.currency;
+        assert_eq!(refusal, Refusal::CurrencyFixed { entity: known.entity(), currency, asked_currency });
+        assert!([currency, asked_currency].iter().all(|of| refusal.to_string().contains(of.as_str())), "{refusal}");
         assert_eq!((refusal.code(), refusal.name()), (703, "currency_fixed"));
         assert_eq!(fixture.log.len(), before);
         outcome_of(&mut fixture, "rid 3", raised).expect("prices may change");

@@ -50,7 +50,7 @@ use boxoffice_core::{
     calendar::{BookingKey, BookingName},
     command::{
         Command, CustomerCommand, HoldPolicy, NewSession, ProductCommand, ProductDetails, ResourceCommand,
-        ResourceDetails, SessionCommand, VenueCommand,
+        ResourceDetails, SessionCommand, SessionExtras, VenueCommand,
     },
     event::{Event, ResourceEvent},
     host::Input,
@@ -280,7 +280,8 @@ impl ScriptRun {
         let State::Venue(venue) = &*venue else { panic!("a venue is kept as something else") };
         let hall = venue.hall(&id("hall")).expect("a hall comes before its sessions");
         let session = new_session(name, &hall.layout, starts_at, ends_at, terms.ttl_ms);
-        let session = NewSession { areas: terms.areas, limits: terms.limits, ..session };
+        let extras = SessionExtras { areas: terms.areas, limits: terms.limits, ..session.extras };
+        let session = NewSession { extras, ..session };
         Command::Venue(id("venue"), VenueCommand::CreateSession(session))
     }
 

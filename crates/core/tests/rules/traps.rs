@@ -339,7 +339,7 @@ fn cinema_a_session_is_created_once() {
             a hold s 0.0 -> line 1 s 0.0, until 1800.000
                 a...
             session s 1000 5000 -> 4 free, 0 held, 0 sold, 0 blocked
-            session s 1000 6000 -> no: already_exists_differently, session s exists already and is different
+            session s 1000 6000 -> no: already_exists_differently, it exists already and is different: session s: it ends at 1970-01-01T01:40Z, not 1970-01-01T01:56:40Z
             session t 5999 1000 -> no: hall_occupied, the hall is occupied at that time by session s
             session t 6000 1000 -> 4 free, 0 held, 0 sold, 0 blocked
             session u 500 501 -> no: hall_occupied, the hall is occupied at that time by session s
@@ -402,7 +402,8 @@ fn a_session_id_belongs_to_one_venue() {
             fixture.send(Some("create"), to(VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None))));
         fixture.run();
     }
-    assert_eq!(fixture.answers[&last], Err(Refusal::AlreadyExistsDifferently("session s".into())));
+    let why = "session s: its venue is one, not two";
+    assert_eq!(fixture.answers[&last], Err(Refusal::AlreadyExistsDifferently(why.into())));
     // The hall of the second venue is not booked, so another session fits in at the same time.
     let create = VenueCommand::CreateSession(new_session("t", &hall, 1_000, 2_000, None));
     let other = fixture.send(Some("create"), Command::Venue(id("two"), create));

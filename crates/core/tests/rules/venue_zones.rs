@@ -2,10 +2,9 @@
 
 use boxoffice_core::{
     answer::Answer,
-    ask::Ask,
+    ask::{Ask, Reply},
     command::{
-        Area, CartCommand, Command, CustomerCommand, NewSession, SessionCommand, VenueCommand, VenueDetails, Want,
-        WantedLine,
+        Area, CartCommand, Command, CustomerCommand, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine,
     },
     host::Input,
     id::{Entity, Id},
@@ -17,13 +16,14 @@ use boxoffice_core::{
 
 use crate::{
     catalogue::open,
-    fixture::{Fixture, Message},
+    fixture::{Fixture, Message, Ticket},
     random_runs::{Rng, scaled},
     script::{cart, check_out, details, euros, id, layout, new_session},
 };
 
 const SEEDS: u64 = 300;
-const STEPS: u32 = 120;
+const ROUNDS: u32 = 5;
+const STEPS: u32 = 24;
 const ZONES: [Option<&str>; 4] = [None, Some("Europe/Copenhagen"), Some("America/New_York"), Some("Asia/Kathmandu")];
 const HOUR: u64 = 3_600_000;
 /// 20:00 in Copenhagen on the day before its clocks go forward, in 2027.
@@ -38,8 +38,9 @@ fn put(zone: Option<&str>) -> Command {
 fn session(name: &str, begin: u64) -> Command {
     let stand =
         Area { id: id("stand"), name: "Stand".into(), capacity: 9, price: euros(500), names: Default::default() };
-    let session = new_session(name, &layout("aa"), begin, begin + HOUR, None);
-    Command::Venue(id("venue"), VenueCommand::CreateSession(NewSession { areas: vec![stand], ..session }))
+    let mut session = new_session(name, &layout("aa"), begin, begin + HOUR, None);
+    session.areas.push(stand);
+    Command::Venue(id("venue"), VenueCommand::CreateSession(session))
 }
 
 fn granted(fixture: &mut Fixture, request: &str, command: Command) -> Answer {
@@ -136,71 +137,128 @@ fn lines_orders_and_purchases_keep_the_zone_in_which_they_were_held() {
     assert_eq!(page.purchases[0].zone.as_deref(), Some("Europe/Copenhagen"));
 }
 
-/// Puts, sessions and time in any order, with messages that are lost, doubled and reordered, and hosts that crash.
+/// The message of this kind that was posted last.
+fn last(fixture: &Fixture, is: impl Fn(&Input<Ticket>) -> bool) -> Message {
+    fixture.posted.iter().rev().find(|message| is(&message.input)).expect("it was posted").clone()
+}
+
+#[test]
+pub(crate) fn a_zone_that_comes_again_after_a_newer_one_is_ignored() {
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout("aa"), &[]);
+    fixture.now = Timestamp(EVENING - HOUR);
+    granted(&mut fixture, "a", session("s", EVENING));
+    granted(&mut fixture, "put", put(Some("Europe/Copenhagen")));
+    let old = last(&fixture, |input| matches!(input, Input::Ask { ask: Ask::SetZone(_), .. }));
+    granted(&mut fixture, "put 2", put(Some("America/New_York")));
+    fixture.deliver(old);
+    fixture.run();
+    assert_eq!(zone_of(&fixture, "s").as_deref(), Some("America/New_York"));
+}
+
+#[test]
+pub(crate) fn a_session_that_knows_an_old_zone_is_sent_the_current_one() {
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout("aa"), &[]);
+    fixture.now = Timestamp(EVENING - HOUR);
+    granted(&mut fixture, "a", session("s", EVENING));
+    granted(&mut fixture, "put", put(Some("Europe/Copenhagen")));
+    let old = last(&fixture, |input| matches!(input, Input::Reply { reply: Reply::ZoneSet { .. }, .. }));
+    let to = Entity::Session(id("s"));
+    fixture.send(Some("put 2"), put(Some("America/New_York")));
+    fixture.run_but(|entity| *entity != to, |_| true);
+    fixture.mail.retain(|message| message.to != to);
+    fixture.deliver(old);
+    fixture.run();
+    fixture.wait(60_000, Fixture::run);
+    assert_eq!(zone_of(&fixture, "s").as_deref(), Some("America/New_York"));
+}
+
+/// When this session of a run begins.
+fn begin_of(number: u64) -> u64 {
+    EVENING + (1 + number) * 24 * HOUR
+}
+
+/// Puts, sessions and time in any order, with messages that are lost, doubled and reordered, and hosts that crash. After each round
+/// everything that is under way arrives, and then every session must know its venue's zone.
 pub(crate) fn run(seed: u64) {
     let mut rng = Rng(seed);
     let mut fixture = Fixture::new(Rules::default());
     open(&mut fixture, &layout("aa"), &[]);
     fixture.now = Timestamp(EVENING);
-    let (mut sessions, mut puts): (Vec<Id>, u32) = (Vec::new(), 0);
-    for number in 0..STEPS {
-        match rng.below(9) {
-            0 if puts < 12 => {
-                puts += 1;
-                let zone = ZONES[rng.below(ZONES.len() as u64) as usize];
-                fixture.send(Some(&format!("put {number}")), put(zone));
+    let mut sessions: Vec<Id> = Vec::new();
+    // Two are open from the beginning, so that there is always one that can miss something.
+    for number in 0..2 {
+        granted(&mut fixture, &format!("create {number} at first"), session(&format!("s{number}"), begin_of(number)));
+        sessions.push(id(&format!("s{number}")));
+    }
+    for round in 0..ROUNDS {
+        // Few, so that the last one of a round is often followed by messages about earlier ones.
+        for put_number in 0..1 + rng.below(2) {
+            let zone = ZONES[rng.below(ZONES.len() as u64) as usize];
+            fixture.send(Some(&format!("put {round} {put_number}")), put(zone));
+        }
+        if sessions.len() < 4 && rng.chance(25) {
+            let name = format!("s{}", sessions.len());
+            fixture.send(Some(&format!("create {name}")), session(&name, begin_of(sessions.len() as u64)));
+            sessions.push(id(&name));
+        }
+        for _ in 0..STEPS {
+            step(&mut fixture, &mut rng);
+        }
+        fixture.run();
+        fixture.wait(60_000, Fixture::run);
+        check(&fixture, &sessions, seed);
+    }
+}
+
+fn step(fixture: &mut Fixture, rng: &mut Rng) {
+    match rng.below(8) {
+        0 => {
+            let busy = fixture.proposing();
+            if rng.chance(30) && !busy.is_empty() {
+                let survive = rng.below(2) as usize;
+                fixture.crash(&busy[rng.below(busy.len() as u64) as usize], survive);
             }
-            1 if sessions.len() < 8 => {
-                let name = format!("s{}", sessions.len());
-                let begin = EVENING + (1 + sessions.len() as u64) * 24 * HOUR;
-                fixture.send(Some(&format!("create {number}")), session(&name, begin));
-                sessions.push(id(&name));
+        }
+        1 if !fixture.mail.is_empty() => {
+            // Commands are not lost, so that every session is there in the end. The wake of a new host is no message.
+            let place = rng.below(fixture.mail.len() as u64) as usize;
+            if matches!(fixture.mail[place].input, Input::Ask { .. } | Input::Reply { .. }) {
+                fixture.mail.remove(place);
             }
-            2 => {
-                let busy = fixture.proposing();
-                if !busy.is_empty() {
-                    let survive = rng.below(2) as usize;
-                    fixture.crash(&busy[rng.below(busy.len() as u64) as usize], survive);
-                }
+        }
+        2 => {
+            let asks: Vec<&Message> = fixture.posted.iter().filter(|message| is_of_zones(message)).collect();
+            if !asks.is_empty() {
+                let again = asks[rng.below(asks.len() as u64) as usize].clone();
+                fixture.mail.push_back(again);
             }
-            3 if !fixture.mail.is_empty() => {
-                // Commands are not lost, so that every session is there in the end.
-                let place = rng.below(fixture.mail.len() as u64) as usize;
-                if !matches!(fixture.mail[place].input, Input::Command { .. }) {
-                    fixture.mail.remove(place);
-                }
-            }
-            4 if !fixture.posted.is_empty() => {
-                let asks: Vec<&Message> = fixture.posted.iter().filter(|message| is_of_zones(message)).collect();
-                if !asks.is_empty() {
-                    let again = asks[rng.below(asks.len() as u64) as usize].clone();
-                    fixture.mail.push_back(again);
-                }
-            }
-            5 => {
-                let until = fixture.now.after(rng.below(400));
-                fixture.pass(until);
-            }
-            6 | 7 if !fixture.mail.is_empty() => {
-                let place = rng.below(fixture.mail.len() as u64) as usize;
-                let message = fixture.mail.remove(place).expect("a place in the mail");
-                fixture.deliver(message);
-            }
-            _ => {
-                let busy = fixture.proposing();
-                if !busy.is_empty() {
-                    fixture.commit(&busy[rng.below(busy.len() as u64) as usize]);
-                }
+        }
+        3 => {
+            let until = fixture.now.after(rng.below(400));
+            fixture.pass(until);
+        }
+        4 | 5 if !fixture.mail.is_empty() => {
+            let place = rng.below(fixture.mail.len() as u64) as usize;
+            let message = fixture.mail.remove(place).expect("a place in the mail");
+            fixture.deliver(message);
+        }
+        _ => {
+            let busy = fixture.proposing();
+            if !busy.is_empty() {
+                fixture.commit(&busy[rng.below(busy.len() as u64) as usize]);
             }
         }
     }
-    fixture.run();
-    fixture.wait(60_000, Fixture::run);
+}
+
+fn check(fixture: &Fixture, sessions: &[Id], seed: u64) {
     let venue = fixture.states.get(&Entity::Venue(id("venue"))).expect("the venue");
     let State::Venue(venue) = &*venue else { panic!("not a venue") };
     assert!(!venue.unfinished(), "seed {seed}: the venue still owes something");
     let wanted = venue.view().details.zone;
-    for session in &sessions {
+    for session in sessions {
         // A creation may have been lost with its host.
         let Some(state) = fixture.states.get(&Entity::Session(session.clone())) else { continue };
         let State::Session(session) = &*state else { panic!("not a session") };
@@ -209,7 +267,10 @@ pub(crate) fn run(seed: u64) {
 }
 
 fn is_of_zones(message: &Message) -> bool {
-    matches!(&message.input, Input::Ask { ask: Ask::SetZone(_) | Ask::Open(_), .. } | Input::Reply { .. })
+    matches!(
+        &message.input,
+        Input::Ask { ask: Ask::SetZone(_) | Ask::Open(_), .. } | Input::Reply { reply: Reply::ZoneSet { .. }, .. }
+    )
 }
 
 #[test]

@@ -103,6 +103,8 @@ export class Connection {
     /** The name of the current node, or of the last one. */
     this.node = this.at.node;
     this.text = '';
+    this.detail = '';
+    this.told = { state: 'connecting', silent: false };
     this.limits = {};
     /** The minor version of the node's protocol. */
     this.minor = 0;
@@ -387,7 +389,7 @@ export class Connection {
     this.avoided.delete(this.at.url);
     const { lostNode } = this;
     this.lostNode = null;
-    this.become('connected', lostNode && `node ${called(lostNode)} lost — connected to ${called(this.node)}`);
+    this.become('connected', lostNode && { text: 'connected again', detail: `node ${called(lostNode)} lost — connected to ${called(this.node)}` });
     this.feeds.resume();
     for (const request of [...this.pending.values()]) if (!request.once) this.dispatch(request);
     this.emit('hello', hello);
@@ -418,7 +420,7 @@ export class Connection {
       return;
     }
     if ((code >= 4000 && code < 4100) || code === 1009) {
-      this.become('closed', reason || 'the node has turned this page away');
+      this.become('closed', { text: 'disconnected', detail: reason || 'the node has turned this page away' });
       return;
     }
     this.avoided.set(this.at.url, Date.now());
@@ -508,22 +510,31 @@ export class Connection {
     return looking && this.silentSince !== null && Date.now() - this.silentSince >= SAY_AFTER_MS;
   }
 
-  become(state, text = '') {
-    const words = {
-      connecting: 'connecting …',
-      connected: `connected to ${called(this.node)}`,
-      lost: `node ${called(this.lostNode)} lost — looking for another`,
-      closed: 'disconnected',
-    };
+  /** Tells a state in two ways: `text` for buyers, who know of no nodes, and `detail` for operators. */
+  become(state, words = null) {
     this.state = state;
+    const usual = {
+      connecting: { text: 'connecting …' },
+      connected: { text: 'connected', detail: `connected to ${called(this.node)}` },
+      lost: { text: 'connection lost — trying again', detail: `node ${called(this.lostNode)} lost — looking for another` },
+      closed: { text: 'disconnected' },
+    };
     const old = this.old && state === 'connected';
     const offline = this.offline && state !== 'closed';
-    this.text = old ? `node ${called(this.node)} is cut off — this may be old` : text || words[state];
     const silent = this.isSilent();
-    if (silent) this.text = `no answer from ${[...this.tried].join(', ')} — trying again`;
-    if (offline) this.text = 'no network — this goes on as soon as your device is online';
-    const shown = offline ? 'offline' : old ? 'old' : state;
-    this.emit('state', { state: shown, node: this.node, text: this.text, silent: silent && !offline, moved: !offline && state === 'connected' && Boolean(text) });
+    let said = words || usual[state];
+    if (old) said = { text: 'this may be old', detail: `node ${called(this.node)} is cut off — this may be old` };
+    if (silent) said = { text: 'no answer — trying again', detail: `no answer from ${[...this.tried].join(', ')} — trying again` };
+    if (offline) said = { text: 'no network — this goes on as soon as your device is online' };
+    this.text = said.text;
+    this.detail = said.detail || said.text;
+    this.told = { state: offline ? 'offline' : old ? 'old' : state, silent: silent && !offline };
+    this.emit('state', { ...this.told, node: this.node, text: this.text, detail: this.detail, moved: !offline && state === 'connected' && Boolean(words) });
+  }
+
+  /** Tells its state again, to who shows it in another way now. */
+  tell() {
+    this.emit('state', { ...this.told, node: this.node, text: this.text, detail: this.detail, moved: false });
   }
 }
 

@@ -1,5 +1,7 @@
 // Small helpers to make elements and to format money and times.
 
+import { digitsOf } from './money.js';
+
 /** An element: `h('a', {class: 'x', href: '…', onclick: f, dataset: {…}}, children…)`. */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -42,26 +44,19 @@ function format(key, make) {
 
 const language = () => document.documentElement.lang || 'en';
 
-/** Money in minor units, as people write it. */
+/** Money in minor units, as people write it. A whole amount has no digits behind the point. */
 export function money(amount, currency) {
-  const number = format(`money ${currency}`, () => {
+  const digits = digitsOf(currency);
+  const units = amount / 10 ** digits;
+  const least = Number.isInteger(units) ? 0 : digits;
+  const number = format(`money ${currency} ${least}`, () => {
+    const fraction = { minimumFractionDigits: least, maximumFractionDigits: digits };
     try {
-      return new Intl.NumberFormat(language(), { style: 'currency', currency });
+      return new Intl.NumberFormat(language(), { style: 'currency', currency, ...fraction });
     } catch {
-      return new Intl.NumberFormat(language(), { minimumFractionDigits: 2 });
+      return new Intl.NumberFormat(language(), fraction);
     }
   });
-  const digits = number.resolvedOptions().maximumFractionDigits;
-  const units = amount / 10 ** digits;
-  if (Number.isInteger(units)) {
-    const whole = format(`whole ${currency}`, () => {
-      const { style } = number.resolvedOptions();
-      return new Intl.NumberFormat(language(), style === 'currency'
-        ? { style, currency, minimumFractionDigits: 0, maximumFractionDigits: digits }
-        : { minimumFractionDigits: 0 });
-    });
-    return whole.format(units);
-  }
   return number.format(units);
 }
 

@@ -1,10 +1,11 @@
 // The page: reads page.json, connects, and shows the view that the address names.
 
-import { Connection, called, hex } from './connection.js';
+import { Connection, hex } from './connection.js';
 import { Cart } from './cart.js';
 import { Catalogue } from './store-catalogue.js';
 import { SignedIn } from './customer.js';
 import { ABOUT, takeAbout } from './first.js';
+import { noteView, operatorLooks } from './operator/seen.js';
 import { Rights } from './rights.js';
 import { customer, read, write } from './store.js';
 import { countdown, h } from './dom.js';
@@ -33,7 +34,7 @@ const WHY_EVERY_MS = 5_000;
 const byId = (id) => document.getElementById(id);
 
 async function pageJson() {
-  const nothing = { node: '', nodes: [], products: [], resources: [], gateway: false, demo: null, sells: true, customers: false, hosts: [], payment: null, refused: null };
+  const nothing = { node: '', nodes: [], products: [], resources: [], gateway: false, demo: null, operators: false, sells: true, customers: false, hosts: [], payment: null, refused: null };
   try {
     const asked = () => fetch(ABOUT, { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
     const response = (await takeAbout()) ?? (await asked());
@@ -90,6 +91,8 @@ class Router {
     const root = h('div', { class: `view view--${found.view}`, dataset: { view: found.view } });
     this.root.replaceChildren(root);
     document.title = `${module.title(found.params)} — Boxoffice`;
+    noteView(found.view);
+    showOperators(this.app);
     for (const link of document.querySelectorAll('[data-route]')) {
       if (link.dataset.route === found.view) link.setAttribute('aria-current', 'page');
       else link.removeAttribute('aria-current');
@@ -152,19 +155,25 @@ function clearButtons() {
   if (!isBeside) root.style.setProperty('--toasts-over', `${Math.max(0, base - buttons.top)}px`);
 }
 
-function showLink(link) {
+/** Shows operators the link to their view. */
+function showOperators({ page, link }) {
+  document.querySelector('[data-route=operator]').hidden = !operatorLooks(page);
+  link.tell();
+}
+
+function showLink(link, page) {
   const pill = byId('link');
   let said = '';
-  const show = ({ state, text, silent, moved }) => {
+  const words = ({ text, detail }) => (operatorLooks(page) ? detail : text);
+  const show = ({ state, silent, moved, ...both }) => {
+    const text = words(both);
     pill.dataset.state = state;
     pill.dataset.node = link.node;
     byId('link-text').textContent = text;
     pill.title = state === 'closed' ? 'Try again' : text;
     if (moved) {
       say(text, 'good');
-      setTimeout(() => {
-        if (link.state === 'connected' && !link.old) byId('link-text').textContent = `connected to ${called(link.node)}`;
-      }, TOAST_MS);
+      setTimeout(() => link.state === 'connected' && !link.old && link.become('connected'), TOAST_MS);
     } else if (silent ? said !== 'silent' : ['lost', 'old', 'offline'].includes(state) && said !== state) {
       say(text, silent ? 'bad' : '');
     }
@@ -172,17 +181,17 @@ function showLink(link) {
   };
   link.on('state', show);
   show(link);
-  pill.addEventListener('click', () => (link.state === 'connected' ? say(link.text) : link.reconnectNow()));
+  pill.addEventListener('click', () => (link.state === 'connected' ? say(words(link)) : link.reconnectNow()));
 }
 
-/** Says why there is no connection, above the view. `refused` is the reason that page.json gave. */
-function showWhy(link, refused) {
+/** Says why there is no connection, above the view. `page` is page.json, whose `refused` may be the reason. */
+function showWhy(link, page) {
   const place = byId('why');
   let askedAt = 0;
   const put = (words) => {
     place.hidden = words === null || (link.state === 'connected' && !link.offline);
     byId('why-text').textContent = words?.text || '';
-    byId('why-hint').textContent = words?.hint || '';
+    byId('why-hint').textContent = words?.hint || (operatorLooks(page) && words?.detail) || '';
   };
   link.on('state', async ({ state, silent }) => {
     if (state === 'offline') put(await why());
@@ -193,7 +202,7 @@ function showWhy(link, refused) {
     }
   });
   // No connection can succeed, so the page does not wait until it knows.
-  if (refused === ORIGIN) put(unknownAddress());
+  if (page.refused === ORIGIN) put(unknownAddress());
 }
 
 function showBasket(cart) {
@@ -241,8 +250,8 @@ async function begin() {
   document.querySelector('[data-route=resource]').hidden = page.resources.length === 0;
   byId('foot-text').textContent = 'Boxoffice';
   window.boxoffice = { app, mapState: () => null, sectionNames: () => [], signIn: (shown) => page.customers && buyer.signIn(shown) };
-  showLink(link);
-  showWhy(link, page.refused);
+  showLink(link, page);
+  showWhy(link, page);
   showBasket(app.cart);
   link.start();
   app.cart.start();

@@ -16,15 +16,18 @@ export function unknownAddress() {
   };
 }
 
-/** Asks the node of the page. Returns {text, hint}, or null if it is there and gives no reason. */
+/**
+ * Asks the node of the page. Returns {text, hint, detail}, or null if it is there and gives no reason. `hint` is for whoever set up
+ * an address at which nobody can buy. `detail` are the node's own words, for operators only.
+ */
 export async function why() {
-  if (navigator.onLine === false) return { text: 'This page cannot connect: this device has no network.', hint: '' };
+  if (navigator.onLine === false) return { text: 'This page cannot connect: this device has no network.' };
   const about = await asked(ABOUT);
   if (about === null) {
-    return { text: 'This page cannot connect: the box office does not answer. It tries again.', hint: `For the operator: ${location.host} cannot be reached.` };
+    return { text: 'This page cannot connect: the box office does not answer. It tries again.', detail: `${location.host} cannot be reached.` };
   }
-  if (about.status === 503) return { text: 'This page cannot connect: too many people are here at this moment. It tries again.', hint: about.words };
-  if (about.status === 429) return { text: 'This page cannot connect: your network has too many connections. It tries again.', hint: about.words };
+  if (about.status === 503) return { text: 'This page cannot connect: too many people are here at this moment. It tries again.', detail: about.words };
+  if (about.status === 429) return { text: 'This page cannot connect: your network has too many connections. It tries again.', detail: about.words };
   if (about.json?.refused === ORIGIN) return unknownAddress();
   if (about.json === null) {
     return {
@@ -34,8 +37,8 @@ export async function why() {
   }
   const ready = await asked('/readyz');
   if (ready?.status !== 503) return null;
-  if (ready.words === 'draining') return { text: 'This page cannot connect: the box office restarts. It tries again.', hint: '' };
-  return { text: 'This page cannot connect: the box office is not ready yet. It tries again.', hint: ready.words };
+  if (ready.words === 'draining') return { text: 'This page cannot connect: the box office restarts. It tries again.' };
+  return { text: 'This page cannot connect: the box office is not ready yet. It tries again.', detail: ready.words };
 }
 
 /** Status, text and JSON of an answer. Null without one. */

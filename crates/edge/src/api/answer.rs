@@ -86,6 +86,7 @@ impl ApiAnswer {
             Body::Status(status) => http::ok(Encoding::Json, out, status),
             Body::Shards(shards) => http::ok(Encoding::Json, out, shards),
             Body::QueryResult(QueryResult::Audit(audit)) => http::ok(Encoding::Json, out, &**audit),
+            Body::QueryResult(QueryResult::Entity(verdict)) => http::verdict(Encoding::Json, out, verdict),
             Body::QueryResult(QueryResult::City(page)) => http::ok(Encoding::Json, out, page),
             Body::QueryResult(QueryResult::History(page)) => http::ok(Encoding::Json, out, page),
         });

@@ -163,6 +163,10 @@ async fn carry_out(
         Call::Status => ApiAnswer::ok(Body::Status(shared.status())),
         Call::Shards => ApiAnswer::ok(Body::Shards(members::shard_map(shared))),
         Call::AuditNode => run_query(shared, permit, &caller, FanOutQuery::Audit, deadline).await,
+        Call::AuditWithCarts(command) => {
+            let venues = Arc::clone(&caller.access.venues);
+            run_query(shared, permit, &caller, FanOutQuery::AuditWithCarts { command, venues }, deadline).await
+        }
         Call::SearchCity(search) => run_query(shared, permit, &caller, FanOutQuery::City(search), deadline).await,
         Call::History { entity, seat, limit, before } => {
             let venues = Arc::clone(&caller.access.venues);

@@ -55,7 +55,7 @@ const OVER_RATE_TIME: Duration = Duration::from_secs(10);
 /// Batches of one connection at the same time.
 const BATCHES_MAX: usize = 4;
 
-/// Audits of one connection at the same time. Each reads everything that the node holds.
+/// Audits of one connection at the same time that read everything that the node holds, or ask carts.
 const AUDITS_MAX: usize = 2;
 
 /// Queries of one connection at the same time, with its audits. Each asks many entities, or reads the log.
@@ -240,6 +240,13 @@ impl Connection {
                 }
                 self.start_query(id, op, FanOutQuery::Audit, now, deadline)
             }
+            Call::AuditWithCarts(command) => {
+                if self.audits_under_way >= AUDITS_MAX {
+                    return self.fail(id, op, FailKind::Busy, now, now);
+                }
+                let venues = Arc::clone(&self.caller.access.venues);
+                self.start_query(id, op, FanOutQuery::AuditWithCarts { command, venues }, now, deadline)
+            }
         }
     }
 
@@ -400,6 +407,7 @@ impl Connection {
         self.ended(op, ended, at, now);
         self.frames.write(|encoding, out| match &outcome {
             Ok(QueryResult::Audit(audit)) => encode::ok(encoding, out, id, &**audit),
+            Ok(QueryResult::Entity(verdict)) => encode::verdict(encoding, out, id, verdict),
             Ok(QueryResult::City(page)) => encode::ok(encoding, out, id, page),
             Ok(QueryResult::History(page)) => encode::ok(encoding, out, id, page),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),

@@ -2,6 +2,7 @@
 
 mod test_node;
 
+mod absent;
 mod document;
 mod histories;
 mod metrics;

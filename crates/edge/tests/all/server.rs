@@ -1,7 +1,7 @@
 //! The client port over real sockets, with a node that answers as each test requires.
 
 mod access_ends;
-mod client;
+pub(crate) mod client;
 mod common;
 mod slow_client;
 

@@ -1,7 +1,15 @@
 //! The buyers of one generator, all on one thread. A buyer costs little more than its frames, so one processor offers many times
 //! what another one can sell.
 
-use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use boxoffice_client::{NextCall, OrderView};
 use boxoffice_core::answer::Held;
@@ -22,6 +30,9 @@ use super::{
 };
 use crate::{flow::Flow, run_context::RunContext};
 
+/// What each connection waits for.
+const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
 /// Bytes of one read.
 const READ_BYTES: usize = 256 * 1024;
 
@@ -37,11 +48,33 @@ const UNWATCH_ID: u64 = u32::MAX as u64;
 /// The most purchases that begin between two reads of answers.
 const BEGINS_A_POLL_MAX: u64 = 2_048;
 
-/// The part of a run's seats and purchase numbers that belongs to one generator: every `of`-th one.
+/// The part of a run's purchase numbers that belongs to one generator: every `of`-th one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GeneratorPart {
     pub(super) index: u32,
     pub(super) of: u32,
+}
+
+/// Blocks of seats, each for one purchase. All generators take theirs from here.
+pub(super) struct UntriedBlocks {
+    number: u32,
+    next: AtomicU32,
+}
+
+impl UntriedBlocks {
+    /// The blocks of the house, one for each purchase that it has room for.
+    pub(super) fn of(context: &RunContext) -> UntriedBlocks {
+        let house = context.picker.as_ref().expect("the scenario check requires seats for [overload]").house();
+        let seats = context.scenario.flow.as_ref().map_or(1, |flow| flow.seats);
+        let of_group = house.sessions_of_group() * (house.seats_of_session() / u32::from(seats));
+        UntriedBlocks { number: of_group * house.groups, next: AtomicU32::new(0) }
+    }
+
+    /// `None` if all were taken.
+    fn next(&self) -> Option<u32> {
+        let block = self.next.fetch_add(1, Ordering::Relaxed);
+        (block < self.number).then_some(block)
+    }
 }
 
 /// What became of the purchases of a phase.
@@ -69,13 +102,15 @@ pub(super) enum LoadModel {
 
 pub(super) struct Buyers {
     context: Arc<RunContext>,
+    addresses: Vec<String>,
     poll: Poll,
     connections: Vec<BuyerConnection>,
     purchases: Vec<Option<Purchase>>,
     free: Vec<PurchaseId>,
     generations: Vec<u32>,
-    /// Blocks of seats that no purchase is trying to get.
-    blocks: Vec<u32>,
+    /// The blocks of seats of all generators, and those that came back to this one because their holds were refused.
+    blocks: Arc<UntriedBlocks>,
+    returned: Vec<u32>,
     /// Times and generations of checkouts to repeat, in no order.
     repeats: VecDeque<(u64, PurchaseId, u32)>,
     part: GeneratorPart,
@@ -107,7 +142,7 @@ impl Buyers {
         addresses: &[String],
         connections: u32,
         (part, phases): (GeneratorPart, usize),
-        context: Arc<RunContext>,
+        (context, blocks): (Arc<RunContext>, Arc<UntriedBlocks>),
     ) -> io::Result<Buyers> {
         let poll = Poll::new()?;
         // All at once: a crowded node answers each after some 0.2 s, and closes the first ones if no frame comes within 10 s.
@@ -119,19 +154,17 @@ impl Buyers {
             connected.collect::<io::Result<Vec<BuyerConnection>>>()
         })?;
         for (number, connection) in all.iter_mut().enumerate() {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            poll.registry().register(&mut connection.stream, Token(number), interest)?;
+            poll.registry().register(&mut connection.stream, Token(number), INTEREST)?;
         }
-        let picker = context.picker.as_ref().expect("the scenario check requires seats for [overload]");
-        let (house, seats) = (picker.house(), context.scenario.flow.as_ref().map_or(1, |flow| flow.seats));
-        let of_group = house.sessions_of_group() * (house.seats_of_session() / u32::from(seats));
         Ok(Buyers {
+            addresses: addresses.to_vec(),
             poll,
             connections: all,
             purchases: Vec::new(),
             free: Vec::new(),
             generations: Vec::new(),
-            blocks: (part.index..of_group * house.groups).step_by(part.of as usize).rev().collect(),
+            blocks,
+            returned: Vec::new(),
             repeats: VecDeque::new(),
             part,
             next_number: part.index,
@@ -242,8 +275,10 @@ impl Buyers {
             self.begin_waiting();
             self.repeat();
             self.expire_overdue();
-            for connection in &mut self.connections {
-                connection.flush().expect("the node keeps its connections open");
+            for connection in 0..self.connections.len() {
+                if let Err(error) = self.connections[connection].flush() {
+                    self.connect_again(connection, &error);
+                }
             }
             // A poll takes at most a millisecond, so arrivals come in groups of a millisecond.
             if self.poll.poll(&mut events, Some(Duration::from_millis(1))).is_err() {
@@ -297,7 +332,7 @@ impl Buyers {
 
     /// Adds a purchase of a buyer who came at this time in this phase. `None` if there is no seat left to try.
     fn add(&mut self, connection: usize, obeys: bool, (came_us, phase): (u64, usize)) -> Option<PurchaseId> {
-        let Some(block) = self.blocks.pop() else {
+        let Some(block) = self.returned.pop().or_else(|| self.blocks.next()) else {
             self.is_sold_out = true;
             return None;
         };
@@ -399,7 +434,9 @@ impl Buyers {
     fn read(&mut self, connection: usize, buffer: &mut [u8]) {
         let mut frames: Vec<(u64, Outcome)> = Vec::new();
         let read = self.connections[connection].read(buffer, |frame| frames.extend(read_outcome(frame)));
-        read.expect("the node keeps its connections open");
+        if let Err(error) = read {
+            self.connect_again(connection, &error);
+        }
         let now_us = self.now_us();
         for (id, outcome) in frames {
             let (id, generation) = ((id & 0xffff_ffff) as PurchaseId, (id >> 32) as u32);
@@ -408,6 +445,18 @@ impl Buyers {
                 self.answered(id, outcome, now_us);
             }
         }
+    }
+
+    /// Opens a closed connection again, as a client does. Requests without an answer end at their deadlines.
+    fn connect_again(&mut self, connection: usize, closed: &io::Error) {
+        *self.stats.counts.other.entry(format!("connection closed: {closed}")).or_default() += 1;
+        let address = &self.addresses[connection % self.addresses.len()];
+        let opened = BuyerConnection::connect(address).and_then(|mut new| {
+            self.poll.registry().register(&mut new.stream, Token(connection), INTEREST)?;
+            Ok(new)
+        });
+        let new = opened.unwrap_or_else(|error| panic!("{closed}, and then {error}"));
+        self.connections[connection].continue_on(new);
     }
 
     fn answered(&mut self, id: PurchaseId, outcome: Outcome, now_us: u64) {
@@ -487,7 +536,7 @@ impl Buyers {
     /// Ends a purchase whose hold certainly did not happen. Its seats go to another one.
     fn cancel(&mut self, id: PurchaseId) {
         let purchase = self.purchases[id].take().expect("the purchase is under way");
-        self.blocks.push(purchase.block);
+        self.returned.push(purchase.block);
         self.free_slot(id);
     }
 

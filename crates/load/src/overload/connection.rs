@@ -56,6 +56,11 @@ impl BuyerConnection {
         })
     }
 
+    /// Goes on over this new connection. What waits for its turn stays, as does the number of requests without an answer.
+    pub(super) fn continue_on(&mut self, new: BuyerConnection) {
+        (self.stream, self.frame_reader, self.out) = (new.stream, new.frame_reader, new.out);
+    }
+
     /// Whether the connection accepts another request. The node limits the requests under way on one connection.
     pub(super) fn has_room(&self) -> bool {
         self.under_way < REQUESTS_UNDER_WAY_MAX && self.out.len() < UNSENT_MAX

@@ -17,7 +17,7 @@ use std::{
 };
 
 use self::{
-    buyers::{Buyers, GeneratorPart, LoadModel},
+    buyers::{Buyers, GeneratorPart, LoadModel, UntriedBlocks},
     phase_stats::PhaseStats,
     readiness_probe::ReadinessProbe,
 };
@@ -42,6 +42,7 @@ const OFFERED_MIN: f64 = 0.97;
 struct PhaseRunner {
     /// One for each generator at work.
     buyers: Vec<Buyers>,
+    blocks: Arc<UntriedBlocks>,
     context: Arc<RunContext>,
     addresses: Vec<String>,
     spec: OverloadSpec,
@@ -87,7 +88,9 @@ pub(crate) async fn run(
     let (context, spec, flows, progress) = (Arc::clone(context), spec.clone(), finished.clone(), progress.clone());
     let judged = spec.clone();
     let phases = tokio::task::spawn_blocking(move || {
+        let blocks = Arc::new(UntriedBlocks::of(&context));
         let mut runner = PhaseRunner {
+            blocks,
             buyers: Vec::new(),
             context,
             addresses,
@@ -157,6 +160,10 @@ impl PhaseRunner {
     /// Draws each phase until it says something, or often enough.
     fn draw_all(&mut self, offers: &[Offer]) -> Result<(), LoadError> {
         for offer in offers {
+            // What follows would say nothing.
+            if self.buyers.iter().any(Buyers::is_sold_out) {
+                return Ok(());
+            }
             for draw in 0..=self.spec.redraws {
                 let (number, mut phase) = self.overload_phase(*offer);
                 let reason = self.unfit(&phase);
@@ -292,10 +299,10 @@ impl PhaseRunner {
     /// Sets another generator to work, on a thread and over connections of its own.
     fn add_generator(&mut self) -> Result<(), LoadError> {
         let part = GeneratorPart { index: self.buyers.len() as u32, of: self.spec.generators };
+        let shared = (Arc::clone(&self.context), Arc::clone(&self.blocks));
         let first_phase = self.buyers.first().map_or(0, Buyers::phases);
-        let buyers =
-            Buyers::connect(&self.addresses, self.spec.connections, (part, first_phase), Arc::clone(&self.context))
-                .map_err(|error| LoadError::System { what: "connect the buyers", error })?;
+        let buyers = Buyers::connect(&self.addresses, self.spec.connections, (part, first_phase), shared)
+            .map_err(|error| LoadError::System { what: "connect the buyers", error })?;
         self.buyers.push(buyers);
         Ok(())
     }

@@ -196,3 +196,20 @@ fn hoarders_have_one_session_and_nodes_as_shipped() {
         "--set hoarders.speed: hoarders.speed is 0: give 1 to 60"
     );
 }
+
+#[test]
+fn stages_take_the_place_of_a_constant_rate() {
+    let open = |text: &str| SMALL.split("[closed_loop]").next().expect("a head").to_owned() + "[open_loop]\n" + text;
+    let stages = "[[open_loop.stages]]\nper_second = 2\nto_per_second = 6\nseconds = 10\n[[open_loop.stages]]\nper_second = 5\nseconds = 2\n";
+    let scenario = parse(&open(stages)).expect("a scenario");
+    assert_eq!(scenario.offered(), 50);
+    assert_eq!(scenario.open_loop_schedule().map(|plan| plan.span().as_secs()), Some(11));
+    for (text, word) in [("flows = 5\n", "leave out flows, gap_us"), ("gap_us = 5\n", "leave out flows, gap_us")] {
+        let error = parse(&open(&format!("{text}{stages}"))).expect_err("one or the other");
+        assert!(error.contains(word), "{error}");
+    }
+    let error = parse(&open(&stages.replace("seconds = 2", "seconds = 0"))).expect_err("no time");
+    assert!(error.contains("open_loop.stages is 0: give 1 to 86400 seconds"), "{error}");
+    let error = parse(&open("flows = 5\n")).expect_err("no gap");
+    assert!(error.contains("open_loop.gap_us is 0"), "{error}");
+}

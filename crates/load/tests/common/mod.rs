@@ -142,7 +142,9 @@ impl StubServer {
             Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
                 unreachable!("a load run watches nothing")
             }
-            Call::SearchCity(_) | Call::History { .. } => unreachable!("a load run searches nothing"),
+            Call::SearchCity(_) | Call::History { .. } | Call::AuditWithCarts(_) => {
+                unreachable!("a load run searches nothing")
+            }
         }
         Some(out)
     }
@@ -266,7 +268,13 @@ impl ServerState {
             session.taken.extend(seats.iter().map(|&seat| (seat, SeatState::Sold)));
             self.orders += 1;
             self.seats_sold += seats.len() as u64;
-            session.sales.push(SaleView { order: id.order(), hold: hold_id(id), portion: portion(seats), at: now() });
+            session.sales.push(SaleView {
+                order: id.order(),
+                hold: hold_id(id),
+                portion: portion(seats),
+                at: now(),
+                customer: None,
+            });
         }
         if drops_reply {
             return None;
@@ -293,6 +301,8 @@ impl ServerState {
                 revision: 1,
                 deadline: deadline(),
                 portion: portion(seats.clone()),
+                customer: None,
+                since: None,
             })
             .collect();
         holds.sort_unstable_by_key(|hold| hold.hold);

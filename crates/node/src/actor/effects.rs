@@ -10,107 +10,103 @@ use boxoffice_core::{
     time::Timestamp,
 };
 
-use super::nothing_in_flight;
+use super::{nothing_in_flight, take::send};
 use crate::{
     api::Failure, caller::Caller, message::Message, pending_commit::PendingCommit, shard_lead::ActorHandle,
     shared::Shared,
 };
 
-impl Shared {
-    /// Carries out an effect of the entity `from`. The caller has waited for what the effect rests on, as the list of the
-    /// [`Turn`](boxoffice_core::host::Turn) that it was in says.
-    pub(crate) fn carry_out(self: &Arc<Self>, from: &Entity, effect: Effect<Caller>) {
-        // An ask or reply that cannot be delivered is lost as on a broken link, and the asker asks again.
-        match effect {
-            Effect::Answer { to, outcome: Err(refusal) } if refusal.is_internal() => to.answer(Err(Failure::Internal)),
-            Effect::Answer { to, mut outcome } => {
-                // Only the node knows the epoch its watchers resume in.
-                if let Ok(Answered { answer: Answer::Map(map), .. }) = &mut outcome {
-                    map.epoch = self.feeds.epoch();
-                }
-                to.answer(Ok(outcome));
+/// Carries out an effect of the entity `from`. The caller has waited for what the effect rests on, as the list of the
+/// [`Turn`](boxoffice_core::host::Turn) that it was in says.
+pub(super) fn carry_out(shared: &Arc<Shared>, from: &Entity, effect: Effect<Caller>) {
+    // An ask or reply that cannot be delivered is lost as on a broken link, and the asker asks again.
+    match effect {
+        Effect::Answer { to, outcome: Err(refusal) } if refusal.is_internal() => to.answer(Err(Failure::Internal)),
+        Effect::Answer { to, mut outcome } => {
+            // Only the node knows the epoch its watchers resume in.
+            if let Ok(Answered { answer: Answer::Map(map), .. }) = &mut outcome {
+                map.epoch = shared.feeds.epoch();
             }
-            Effect::Ask { to, ask } => {
-                self.note_ask(&to, from, &ask);
-                if let Err(Input::Ask { from, ask }) = self.send(&to, Input::Ask { from: from.clone(), ask }) {
-                    self.ask_remote(&to, &from, &ask);
-                }
+            to.answer(Ok(outcome));
+        }
+        Effect::Ask { to, ask } => {
+            shared.outbound.note_ask(&to, from, &ask);
+            if let Err(Input::Ask { from, ask }) = send(shared, &to, Input::Ask { from: from.clone(), ask }) {
+                shared.outbound.ask_remote(&to, &from, &ask);
             }
-            Effect::Reply { to, reply } => {
-                if self.is_between_shards(&to, from) {
-                    self.pending_asks.replied(self.lead_of(from).id, (from, &to), &reply);
-                }
-                if let Err(Input::Reply { from, reply }) = self.send(&to, Input::Reply { from: from.clone(), reply }) {
-                    let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
-                    self.reply_remote(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply });
-                }
+        }
+        Effect::Reply { to, reply } => {
+            shared.outbound.replied(&to, from, &reply);
+            if let Err(Input::Reply { from, reply }) = send(shared, &to, Input::Reply { from: from.clone(), reply }) {
+                let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
+                shared.outbound.reply_remote(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply });
             }
-            Effect::Pay(call) => self.pay(call),
+        }
+        Effect::Pay(call) => pay(shared, call),
+    }
+}
+
+/// Sets the timer that a turn decided at `at` wants.
+pub(super) fn arm_wake(shared: &Shared, mono_ms: u64, at: Timestamp, entity: &Entity, turn: &mut Turn<Caller>) {
+    if let Some(wake_at) = turn.wake_at.take() {
+        shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), entity);
+    }
+}
+
+/// Calls the gateway. The outcome goes to the cart that pays.
+fn pay(shared: &Arc<Shared>, call: GatewayCall) {
+    let (key, step) = (call.key(), call.step());
+    shared.metrics.gateway_calls.fetch_add(1, Ordering::Relaxed);
+    let weak = Arc::downgrade(shared);
+    let done = move |outcome: GatewayOutcome| {
+        let Some(shared) = weak.upgrade() else { return };
+        shared.metrics.paid(&outcome);
+        if let GatewayOutcome::Failed { reason } = &outcome {
+            tracing::warn!(%key, ?step, %reason, "the payment gateway failed for good: an operator has to see to it");
+        }
+        // If the shard is led elsewhere by now, its new leader asks the gateway itself.
+        drop(send(&shared, &Entity::Cart(key.cart), Input::Paid { key, step, outcome }));
+    };
+    shared.world.gateway.call(call, Box::new(done));
+}
+
+/// Carries out the effects that were held back until the log had the turn at `index`.
+pub(crate) fn release_effects(shared: &Arc<Shared>, completion: PendingCommit, index: u64) {
+    let parts = || std::iter::once(&completion).chain(completion.cart.as_deref());
+    for PendingCommit { versions: (_, until), actor, .. } in parts() {
+        if let Some(actor) = actor {
+            actor.committed.fetch_max(*until, Ordering::Release);
         }
     }
-
-    /// Sets the timer that a turn decided at `at` wants.
-    pub(super) fn arm_wake(&self, mono_ms: u64, at: Timestamp, entity: &Entity, turn: &mut Turn<Caller>) {
-        if let Some(wake_at) = turn.wake_at.take() {
-            self.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), entity);
-        }
+    let inventory = completion.cart.is_some().then(|| (completion.entity.clone(), completion.versions.0));
+    let PendingCommit { entity, versions: (after, _), events: _, effects, actor, reloaded: _, cart } = completion;
+    release_effects_of(shared, &entity, (actor, after), effects, index, None);
+    if let Some(cart) = cart {
+        let PendingCommit { entity, versions: (after, _), events: _, effects, actor, reloaded: _, cart: _ } = *cart;
+        release_effects_of(shared, &entity, (actor, after), effects, index, inventory);
     }
+}
 
-    /// Calls the gateway. The outcome goes to the cart that pays.
-    fn pay(self: &Arc<Self>, call: GatewayCall) {
-        let (key, step) = (call.key(), call.step());
-        self.metrics.gateway_calls.fetch_add(1, Ordering::Relaxed);
-        let shared = Arc::downgrade(self);
-        let done = move |outcome: GatewayOutcome| {
-            let Some(shared) = shared.upgrade() else { return };
-            shared.metrics.paid(&outcome);
-            if let GatewayOutcome::Failed { reason } = &outcome {
-                tracing::warn!(%key, ?step, %reason, "the payment gateway failed for good: an operator has to see to it");
-            }
-            // If the shard is led elsewhere by now, its new leader asks the gateway itself.
-            drop(shared.send(&Entity::Cart(key.cart), Input::Paid { key, step, outcome }));
-        };
-        self.world.gateway.call(call, Box::new(done));
+/// The same for one entity. A cart's answer also gets the position of the inventory in a joint turn.
+fn release_effects_of(
+    shared: &Arc<Shared>,
+    entity: &Entity,
+    (actor, after): (Option<Arc<ActorHandle>>, u64),
+    effects: Vec<Effect<Caller>>,
+    index: u64,
+    inventory: Option<(Entity, u64)>,
+) {
+    for mut effect in effects {
+        if actor.is_some() {
+            set_position(&mut effect, entity, after, index);
+        }
+        if let Some((inventory, after)) = &inventory {
+            set_position_in_answer(&mut effect, inventory, *after, index);
+        }
+        carry_out(shared, entity, effect);
     }
-
-    /// Carries out the effects that were held back until the log had the turn at `index`.
-    pub(crate) fn release_effects(self: &Arc<Self>, completion: PendingCommit, index: u64) {
-        let parts = || std::iter::once(&completion).chain(completion.cart.as_deref());
-        for PendingCommit { versions: (_, until), actor, .. } in parts() {
-            if let Some(actor) = actor {
-                actor.committed.fetch_max(*until, Ordering::Release);
-            }
-        }
-        let inventory = completion.cart.is_some().then(|| (completion.entity.clone(), completion.versions.0));
-        let PendingCommit { entity, versions: (after, _), events: _, effects, actor, reloaded: _, cart } = completion;
-        self.release_effects_of(&entity, (actor, after), effects, index, None);
-        if let Some(cart) = cart {
-            let PendingCommit { entity, versions: (after, _), events: _, effects, actor, reloaded: _, cart: _ } = *cart;
-            self.release_effects_of(&entity, (actor, after), effects, index, inventory);
-        }
-    }
-
-    /// The same for one entity. A cart's answer also gets the position of the inventory in a joint turn.
-    fn release_effects_of(
-        self: &Arc<Self>,
-        entity: &Entity,
-        (actor, after): (Option<Arc<ActorHandle>>, u64),
-        effects: Vec<Effect<Caller>>,
-        index: u64,
-        inventory: Option<(Entity, u64)>,
-    ) {
-        for mut effect in effects {
-            if actor.is_some() {
-                set_position(&mut effect, entity, after, index);
-            }
-            if let Some((inventory, after)) = &inventory {
-                set_position_in_answer(&mut effect, inventory, *after, index);
-            }
-            self.carry_out(entity, effect);
-        }
-        if let Some(actor) = actor.filter(|actor| actor.under_way.turn_applied()) {
-            nothing_in_flight(self, &actor);
-        }
+    if let Some(actor) = actor.filter(|actor| actor.under_way.turn_applied()) {
+        nothing_in_flight(shared, &actor);
     }
 }
 

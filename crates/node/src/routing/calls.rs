@@ -18,7 +18,7 @@ use boxoffice_env::Lane;
 use boxoffice_shard::{NodeId, ShardId};
 
 use crate::{
-    actor::CallContext,
+    actor::{CallContext, take_here},
     api::{self, Failure, ReplySink, ReplyTo},
     message::{Message, NoAnswer},
     pending::{
@@ -54,7 +54,7 @@ struct Sink(Weak<Shared>);
 impl ReplySink for Sink {
     fn answer(&self, tag: u64, result: api::Result) {
         if let Some(shared) = self.0.upgrade() {
-            shared.call_answered(tag, result.map_err(NoAnswer::Failed));
+            call_answered(&shared, tag, result.map_err(NoAnswer::Failed));
         }
     }
 }
@@ -63,211 +63,210 @@ fn tag_of(id: u64, attempt: u16) -> u64 {
     id << 16 | u64::from(attempt)
 }
 
-impl Shared {
-    /// Takes a client's command. It is answered at its deadline at the latest.
-    pub(crate) fn begin_call(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
-        let now_ms = self.world.clock.monotonic_ms();
-        let shard = self.lead_of(&command.entity()).id;
-        let deadline_ms = now_ms + reply.timeout_ms();
-        let patient_until_ms = now_ms.saturating_add(reply.patience_ms());
-        let state = State::New;
-        let (attempt, path, failure) = (0, None, Failure::NotReady);
-        let mut call = Call {
-            command,
-            request,
-            reply,
-            shard,
-            deadline_ms,
-            patient_until_ms,
-            attempt,
-            state,
-            path,
-            doubt: Doubt::None,
-            doubted: false,
-            failure,
-        };
-        let id = {
-            let mut table = self.calls.table.lock();
-            if let Some(request) = request {
-                call.doubt = table.doubts.of(&call.command.entity(), request.id, now_ms);
-            }
-            if table.len() >= CALLS_MAX {
-                drop(table);
-                self.metrics.busy.fetch_add(1, Ordering::Relaxed);
-                return call.reply.answer(Err(Failure::Busy(CALLS_FULL_MS)));
-            }
-            if table.next == 0 {
-                // An answer to a call of the process before this one must not be taken for one to a call of this one.
-                table.next = self.world.rng.u64() >> CALL_SPARE_BITS;
-            }
-            table.next += 1;
-            let id = table.next;
-            table.add(id, call);
-            id
-        };
-        self.attempt_call((id, 0), now_ms);
-        self.calls.some.notify_one();
-    }
+/// Takes a client's command. It is answered at its deadline at the latest.
+pub(crate) fn begin_call(shared: &Arc<Shared>, command: Command, request: Option<Request>, reply: ReplyTo) {
+    let now_ms = shared.world.clock.monotonic_ms();
+    let shard = shared.lead_of(&command.entity()).id;
+    let deadline_ms = now_ms + reply.timeout_ms();
+    let patient_until_ms = now_ms.saturating_add(reply.patience_ms());
+    let state = State::New;
+    let (attempt, path, failure) = (0, None, Failure::NotReady);
+    let mut call = Call {
+        command,
+        request,
+        reply,
+        shard,
+        deadline_ms,
+        patient_until_ms,
+        attempt,
+        state,
+        path,
+        doubt: Doubt::None,
+        doubted: false,
+        failure,
+    };
+    let id = {
+        let mut table = shared.calls.table.lock();
+        if let Some(request) = request {
+            call.doubt = table.doubts.of(&call.command.entity(), request.id, now_ms);
+        }
+        if table.len() >= CALLS_MAX {
+            drop(table);
+            shared.metrics.busy.fetch_add(1, Ordering::Relaxed);
+            return call.reply.answer(Err(Failure::Busy(CALLS_FULL_MS)));
+        }
+        if table.next == 0 {
+            // An answer to a call of the process before this one must not be taken for one to a call of this one.
+            table.next = shared.world.rng.u64() >> CALL_SPARE_BITS;
+        }
+        table.next += 1;
+        let id = table.next;
+        table.add(id, call);
+        id
+    };
+    attempt_call(shared, (id, 0), now_ms);
+    shared.calls.some.notify_one();
+}
 
-    /// Sends a call to the leader, as far as it is known. `last` is the call and its last attempt. If several tasks want to begin
-    /// the next attempt, the first one does.
-    fn attempt_call(self: &Arc<Self>, last: (u64, u16), now_ms: u64) {
-        let (id, last) = last;
-        let mut table = self.calls.table.lock();
-        let Some(mut call) = table.change(id) else { return };
-        if !call.begin_attempt(last, now_ms) {
-            return;
-        }
-        let tag = tag_of(id, call.attempt);
-        match target(self, &call) {
-            Target::Nowhere => call.state = State::Waits(now_ms + AGAIN_MS),
-            Target::Here(term) => {
-                call.state = State::Here;
-                call.path = Some(Path { node: self.config.replication.node_id, connection: 0, term });
-                let (command, request, by) = (call.command.clone(), call.request, call.reply.asker().cloned());
-                let given = CallContext { term: request.map(|_| term), is_repeat: call.is_repeat() };
-                let left_ms = call.deadline_ms.saturating_sub(now_ms);
-                let patience_ms = call.patient_until_ms.saturating_sub(now_ms);
-                drop(call);
-                // The answer may come before this returns.
-                drop(table);
-                let sink = Arc::new(Sink(Arc::downgrade(self)));
-                self.take_here(
-                    command,
-                    request,
-                    given,
-                    ReplyTo::new(sink, tag).with_timeout(left_ms).by(by).with_patience(patience_ms),
-                );
-            }
-            Target::At(node, term) => {
-                let retried = call.attempt > 1 && planted::is("a retry under a new request id");
-                let anew =
-                    |request: Request| Request { id: RequestHash(request.id.0 ^ u64::from(call.attempt)), ..request };
-                let request = if retried { call.request.map(anew) } else { call.request };
-                let command = Cow::Borrowed(&call.command);
-                let by = call.reply.asker().cloned();
-                let (is_repeat, left_ms) = (call.is_repeat(), call.deadline_ms.saturating_sub(now_ms));
-                let patience_ms = call.patient_until_ms.saturating_sub(now_ms);
-                let frame = Message::Call { tag, term, left_ms, patience_ms, is_repeat, request, by, command }.encode();
-                let sent = self.world.net.send(node, Lane::Calls, frame);
-                self.shards[usize::from(call.shard)].note_sent(&sent);
-                call.state = match sent {
-                    Ok(connection) => {
-                        call.path = Some(Path { node, connection, term });
-                        self.metrics.calls_forwarded.fetch_add(1, Ordering::Relaxed);
-                        State::At(node, now_ms)
-                    }
-                    Err(_) => State::Waits(now_ms + AGAIN_MS),
-                };
-            }
-        }
+/// Sends a call to the leader, as far as it is known. `last` is the call and its last attempt. If several tasks want to begin
+/// the next attempt, the first one does.
+fn attempt_call(shared: &Arc<Shared>, last: (u64, u16), now_ms: u64) {
+    let (id, last) = last;
+    let mut table = shared.calls.table.lock();
+    let Some(mut call) = table.change(id) else { return };
+    if !call.begin_attempt(last, now_ms) {
+        return;
     }
-
-    /// An attempt has come to its end.
-    pub(crate) fn call_answered(self: &Arc<Self>, tag: u64, result: Result<Outcome, NoAnswer>) {
-        let (id, attempt) = (tag >> 16, tag as u16);
-        let now_ms = self.world.clock.monotonic_ms();
-        let mut table = self.calls.table.lock();
-        let Some(mut call) = table.change(id) else { return };
-        let why = match result {
-            Ok(outcome) if call.is_final(attempt, &outcome) => {
-                drop(call);
-                let call = table.remove(id).expect("it was looked at");
-                drop(table);
-                return call.reply.answer(Ok(outcome));
-            }
-            // The attempt under way may yet be granted.
-            Ok(_) if attempt != call.attempt => return,
-            // A refused request may still be granted to an earlier attempt that is late.
-            Ok(_) => {
-                drop(call);
-                return self.calls.end(table, id, Failure::Unknown, now_ms);
-            }
-            Err(why) => why,
-        };
-        if attempt != call.attempt {
-            return;
+    let tag = tag_of(id, call.attempt);
+    match target(shared, &call) {
+        Target::Nowhere => call.state = State::Waits(now_ms + AGAIN_MS),
+        Target::Here(term) => {
+            call.state = State::Here;
+            call.path = Some(Path { node: shared.config.replication.node_id, connection: 0, term });
+            let (command, request, by) = (call.command.clone(), call.request, call.reply.asker().cloned());
+            let given = CallContext { term: request.map(|_| term), is_repeat: call.is_repeat() };
+            let left_ms = call.deadline_ms.saturating_sub(now_ms);
+            let patience_ms = call.patient_until_ms.saturating_sub(now_ms);
+            drop(call);
+            // The answer may come before this returns.
+            drop(table);
+            let sink = Arc::new(Sink(Arc::downgrade(shared)));
+            take_here(
+                shared,
+                command,
+                request,
+                given,
+                ReplyTo::new(sink, tag).with_timeout(left_ms).by(by).with_patience(patience_ms),
+            );
         }
-        let mut again_ms = now_ms + AGAIN_MS;
-        let last = call.attempt;
-        match why {
-            NoAnswer::NotLeader(led) => {
-                if let State::At(asked, _) = call.state {
-                    let leader_hint = &self.shards[usize::from(call.shard)].leader_hint;
-                    if leader_hint.lock().correct(asked, led, self.config.replication.node_id) {
-                        again_ms = now_ms;
-                    }
+        Target::At(node, term) => {
+            let retried = call.attempt > 1 && planted::is("a retry under a new request id");
+            let anew =
+                |request: Request| Request { id: RequestHash(request.id.0 ^ u64::from(call.attempt)), ..request };
+            let request = if retried { call.request.map(anew) } else { call.request };
+            let command = Cow::Borrowed(&call.command);
+            let by = call.reply.asker().cloned();
+            let (is_repeat, left_ms) = (call.is_repeat(), call.deadline_ms.saturating_sub(now_ms));
+            let patience_ms = call.patient_until_ms.saturating_sub(now_ms);
+            let frame = Message::Call { tag, term, left_ms, patience_ms, is_repeat, request, by, command }.encode();
+            let sent = shared.world.net.send(node, Lane::Calls, frame);
+            shared.shards[usize::from(call.shard)].note_sent(&sent);
+            call.state = match sent {
+                Ok(connection) => {
+                    call.path = Some(Path { node, connection, term });
+                    shared.metrics.calls_forwarded.fetch_add(1, Ordering::Relaxed);
+                    State::At(node, now_ms)
                 }
-            }
-            NoAnswer::Failed(Failure::Unknown) => call.is_in_doubt(),
-            // A command that panicked here would panic at the next leader as well.
-            NoAnswer::Failed(failure @ (Failure::Busy(_) | Failure::Internal)) => {
-                let failure = if call.doubt.is_some() { Failure::Unknown } else { failure };
-                drop(call);
-                return self.calls.end(table, id, failure, now_ms);
-            }
-            NoAnswer::Failed(failure) => call.failure = failure,
-        }
-        call.state = State::Waits(again_ms);
-        drop(call);
-        drop(table);
-        if again_ms == now_ms {
-            self.attempt_call((id, last), now_ms);
-        }
-        self.calls.some.notify_one();
-    }
-
-    /// A shard has another leader. Calls that wait for one, or for the old one, are sent to it.
-    pub(super) fn call_new_leader(self: &Arc<Self>, shard: ShardId, leader: Option<NodeId>) {
-        let Some(leader) = leader else { return };
-        // The actor of a call that is here ends with the leadership, and says so.
-        let is_there = |call: &Call| matches!(call.state, State::At(node, _) if node == leader);
-        self.call_again(|table| table.elsewhere(shard), |call| !is_there(call));
-    }
-
-    /// A node is lost. Calls that were sent to it may or may not have happened.
-    pub(crate) fn calls_lost(self: &Arc<Self>, node: NodeId) {
-        self.call_again(|table| table.sent_to(node), |_| true);
-    }
-
-    /// Repeats those of some calls that must be.
-    fn call_again(self: &Arc<Self>, some: impl Fn(&CallTable) -> Vec<u64>, must: impl Fn(&Call) -> bool) {
-        let now_ms = self.world.clock.monotonic_ms();
-        let due: Vec<(u64, u16)> = {
-            let mut table = self.calls.table.lock();
-            let some = some(&table);
-            let again = |id: u64| {
-                let mut call = table.change(id).filter(|call| must(call))?;
-                if let State::At(..) = call.state {
-                    call.is_in_doubt();
-                }
-                call.state = State::Waits(now_ms);
-                Some((id, call.attempt))
+                Err(_) => State::Waits(now_ms + AGAIN_MS),
             };
-            some.into_iter().filter_map(again).collect()
-        };
-        for last in due {
-            self.attempt_call(last, now_ms);
         }
-        self.calls.some.notify_one();
     }
+}
 
-    /// Repeats calls that wait and gives up those that are overdue, some at a time. Returns in how many milliseconds to look again,
-    /// if any is under way.
-    fn look_at_calls(self: &Arc<Self>) -> Option<u64> {
-        let now_ms = self.world.clock.monotonic_ms();
-        let Due { over, again, more } = self.calls.table.lock().due(now_ms, LOOKS_MAX);
-        for call in over {
-            let sent = matches!(call.state, State::Here | State::At(..));
-            let failure = if call.doubt.is_some() || sent { Failure::Unknown } else { call.failure };
-            call.reply.answer(Err(failure));
+/// An attempt has come to its end.
+pub(crate) fn call_answered(shared: &Arc<Shared>, tag: u64, result: Result<Outcome, NoAnswer>) {
+    let (id, attempt) = (tag >> 16, tag as u16);
+    let now_ms = shared.world.clock.monotonic_ms();
+    let mut table = shared.calls.table.lock();
+    let Some(mut call) = table.change(id) else { return };
+    let why = match result {
+        Ok(outcome) if call.is_final(attempt, &outcome) => {
+            drop(call);
+            let call = table.remove(id).expect("it was looked at");
+            drop(table);
+            return call.reply.answer(Ok(outcome));
         }
-        for last in again {
-            self.attempt_call(last, now_ms);
+        // The attempt under way may yet be granted.
+        Ok(_) if attempt != call.attempt => return,
+        // A refused request may still be granted to an earlier attempt that is late.
+        Ok(_) => {
+            drop(call);
+            return shared.calls.end(table, id, Failure::Unknown, now_ms);
         }
-        let next_ms = if more { Some(now_ms) } else { self.calls.table.lock().next_ms() };
-        next_ms.map(|next_ms| next_ms.saturating_sub(now_ms))
+        Err(why) => why,
+    };
+    if attempt != call.attempt {
+        return;
     }
+    let mut again_ms = now_ms + AGAIN_MS;
+    let last = call.attempt;
+    match why {
+        NoAnswer::NotLeader(led) => {
+            if let State::At(asked, _) = call.state {
+                let leader_hint = &shared.shards[usize::from(call.shard)].leader_hint;
+                if leader_hint.lock().correct(asked, led, shared.config.replication.node_id) {
+                    again_ms = now_ms;
+                }
+            }
+        }
+        NoAnswer::Failed(Failure::Unknown) => call.is_in_doubt(),
+        // A command that panicked here would panic at the next leader as well.
+        NoAnswer::Failed(failure @ (Failure::Busy(_) | Failure::Internal)) => {
+            let failure = if call.doubt.is_some() { Failure::Unknown } else { failure };
+            drop(call);
+            return shared.calls.end(table, id, failure, now_ms);
+        }
+        NoAnswer::Failed(failure) => call.failure = failure,
+    }
+    call.state = State::Waits(again_ms);
+    drop(call);
+    drop(table);
+    if again_ms == now_ms {
+        attempt_call(shared, (id, last), now_ms);
+    }
+    shared.calls.some.notify_one();
+}
+
+/// A shard has another leader. Calls that wait for one, or for the old one, are sent to it.
+pub(super) fn call_new_leader(shared: &Arc<Shared>, shard: ShardId, leader: Option<NodeId>) {
+    let Some(leader) = leader else { return };
+    // The actor of a call that is here ends with the leadership, and says so.
+    let is_there = |call: &Call| matches!(call.state, State::At(node, _) if node == leader);
+    call_again(shared, |table| table.elsewhere(shard), |call| !is_there(call));
+}
+
+/// A node is lost. Calls that were sent to it may or may not have happened.
+pub(crate) fn calls_lost(shared: &Arc<Shared>, node: NodeId) {
+    call_again(shared, |table| table.sent_to(node), |_| true);
+}
+
+/// Repeats those of some calls that must be.
+fn call_again(shared: &Arc<Shared>, some: impl Fn(&CallTable) -> Vec<u64>, must: impl Fn(&Call) -> bool) {
+    let now_ms = shared.world.clock.monotonic_ms();
+    let due: Vec<(u64, u16)> = {
+        let mut table = shared.calls.table.lock();
+        let some = some(&table);
+        let again = |id: u64| {
+            let mut call = table.change(id).filter(|call| must(call))?;
+            if let State::At(..) = call.state {
+                call.is_in_doubt();
+            }
+            call.state = State::Waits(now_ms);
+            Some((id, call.attempt))
+        };
+        some.into_iter().filter_map(again).collect()
+    };
+    for last in due {
+        attempt_call(shared, last, now_ms);
+    }
+    shared.calls.some.notify_one();
+}
+
+/// Repeats calls that wait and gives up those that are overdue, some at a time. Returns in how many milliseconds to look again,
+/// if any is under way.
+fn look_at_calls(shared: &Arc<Shared>) -> Option<u64> {
+    let now_ms = shared.world.clock.monotonic_ms();
+    let Due { over, again, more } = shared.calls.table.lock().due(now_ms, LOOKS_MAX);
+    for call in over {
+        let sent = matches!(call.state, State::Here | State::At(..));
+        let failure = if call.doubt.is_some() || sent { Failure::Unknown } else { call.failure };
+        call.reply.answer(Err(failure));
+    }
+    for last in again {
+        attempt_call(shared, last, now_ms);
+    }
+    let next_ms = if more { Some(now_ms) } else { shared.calls.table.lock().next_ms() };
+    next_ms.map(|next_ms| next_ms.saturating_sub(now_ms))
 }
 
 /// The known leader of a call's shard.
@@ -286,7 +285,7 @@ fn target(shared: &Shared, call: &Call) -> Target {
 pub(crate) async fn run(weak: Weak<Shared>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
-        let next_ms = shared.look_at_calls();
+        let next_ms = look_at_calls(&shared);
         // Waits without keeping the node alive.
         let calls = Arc::clone(&shared.calls);
         drop(shared);

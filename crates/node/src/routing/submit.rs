@@ -10,113 +10,112 @@ use boxoffice_core::{
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::{FirstCommand, joining};
 
+use super::calls::begin_call;
 use crate::{
-    actor::CallContext,
+    actor::{CallContext, take_here},
     admission::Class,
     api::{CallTimes, Failure, ReplyTo},
     shared::Shared,
 };
 
-impl Shared {
-    /// Takes a client's command. A node that is alone hands it to its entity's actor. Otherwise it becomes a call, which may be sent to
-    /// the node that leads. It is counted by the admission of the node that decides it.
-    pub(crate) fn submit(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
-        self.metrics.commands.fetch_add(1, Ordering::Relaxed);
-        if self.draining.load(Ordering::Relaxed) {
-            return reply.answer(Err(Failure::Draining));
-        }
-        if !self.knows_secret(&command) {
-            return reply.answer(Ok(Err(Refusal::WrongSecret)));
-        }
-        if matches!(command, Command::Cluster(ClusterCommand::Invite { .. })) && self.config.peer_secrets.is_empty() {
-            let why = "no machine can join this node: set peers.listen (--peers-listen) and start it again";
-            return reply.answer(Ok(Err(Refusal::BadRequest(why.into()))));
-        }
-        if self.is_alone() {
-            return self.take_here(command, request, CallContext::default(), reply);
-        }
-        if let Some(retry_after_ms) = self.sheds_remote(&command, request, reply.times()) {
-            return reply.answer(Err(Failure::Busy(retry_after_ms)));
-        }
-        self.begin_call(command, request, reply);
+/// Takes a client's command. A node that is alone hands it to its entity's actor. Otherwise it becomes a call, which may be sent to
+/// the node that leads. It is counted by the admission of the node that decides it.
+pub(crate) fn submit(shared: &Arc<Shared>, command: Command, request: Option<Request>, reply: ReplyTo) {
+    shared.metrics.commands.fetch_add(1, Ordering::Relaxed);
+    if shared.draining.load(Ordering::Relaxed) {
+        return reply.answer(Err(Failure::Draining));
     }
-
-    /// Whether a client's command that comes now is shed, and then after how many milliseconds its client should try again. Such
-    /// a command is counted, and must not be submitted.
-    pub(crate) fn sheds(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
-        if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
-            return None;
-        }
-        let entity = command.entity();
-        let lead = self.lead_of(&entity);
-        if !self.is_alone() && !lead.leads() {
-            return self.sheds_remote(command, request, times);
-        }
-        let class = || match request {
-            Some(request) if self.calls.knows(&entity, request.id) => None,
-            Some(_) | None => lead.class_of(&entity, command, request),
-        };
-        self.sheds_now(class, times.of(command))
+    if !knows_secret(shared, &command) {
+        return reply.answer(Ok(Err(Refusal::WrongSecret)));
     }
+    if matches!(command, Command::Cluster(ClusterCommand::Invite { .. })) && shared.config.peer_secrets.is_empty() {
+        let why = "no machine can join this node: set peers.listen (--peers-listen) and start it again";
+        return reply.answer(Ok(Err(Refusal::BadRequest(why.into()))));
+    }
+    if shared.is_alone() {
+        return take_here(shared, command, request, CallContext::default(), reply);
+    }
+    if let Some(retry_after_ms) = sheds_remote(shared, &command, request, reply.times()) {
+        return reply.answer(Err(Failure::Busy(retry_after_ms)));
+    }
+    begin_call(shared, command, request, reply);
+}
 
-    /// The same for a command of which only the head was read. `None` also if the class depends on the rest.
-    pub(crate) fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>, unread_ms: u64) -> Option<u32> {
-        if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
-            return None;
-        }
-        let command = command()?;
-        let patience_ms = match command {
-            FirstCommand::Read => u64::MAX,
-            FirstCommand::OpenCart { patience_ms, .. } => patience_ms,
-        };
-        let class = || match command {
-            FirstCommand::Read => Some(Class::Read),
-            FirstCommand::OpenCart { cart, rid, .. } => {
-                let cart = Entity::Cart(cart);
-                match self.calls.knows(&cart, rid) {
-                    true => None,
-                    false => self.lead_of(&cart).class_of_opening(&cart, rid),
-                }
+/// Whether a client's command that comes now is shed, and then after how many milliseconds its client should try again. Such
+/// a command is counted, and must not be submitted.
+pub(crate) fn sheds(shared: &Shared, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
+    if !shared.admission.may_shed() || shared.draining.load(Ordering::Relaxed) {
+        return None;
+    }
+    let entity = command.entity();
+    let lead = shared.lead_of(&entity);
+    if !shared.is_alone() && !lead.leads() {
+        return sheds_remote(shared, command, request, times);
+    }
+    let class = || match request {
+        Some(request) if shared.calls.knows(&entity, request.id) => None,
+        Some(_) | None => lead.class_of(&entity, command, request),
+    };
+    sheds_now(shared, class, times.of(command))
+}
+
+/// The same for a command of which only the head was read. `None` also if the class depends on the rest.
+pub(crate) fn sheds_first(shared: &Shared, command: &dyn Fn() -> Option<FirstCommand>, unread_ms: u64) -> Option<u32> {
+    if !shared.admission.may_shed() || shared.draining.load(Ordering::Relaxed) {
+        return None;
+    }
+    let command = command()?;
+    let patience_ms = match command {
+        FirstCommand::Read => u64::MAX,
+        FirstCommand::OpenCart { patience_ms, .. } => patience_ms,
+    };
+    let class = || match command {
+        FirstCommand::Read => Some(Class::Read),
+        FirstCommand::OpenCart { cart, rid, .. } => {
+            let cart = Entity::Cart(cart);
+            match shared.calls.knows(&cart, rid) {
+                true => None,
+                false => shared.lead_of(&cart).class_of_opening(&cart, rid),
             }
-        };
-        self.sheds_now(class, CallTimes { unread_ms, patience_ms })
-    }
-
-    /// The same for a command that another node decides. Only reads are shed here, and commands that begin a cart unknown to this
-    /// node. The other node may have admitted any other before.
-    fn sheds_remote(&self, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
-        if !self.admission.may_shed() {
-            return None;
         }
-        let entity = command.entity();
-        let lead = self.lead_of(&entity);
-        if lead.leads() {
-            return None;
-        }
-        let class = || match request {
-            Some(request) if self.calls.knows(&entity, request.id) => None,
-            Some(_) | None => lead.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
-        };
-        self.sheds_now(class, times.of(command))
-    }
+    };
+    sheds_now(shared, class, CallTimes { unread_ms, patience_ms })
+}
 
-    /// Asks the admission whether a command of this class is shed now, and counts it if so.
-    fn sheds_now(&self, class: impl FnOnce() -> Option<Class>, times: CallTimes) -> Option<u32> {
-        let retry_after_ms = self.admission.sheds(class, times, self.world.clock.monotonic_ms())?;
-        self.metrics.busy.fetch_add(1, Ordering::Relaxed);
-        Some(retry_after_ms)
+/// The same for a command that another node decides. Only reads are shed here, and commands that begin a cart unknown to this
+/// node. The other node may have admitted any other before.
+fn sheds_remote(shared: &Shared, command: &Command, request: Option<Request>, times: CallTimes) -> Option<u32> {
+    if !shared.admission.may_shed() {
+        return None;
     }
+    let entity = command.entity();
+    let lead = shared.lead_of(&entity);
+    if lead.leads() {
+        return None;
+    }
+    let class = || match request {
+        Some(request) if shared.calls.knows(&entity, request.id) => None,
+        Some(_) | None => lead.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
+    };
+    sheds_now(shared, class, times.of(command))
+}
 
-    /// Whether a machine that wants to join proves that it knows the secret of the nodes. Without the secret, it would become a
-    /// member that no node deals with.
-    fn knows_secret(&self, command: &Command) -> bool {
-        let Command::Cluster(ClusterCommand::Join { node, machine, proof, admission: _ }) = command else {
-            return true;
-        };
-        let shown = proof.as_ref().map_or(&[][..], |proof| &proof[..]);
-        let secrets = &self.config.peer_secrets;
-        let is_proof =
-            |secret: &Secret| joining::is_proof(secret.as_ref(), &self.cluster.to_string(), *node, machine, shown);
-        secrets.is_empty() || secrets.iter().any(is_proof)
-    }
+/// Asks the admission whether a command of this class is shed now, and counts it if so.
+fn sheds_now(shared: &Shared, class: impl FnOnce() -> Option<Class>, times: CallTimes) -> Option<u32> {
+    let retry_after_ms = shared.admission.sheds(class, times, shared.world.clock.monotonic_ms())?;
+    shared.metrics.busy.fetch_add(1, Ordering::Relaxed);
+    Some(retry_after_ms)
+}
+
+/// Whether a machine that wants to join proves that it knows the secret of the nodes. Without the secret, it would become a
+/// member that no node deals with.
+fn knows_secret(shared: &Shared, command: &Command) -> bool {
+    let Command::Cluster(ClusterCommand::Join { node, machine, proof, admission: _ }) = command else {
+        return true;
+    };
+    let shown = proof.as_ref().map_or(&[][..], |proof| &proof[..]);
+    let secrets = &shared.config.peer_secrets;
+    let is_proof =
+        |secret: &Secret| joining::is_proof(secret.as_ref(), &shared.cluster.to_string(), *node, machine, shown);
+    secrets.is_empty() || secrets.iter().any(is_proof)
 }

@@ -11,7 +11,7 @@ use std::{
 
 use boxoffice_core::{
     answer::{Answer, Answered, Outcome, SessionAudit},
-    command::{Area, CartCommand, Command, Limits, NewSession, VenueCommand, VenueDetails, WantedLine},
+    command::{Area, CartCommand, Command, NewSession, SessionExtras, VenueCommand, VenueDetails, WantedLine},
     holder::Holder,
     id::{CartId, CartToken, Entity, Id, Request, RequestHash, hash64},
     layout::{Labels, Layout, Row, Run},
@@ -83,6 +83,13 @@ impl House {
             address: "".into(),
         };
         let begin = BEGIN_MS + LATER_MS;
+        let floor = Area {
+            id: id("floor"),
+            name: "Floor".into(),
+            capacity: PLACES,
+            price: euros(300),
+            names: Default::default(),
+        };
         let new = NewSession {
             id: id("hamlet"),
             hall: id("hall"),
@@ -90,17 +97,7 @@ impl House {
             starts_at: Timestamp(begin),
             ends_at: Timestamp(begin + 3_600_000),
             prices: vec![(id("standard"), euros(1_000))],
-            areas: vec![Area {
-                id: id("floor"),
-                name: "Floor".into(),
-                capacity: PLACES,
-                price: euros(300),
-                names: Default::default(),
-            }],
-            hold_ttl_ms: None,
-            limits: Limits::default(),
-            comments: "".into(),
-            sells_after_begin: false,
+            extras: SessionExtras { areas: vec![floor], ..Default::default() },
         };
         for command in [
             VenueCommand::Put(details),

@@ -11,6 +11,7 @@ use boxoffice_core::{
     id::{CartId, Entity, Id},
     payment::Settlement,
     seat::Seat,
+    text::{OptionalReason, Text},
 };
 use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
@@ -20,12 +21,15 @@ use crate::{
     access::{KeyList, RoleName},
     call::{Call, Shape},
     cluster::{Address, ClusterStatus, InvitationStatus, Node},
-    convert::{Converted, text},
+    convert::Converted,
     joining,
-    limits::{PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    limits::{PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX},
     mac::HEX_256,
     rejection::Rejection,
-    repr::shape::{Each, With},
+    repr::{
+        WireRepr,
+        shape::{Each, With},
+    },
     status::{HistoryPage, NodeAudit, NodeStatus},
     unread::Body,
 };
@@ -62,17 +66,30 @@ impl AdminStatus {
 #[example(r#"{"entity": "product/programme"}"#)]
 #[example(r#"{"entity": "resource/room-5"}"#)]
 #[example(r#"{"entity": "customer/ada"}"#)]
+#[example(r#"{"entity": "session/hamlet-tonight", "customers": true}"#)]
 #[derive(Default, Eq)]
 pub struct Audit {
     /// The entity to audit. The whole node if absent.
     pub entity: Option<Entity>,
+    /// Ask each cart and order for its customer and the begin of its holds.
+    #[optional]
+    pub customers: bool,
 }
 
 impl Audit {
+    /// The audit of an entity.
+    pub fn about(entity: Entity) -> Audit {
+        Audit { entity: Some(entity), customers: false }
+    }
+
     fn command(self) -> Converted<Call> {
-        match self.entity {
-            Some(entity) => Ok(Call::Command(audit(entity)?)),
-            None => Ok(Call::AuditNode),
+        match (self.entity, self.customers) {
+            // A cart says its customer and the begin of its holds in any case.
+            (Some(entity @ Entity::Cart(_)), true) => Ok(Call::Command(audit(entity)?)),
+            (Some(entity), true) => Ok(Call::AuditWithCarts(audit(entity)?)),
+            (Some(entity), false) => Ok(Call::Command(audit(entity)?)),
+            (None, true) => Err(Rejection::bad_request("`customers` is for the audit of one entity")),
+            (None, false) => Ok(Call::AuditNode),
         }
     }
 }
@@ -115,8 +132,7 @@ pub struct AdminRelease {
     /// The reason, which the owner is shown.
     #[since(1, 1)]
     #[optional]
-    #[within(0..=REASON_BYTES_MAX)]
-    pub reason: SmolStr,
+    pub reason: OptionalReason,
 }
 
 impl AdminRelease {
@@ -161,8 +177,7 @@ pub struct AdminSettle {
     #[narrow(["authorized", "declined", "captured", "voided", "refunded"])]
     pub outcome: SmolStr,
     /// The gateway's name for the authorization. With `authorized` only.
-    #[narrow(1..=PAYMENT_TEXT_BYTES_MAX)]
-    pub reference: Option<SmolStr>,
+    pub reference: Option<Text<1, PAYMENT_TEXT_BYTES_MAX>>,
     /// The number of the refund of the order, from 1. With `refunded` only.
     #[narrow(0..=u32::MAX)]
     pub refund: Option<u32>,
@@ -172,9 +187,7 @@ impl AdminSettle {
     fn command(self) -> Converted<Command> {
         let no = |words: &'static str| Err(Rejection::bad_request(words));
         let outcome = match (self.outcome.as_str(), self.reference, self.refund) {
-            ("authorized", Some(reference), None) => {
-                Settlement::Authorized { reference: text("reference", reference, 1, PAYMENT_TEXT_BYTES_MAX)? }
-            }
+            ("authorized", Some(reference), None) => Settlement::Authorized { reference: reference.into_plain() },
             ("authorized", None, _) => return no("`authorized` needs the gateway's `reference`"),
             ("declined", None, None) => Settlement::Declined,
             ("captured", None, None) => Settlement::Captured,
@@ -249,7 +262,10 @@ impl AdminJoin {
     /// A machine that wants to be a member.
     fn command(self) -> Converted<Command> {
         let AdminJoin { node, disk, peer, client, program, proof, invitation, admin_proof } = self;
-        let address = |name, said| text(name, said, 1, ADDRESS_BYTES_MAX);
+        let address = |name: &str, said: SmolStr| {
+            let text = Text::<1, ADDRESS_BYTES_MAX>::as_said(said);
+            text.check_field(name).map(|()| text.into_plain())
+        };
         let (peer, client) = (address("peer", peer)?, address("client", client)?);
         let machine = Machine { disk, peer, client, program: address("program", program)? };
         let proof = proof.map(|proof| digits("proof", &proof)).transpose()?;
@@ -425,7 +441,7 @@ impl AdminSettle {
     /// The body with these details.
     pub fn new(cart: CartId, attempt: u32, outcome: Settlement) -> AdminSettle {
         let (outcome, reference, refund) = match outcome {
-            Settlement::Authorized { reference } => ("authorized", Some(reference), None),
+            Settlement::Authorized { reference } => ("authorized", Some(Text::as_said(reference)), None),
             Settlement::Declined => ("declined", None, None),
             Settlement::Captured => ("captured", None, None),
             Settlement::Voided => ("voided", None, None),

@@ -15,11 +15,11 @@ use boxoffice_declare::{op, shape};
 
 pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
-    convert::{Converted, at_most, interval, text},
-    limits::{CART_LINES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    convert::{Converted, at_most, interval},
+    limits::CART_LINES_MAX,
     quantity::Quantity,
     rejection::Rejection,
-    repr::{Bounded, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
+    repr::{Bounded, List, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
 };
 
 /// The body of ops that need the token alone.
@@ -250,15 +250,13 @@ pub struct HoldAll {
     pub cart: Option<CartId>,
     /// The owner of the cart, if it has none yet.
     pub customer: Option<Id>,
-    #[with("Bounded::<CART_LINES_MAX>")]
-    #[within(1..=CART_LINES_MAX)]
-    pub lines: Vec<Line>,
+    pub lines: List<Line, 1, CART_LINES_MAX>,
 }
 
 impl HoldAll {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let lines = self.lines.into_iter().map(line).collect::<Converted<_>>()?;
+        let lines = self.lines.into_plain().into_iter().map(line).collect::<Converted<_>>()?;
         Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: self.customer, guest: true, holder: None }))
     }
 }
@@ -290,7 +288,7 @@ pub struct Line {
     pub split: bool,
     pub area: Option<Id>,
     /// The number of places or units.
-    #[narrow(1..=LINE_QUANTITY_MAX)]
+    #[within(1..=LINE_QUANTITY_MAX)]
     pub quantity: Option<Quantity>,
     pub begin: Option<Timestamp>,
     /// The end, exclusive.
@@ -405,7 +403,7 @@ pub struct Checkout {
 impl Checkout {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let shipping = self.shipping.map(shipping).transpose()?;
+        let shipping = self.shipping.map(Shipping::from);
         if self.expect.is_some_and(|expect| expect == Figure::default()) {
             return Err(Rejection::bad_request("`expect` has `total` or `lines`"));
         }
@@ -468,10 +466,6 @@ fn hold(cart: CartId, entity: Entity, want: Want, note: Note, customer: Option<I
     Command::Cart(cart, CartCommand::Hold { lines, customer, guest: true, holder: None })
 }
 
-fn line_quantity(quantity: &Quantity) -> Converted<u32> {
-    quantity.within_u32("quantity", 1, LINE_QUANTITY_MAX)
-}
-
 fn best(wish: BestWish) -> Converted<Want> {
     if wish.count == 0 {
         return Err(Rejection::bad_request("`count` is at least 1"));
@@ -493,8 +487,7 @@ fn wanted(line: Line) -> Converted<WantedLine> {
     match (line.session.clone(), line.product.clone(), line.resource.clone()) {
         (Some(session), None, None) => Ok(WantedLine::new(Entity::Session(session), of_session(line)?)),
         (None, Some(product), None) => {
-            let quantity = needed("quantity", line.quantity)?;
-            let want = Want::Units { quantity: line_quantity(&quantity)?, now: false };
+            let want = Want::Units { quantity: needed("quantity", line.quantity)?.checked_u32(), now: false };
             Ok(WantedLine::new(Entity::Product(product), want))
         }
         (None, None, Some(resource)) => {
@@ -521,8 +514,7 @@ fn of_session(line: Line) -> Converted<Want> {
             split: line.split,
         }),
         (None, None, Some(area)) => {
-            let quantity = needed("quantity", line.quantity)?;
-            Ok(Want::Places { area, quantity: line_quantity(&quantity)? })
+            Ok(Want::Places { area, quantity: needed("quantity", line.quantity)?.checked_u32() })
         }
         _ => Err(Rejection::bad_request("a line of a session has one of `seats`, `count` and `area`")),
     }
@@ -531,22 +523,14 @@ fn of_session(line: Line) -> Converted<Want> {
 fn payment(payment: PaymentBody) -> Converted<Payment> {
     match (payment.recorded, payment.gateway) {
         (Some(recorded), None) => {
-            Ok(Payment::Recorded { method: recorded.method, transaction_id: recorded.transaction_id })
+            let RecordedPayment { method, transaction_id, amount: _ } = recorded;
+            Ok(Payment::Recorded { method: method.into_plain(), transaction_id: transaction_id.into_plain() })
         }
-        (None, Some(gateway)) => Ok(Payment::Gateway {
-            source: text("source", gateway.source, 1, SOURCE_BYTES_MAX)?,
-            on_decline: gateway.on_decline,
-        }),
+        (None, Some(GatewayPayment { source, on_decline })) => {
+            Ok(Payment::Gateway { source: source.into_plain(), on_decline })
+        }
         (None, None) | (Some(_), Some(_)) => {
             Err(Rejection::bad_request("`payment` says how: either `recorded` or `gateway`"))
         }
     }
-}
-
-fn shipping(shipping: ShippingBody) -> Converted<Shipping> {
-    Ok(Shipping {
-        recipient: text("recipient", shipping.recipient, 0, SHIPPING_BYTES_MAX)?,
-        address: text("address", shipping.address, 0, SHIPPING_BYTES_MAX)?,
-        method: text("method", shipping.method, 0, SHIPPING_BYTES_MAX)?,
-    })
 }

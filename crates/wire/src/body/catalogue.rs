@@ -7,6 +7,7 @@ use boxoffice_core::{
     command::{Command, DirectoryCommand, Title, VenueCommand, VenueDetails},
     id::Id,
     layout::Layout,
+    text::{Comments, Name, OptionalName, Text},
 };
 use boxoffice_declare::op;
 use smol_str::SmolStr;
@@ -15,16 +16,13 @@ use super::{Get, resource::zone};
 pub use crate::repr::answer::Position;
 use crate::{
     call::Shape,
-    convert::{Converted, after, at_most, text},
+    convert::{Converted, after},
     labels,
     layout::Written,
-    limits::{
-        ADDRESS_BYTES_MAX, CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
-        PAGE_ENTRIES_MAX, ZONE_BYTES_MAX,
-    },
+    limits::{ADDRESS_BYTES_MAX, CAST_MAX, DURATION_MS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, ZONE_BYTES_MAX},
     rejection::Rejection,
     reply::TitlePage,
-    repr::{Bounded, shape::Each},
+    repr::List,
 };
 
 /// Create or change a venue.
@@ -34,35 +32,30 @@ use crate::{
 )]
 pub struct VenuePut {
     pub id: Id,
-    #[within(1..=NAME_BYTES_MAX)]
-    pub name: SmolStr,
+    pub name: Name,
     #[optional(written)]
-    #[within(0..=NAME_BYTES_MAX)]
-    pub city: SmolStr,
+    pub city: OptionalName,
     pub position: Option<Position>,
     #[optional(written)]
-    #[within(0..=COMMENTS_BYTES_MAX)]
-    pub comments: SmolStr,
+    pub comments: Comments,
     /// The IANA name of its time zone. Without one, times of its sessions are told in UTC.
     #[since(1, 5)]
-    #[within(1..=ZONE_BYTES_MAX)]
-    pub zone: Option<SmolStr>,
+    pub zone: Option<Text<1, ZONE_BYTES_MAX>>,
     /// Street and number, or what else leads there.
     #[since(1, 5)]
     #[optional]
-    #[within(0..=ADDRESS_BYTES_MAX)]
-    pub address: SmolStr,
+    pub address: Text<0, ADDRESS_BYTES_MAX, true>,
 }
 
 impl VenuePut {
     fn command(self) -> Converted<Command> {
         let details = VenueDetails {
-            name: self.name,
-            city: self.city,
+            name: self.name.into_plain(),
+            city: self.city.into_plain(),
             position: on_globe("position", self.position)?,
-            comments: self.comments,
-            zone: self.zone.map(zone).transpose()?,
-            address: self.address,
+            comments: self.comments.into_plain(),
+            zone: self.zone.map(|name| zone(name.into_plain())).transpose()?,
+            address: self.address.into_plain(),
         };
         Ok(Command::Venue(self.id, VenueCommand::Put(details)))
     }
@@ -85,11 +78,9 @@ impl VenueGet {
 #[example(r#"{"limit": 1, "near": {"lat": 51.5, "lon": -0.1}}"#)]
 #[derive(Default)]
 pub struct VenueSearch {
-    #[within(1..=NAME_BYTES_MAX)]
-    pub city: Option<SmolStr>,
+    pub city: Option<Name>,
     /// A part of the name.
-    #[within(1..=NAME_BYTES_MAX)]
-    pub name: Option<SmolStr>,
+    pub name: Option<Name>,
     /// Search the nearest venues first.
     pub near: Option<Position>,
     /// The maximum number of entries, 100 if absent.
@@ -102,8 +93,8 @@ pub struct VenueSearch {
 impl VenueSearch {
     fn command(self) -> Converted<Command> {
         let search = DirectoryCommand::SearchVenues {
-            city: self.city,
-            name: self.name,
+            city: self.city.map(Name::into_plain),
+            name: self.name.map(Name::into_plain),
             near: on_globe("near", self.near)?,
             limit: self.limit.unwrap_or(PAGE_ENTRIES),
             after: after(self.cursor, |cursor| Some(SmolStr::new(cursor)))?,
@@ -119,12 +110,10 @@ impl VenueSearch {
 pub struct HallPut {
     pub venue: Id,
     pub id: Id,
-    #[within(1..=NAME_BYTES_MAX)]
-    pub name: SmolStr,
+    pub name: Name,
     #[since(1, 1)]
     #[optional]
-    #[within(0..=COMMENTS_BYTES_MAX)]
-    pub comments: SmolStr,
+    pub comments: Comments,
     #[narrow(Written)]
     pub layout: Arc<Layout>,
 }
@@ -160,30 +149,24 @@ impl HallGet {
 #[derive(Eq)]
 pub struct TitlePut {
     pub id: Id,
-    #[within(1..=NAME_BYTES_MAX)]
-    pub name: SmolStr,
+    pub name: Name,
     #[optional]
-    #[within(0..=NAME_BYTES_MAX)]
-    pub director: SmolStr,
+    pub director: OptionalName,
     #[optional]
-    #[with("Bounded::<CAST_MAX>")]
-    #[narrow((0..=CAST_MAX, Each(1..=NAME_BYTES_MAX)))]
-    pub cast: Vec<SmolStr>,
+    pub cast: List<Name, 0, CAST_MAX>,
     #[optional]
-    #[within(0..=COMMENTS_BYTES_MAX)]
-    pub comments: SmolStr,
+    pub comments: Comments,
     #[within(1..=DURATION_MS_MAX)]
     pub duration_ms: Option<u64>,
 }
 
 impl TitlePut {
     fn command(self) -> Converted<Command> {
-        at_most(self.cast.len(), CAST_MAX, "names in `cast`")?;
         let title = Title {
-            name: self.name,
-            director: self.director,
-            cast: self.cast.into_iter().map(|name| text("cast", name, 1, NAME_BYTES_MAX)).collect::<Converted<_>>()?,
-            comments: self.comments,
+            name: self.name.into_plain(),
+            director: self.director.into_plain(),
+            cast: self.cast.into_plain().into_iter().map(Name::into_plain).collect(),
+            comments: self.comments.into_plain(),
             duration_ms: self.duration_ms,
         };
         Ok(Command::Directory(DirectoryCommand::PutTitle(self.id, title)))
@@ -208,8 +191,7 @@ impl TitleGet {
 #[derive(Default, Eq)]
 pub struct TitleSearch {
     /// A part of the name.
-    #[within(1..=NAME_BYTES_MAX)]
-    pub name: Option<SmolStr>,
+    pub name: Option<Name>,
     /// The maximum number of entries, 100 if absent.
     #[within(1..=PAGE_ENTRIES_MAX)]
     pub limit: Option<u32>,
@@ -222,10 +204,10 @@ impl TitleSearch {
         let limit = self.limit.unwrap_or(PAGE_ENTRIES);
         let place = |cursor: &str| {
             let (id, name) = cursor.split_once('/')?;
-            let name = text("name", SmolStr::new(name), 1, NAME_BYTES_MAX).ok()?;
-            Some((name, Id::new(id)?))
+            Some((Name::new(name).ok()?.into_plain(), Id::new(id)?))
         };
-        let search = DirectoryCommand::SearchTitles { name: self.name, limit, after: after(self.cursor, place)? };
+        let (name, after) = (self.name.map(Name::into_plain), after(self.cursor, place)?);
+        let search = DirectoryCommand::SearchTitles { name, limit, after };
         Ok((Command::Directory(search), Shape::Page { limit }))
     }
 }
@@ -233,16 +215,29 @@ impl TitleSearch {
 impl VenuePut {
     /// The body with these details.
     pub fn new(id: Id, details: VenueDetails) -> VenuePut {
-        let VenueDetails { name, city, position, comments, zone, address } = details;
-        VenuePut { id, name, city, position: position.map(Position::from_millionths), comments, zone, address }
+        VenuePut {
+            id,
+            name: Text::as_said(details.name),
+            city: Text::as_said(details.city),
+            position: details.position.map(Position::from_millionths),
+            comments: Text::as_said(details.comments),
+            zone: details.zone.map(Text::as_said),
+            address: Text::as_said(details.address),
+        }
     }
 }
 
 impl TitlePut {
     /// The body with these details.
     pub fn new(id: Id, title: Title) -> TitlePut {
-        let Title { name, director, cast, comments, duration_ms } = title;
-        TitlePut { id, name, director, cast, comments, duration_ms }
+        TitlePut {
+            id,
+            name: Text::as_said(title.name),
+            director: Text::as_said(title.director),
+            cast: title.cast.into_iter().map(Text::as_said).collect(),
+            comments: Text::as_said(title.comments),
+            duration_ms: title.duration_ms,
+        }
     }
 }
 

@@ -101,7 +101,7 @@ pub struct Get {
 #[shape("Limits")]
 #[derive(Default, Eq)]
 pub struct LimitsBody {
-    #[narrow(1..=LINE_QUANTITY_MAX)]
+    #[within(1..=LINE_QUANTITY_MAX)]
     pub per_order: Option<Quantity>,
     pub per_customer: Option<CustomerLimitBody>,
 }
@@ -111,7 +111,7 @@ pub struct LimitsBody {
 #[derive(Eq)]
 pub struct CustomerLimitBody {
     pub quota: Id,
-    #[narrow(1..=LINE_QUANTITY_MAX)]
+    #[within(1..=LINE_QUANTITY_MAX)]
     pub max: Quantity,
 }
 
@@ -231,14 +231,14 @@ impl From<Limits> for LimitsBody {
     }
 }
 
+/// Bounds are checked in requests only, so an answer may have any number of 32 bits.
 impl TryFrom<LimitsBody> for Limits {
     type Error = Rejection;
 
     fn try_from(LimitsBody { per_order, per_customer }: LimitsBody) -> Result<Limits, Rejection> {
-        let limit = |CustomerLimitBody { quota, max }| {
-            Ok::<_, Rejection>(CustomerLimit { quota, max: max.within_u32("max", 1, LINE_QUANTITY_MAX)? })
-        };
-        let per_order = per_order.map(|most| most.within_u32("per_order", 1, LINE_QUANTITY_MAX)).transpose()?;
+        let limit =
+            |CustomerLimitBody { quota, max }| Ok::<_, Rejection>(CustomerLimit { quota, max: max.try_into()? });
+        let per_order = per_order.map(u32::try_from).transpose()?;
         Ok(Limits { per_order, per_customer: per_customer.map(limit).transpose()? })
     }
 }

@@ -5,15 +5,14 @@ use boxoffice_core::{
     command::{CartCommand, Command, CustomerCommand},
     id::{Id, OrderId},
     payment::RefundRecord,
+    text::Reason,
 };
 use boxoffice_declare::op;
-use smol_str::SmolStr;
 
 use crate::{
-    bound,
     convert::{Converted, distinct},
-    limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
-    repr::{OptionalBounded, order::OrderView, shape::Each},
+    limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
+    repr::{List, order::OrderView, shape::Each},
 };
 
 /// Read an order.
@@ -38,11 +37,9 @@ impl OrderGet {
 pub struct OrderRefund {
     pub order: OrderId,
     /// The lines to refund. All that are left if absent.
-    #[with("OptionalBounded::<CART_LINES_MAX>")]
-    #[narrow((1..=CART_LINES_MAX, Each(0..=u32::MAX)))]
-    pub lines: Option<Vec<u32>>,
-    #[within(1..=REASON_BYTES_MAX)]
-    pub reason: SmolStr,
+    #[narrow(Each(0..=u32::MAX))]
+    pub lines: Option<List<u32, 1, CART_LINES_MAX>>,
+    pub reason: Reason,
 }
 
 impl OrderRefund {
@@ -53,8 +50,8 @@ impl OrderRefund {
 }
 
 /// Numbers of lines, sorted, since their order in the request has no meaning.
-fn lines(mut lines: Vec<u32>) -> Converted<Vec<u32>> {
-    bound::check(&lines, "lines", 1..=CART_LINES_MAX)?;
+fn lines(lines: List<u32, 1, CART_LINES_MAX>) -> Converted<Vec<u32>> {
+    let mut lines = lines.into_plain();
     lines.sort_unstable();
     distinct(&lines, |line| line, "a line is named twice")?;
     Ok(lines)

@@ -5,6 +5,7 @@ use boxoffice_core::{
     command::{Command, HoldPolicy, ProductCommand, ProductDetails},
     id::Id,
     money::Money,
+    text::Name,
 };
 use boxoffice_declare::op;
 use smol_str::SmolStr;
@@ -12,7 +13,7 @@ use smol_str::SmolStr;
 use super::{Get, LimitsBody};
 use crate::{
     convert::{Converted, bytes_at_most, price, properties},
-    limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
+    limits::{BLOB_BYTES_MAX, STOCK_MAX},
     quantity::Quantity,
     repr::{Base64, Price, shape::WHOLE_MAX},
 };
@@ -24,8 +25,7 @@ use crate::{
 #[derive(Eq)]
 pub struct ProductPut {
     pub id: Id,
-    #[within(1..=NAME_BYTES_MAX)]
-    pub name: SmolStr,
+    pub name: Name,
     #[optional]
     pub properties: Vec<(SmolStr, SmolStr)>,
     /// Opaque data.
@@ -53,7 +53,7 @@ impl ProductPut {
         bytes_at_most("blob", self.blob.len(), BLOB_BYTES_MAX)?;
         price(self.price.amount)?;
         let details = ProductDetails {
-            name: self.name,
+            name: self.name.into_plain(),
             properties: properties(self.properties)?,
             blob: self.blob,
             price: self.price,
@@ -81,7 +81,7 @@ impl ProductPut {
     /// The body with these details.
     pub fn new(id: Id, details: ProductDetails) -> ProductPut {
         let ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits } = details;
-        let (stock, limits) = (Quantity::Whole(stock), LimitsBody::from(limits));
+        let (name, stock, limits) = (Name::as_said(name), Quantity::Whole(stock), LimitsBody::from(limits));
         ProductPut { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits }
     }
 }

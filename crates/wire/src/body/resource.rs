@@ -7,6 +7,7 @@ use boxoffice_core::{
     cursor::read_by_time,
     id::Id,
     refusal::Refusal,
+    text::Name,
     time::Timestamp,
 };
 use boxoffice_declare::{op, shape};
@@ -17,7 +18,7 @@ use crate::{
     call::Shape,
     convert::{Converted, after, at_most, distinct, interval, price, properties, span},
     limits::{
-        AHEAD_MS_MAX, BUFFER_MS_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX,
+        AHEAD_MS_MAX, BUFFER_MS_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX,
         RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
     },
     quantity::Quantity,
@@ -37,8 +38,7 @@ use crate::{
 #[derive(Eq)]
 pub struct ResourcePut {
     pub id: Id,
-    #[within(1..=NAME_BYTES_MAX)]
-    pub name: SmolStr,
+    pub name: Name,
     #[optional]
     pub properties: Vec<(SmolStr, SmolStr)>,
     /// The maximum of bookings at an instant. 1 if absent.
@@ -75,7 +75,7 @@ pub struct ResourcePut {
 impl ResourcePut {
     fn command(self) -> Converted<Command> {
         let details = ResourceDetails {
-            name: self.name,
+            name: self.name.into_plain(),
             properties: properties(self.properties)?,
             capacity: self.capacity.map_or(1, |capacity| capacity.checked_u32()),
             zone: zone(self.zone)?,
@@ -309,7 +309,7 @@ impl ResourcePut {
     pub fn new(id: Id, details: ResourceDetails) -> ResourcePut {
         ResourcePut {
             id,
-            name: details.name,
+            name: Name::as_said(details.name),
             properties: details.properties,
             capacity: Some(details.capacity.into()),
             zone: details.zone,

@@ -2,7 +2,7 @@
 
 use boxoffice_core::{
     answer::{MapView, SessionView},
-    command::{Area, Command, NewSession, SessionCommand, VenueCommand},
+    command::{Area, Command, NewSession, SessionCommand, SessionExtras, VenueCommand},
     cursor::read_by_time,
     id::Id,
     layout::LAYOUT_SEATS_MAX,
@@ -10,6 +10,7 @@ use boxoffice_core::{
     names::Names,
     refusal::Refusal,
     seat::Seat,
+    text::{Comments, Name, OptionalName, Reason, Text},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 use boxoffice_declare::{op, shape};
@@ -20,14 +21,11 @@ use crate::{
     call::{Call, CitySearch, Shape},
     city::CityPage,
     convert::{Converted, after, at_most, distinct, one_currency, price},
-    limits::{
-        AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
-        PAGE_ENTRIES_MAX, REASON_BYTES_MAX,
-    },
+    limits::{AREA_CAPACITY_MAX, AREAS_MAX, CATEGORIES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
     quantity::Quantity,
     rejection::Rejection,
     reply::{SessionPage, ThreeStates},
-    repr::{Bounded, Price, shape::WHOLE_MAX},
+    repr::{List, Price, shape::WHOLE_MAX},
 };
 
 /// Create a session. It occupies the hall for its time.
@@ -47,9 +45,7 @@ pub struct SessionCreate {
     pub prices: Vec<(Id, Money)>,
     /// Areas with places without seats.
     #[optional]
-    #[with("Bounded::<AREAS_MAX>")]
-    #[narrow(0..=AREAS_MAX)]
-    pub areas: Vec<AreaBody>,
+    pub areas: List<AreaBody, 0, AREAS_MAX>,
     /// The time to live of carts with seats of it, instead of the default.
     #[narrow(1..=WHOLE_MAX)]
     pub hold_ttl_ms: Option<u64>,
@@ -57,8 +53,7 @@ pub struct SessionCreate {
     pub limits: LimitsBody,
     #[since(1, 1)]
     #[optional]
-    #[within(0..=COMMENTS_BYTES_MAX)]
-    pub comments: SmolStr,
+    pub comments: Comments,
     /// Whether all may still hold after it has begun. Otherwise only the desk may.
     #[since(1, 5)]
     #[optional]
@@ -70,7 +65,7 @@ impl SessionCreate {
         if self.starts_at >= self.ends_at {
             return Err(Rejection::bad_request("`starts_at` must be before `ends_at`"));
         }
-        let (prices, areas) = (prices(self.prices)?, areas(self.areas)?);
+        let (prices, areas) = (prices(self.prices)?, areas(self.areas.into_plain())?);
         let money = prices.iter().map(|(_, price)| price).chain(areas.iter().map(|area| &area.price));
         one_currency(money.map(|price| price.currency))?;
         let session = NewSession {
@@ -80,11 +75,13 @@ impl SessionCreate {
             starts_at: self.starts_at,
             ends_at: self.ends_at,
             prices,
-            areas,
-            hold_ttl_ms: self.hold_ttl_ms,
-            limits: self.limits.try_into()?,
-            comments: self.comments,
-            sells_after_begin: self.sells_after_begin,
+            extras: SessionExtras {
+                areas,
+                hold_ttl_ms: self.hold_ttl_ms,
+                limits: self.limits.try_into()?,
+                comments: self.comments.into_plain(),
+                sells_after_begin: self.sells_after_begin,
+            },
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
     }
@@ -96,8 +93,7 @@ impl SessionCreate {
 pub struct AreaBody {
     pub id: Id,
     #[optional]
-    #[within(0..=NAME_BYTES_MAX)]
-    pub name: SmolStr,
+    pub name: OptionalName,
     #[within(1..=AREA_CAPACITY_MAX)]
     pub capacity: Quantity,
     #[narrow(Price)]
@@ -135,8 +131,7 @@ impl SessionGet {
 #[one_of([venue] [city])]
 pub struct SessionSearch {
     pub venue: Option<Id>,
-    #[within(1..=NAME_BYTES_MAX)]
-    pub city: Option<SmolStr>,
+    pub city: Option<Name>,
     pub title: Option<Id>,
     /// With `venue` only.
     pub hall: Option<Id>,
@@ -164,7 +159,9 @@ impl SessionSearch {
             (None, Some(_)) if self.hall.is_some() => {
                 return Err(Rejection::bad_request("a `hall` is one of a `venue`"));
             }
-            (None, Some(city)) => Call::SearchCity(CitySearch { city, title, from, to, limit, after }),
+            (None, Some(city)) => {
+                Call::SearchCity(CitySearch { city: city.into_plain(), title, from, to, limit, after })
+            }
             (None, None) | (Some(_), Some(_)) => {
                 return Err(Rejection::bad_request("a search has either a `venue` or a `city`"));
             }
@@ -202,15 +199,13 @@ impl SessionMap {
 #[derive(Eq)]
 pub struct SessionSeats {
     pub id: Id,
-    #[with("Bounded::<LAYOUT_SEATS_MAX>")]
-    #[within(1..=LAYOUT_SEATS_MAX)]
-    pub seats: Vec<Seat>,
+    pub seats: List<Seat, 1, LAYOUT_SEATS_MAX>,
 }
 
 impl SessionSeats {
     /// The command that `make` makes of the seats.
     fn command(self, make: fn(Vec<Seat>) -> SessionCommand) -> Converted<Command> {
-        let mut sorted = self.seats;
+        let mut sorted = self.seats.into_plain();
         sorted.sort_unstable();
         let mut twice: Vec<Seat> = sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         twice.dedup();
@@ -251,8 +246,7 @@ impl SessionUnblock {
 pub struct SessionCancel {
     pub id: Id,
     /// The reason, public.
-    #[within(1..=REASON_BYTES_MAX)]
-    pub reason: SmolStr,
+    pub reason: Reason,
 }
 
 impl SessionCancel {
@@ -264,24 +258,13 @@ impl SessionCancel {
 impl SessionCreate {
     /// The body with these details.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
-        let NewSession {
-            id,
-            hall,
-            title,
-            starts_at,
-            ends_at,
-            prices,
-            areas,
-            hold_ttl_ms,
-            limits,
-            comments,
-            sells_after_begin,
-        } = session;
+        let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
+        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin } = extras;
         let areas = areas
             .into_iter()
             .map(|Area { id, name, capacity, price, names }| AreaBody {
                 id,
-                name,
+                name: Text::as_said(name),
                 capacity: capacity.into(),
                 price,
                 names,
@@ -299,7 +282,7 @@ impl SessionCreate {
             areas,
             hold_ttl_ms,
             limits,
-            comments,
+            comments: Text::as_said(comments),
             sells_after_begin,
         }
     }
@@ -316,7 +299,6 @@ fn prices(mut prices: Vec<(Id, Money)>) -> Converted<Vec<(Id, Money)>> {
 
 /// Areas in the order of the request, in which they are shown.
 fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
-    at_most(areas.len(), AREAS_MAX, "areas")?;
     let mut ids: Vec<&Id> = areas.iter().map(|area| &area.id).collect();
     ids.sort_unstable();
     distinct(&ids, |id| id, "two areas have the same id")?;
@@ -326,5 +308,5 @@ fn areas(areas: Vec<AreaBody>) -> Converted<Vec<Area>> {
 fn area(area: AreaBody) -> Converted<Area> {
     price(area.price.amount)?;
     let AreaBody { id, name, capacity, price, names } = area;
-    Ok(Area { id, name, capacity: capacity.checked_u32(), price, names })
+    Ok(Area { id, name: name.into_plain(), capacity: capacity.checked_u32(), price, names })
 }

@@ -7,7 +7,7 @@ use boxoffice_core::{
         AreaCounts, At, CartState, CartView, Ended, HallView, Held, LineView, MapView, SeatCounts, SessionEntry,
         SessionView, TakenLine, Taker, TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
     },
-    command::{Area, Limits, Title, VenueDetails},
+    command::{Area, Limits, NewSession, SessionExtras, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
@@ -294,9 +294,12 @@ impl TryFrom<VenueEntryFields> for VenueEntry {
 
 /// Areas and their counts are one list on the wire.
 impl From<SessionView> for SessionFields {
-    fn from(session: SessionView) -> SessionFields {
+    fn from(view: SessionView) -> SessionFields {
+        let SessionView { venue, session, canceled, counts, area_counts, layout, zone } = view;
+        let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
+        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin } = extras;
         let area = |Area { id, name, capacity, price, names }: Area| {
-            let counts = session.area_counts.iter().find(|counts| counts.area == id);
+            let counts = area_counts.iter().find(|counts| counts.area == id);
             AreaFields {
                 free: counts.map(|counts| counts.free),
                 held: counts.map(|counts| counts.held),
@@ -308,23 +311,24 @@ impl From<SessionView> for SessionFields {
                 names,
             }
         };
+        let areas = areas.into_iter().map(area).collect();
         SessionFields {
-            id: session.id,
-            venue: session.venue,
-            hall: session.hall,
-            title: session.title,
-            starts_at: session.starts_at,
-            ends_at: session.ends_at,
-            prices: session.prices,
-            areas: session.areas.into_iter().map(area).collect(),
-            hold_ttl_ms: session.hold_ttl_ms,
-            limits: session.limits,
-            comments: session.comments,
-            canceled: session.canceled,
-            counts: session.counts,
-            layout: session.layout,
-            zone: session.zone,
-            sells_after_begin: session.sells_after_begin,
+            id,
+            venue,
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            prices,
+            areas,
+            hold_ttl_ms,
+            limits,
+            comments,
+            canceled,
+            counts,
+            layout,
+            zone,
+            sells_after_begin,
         }
     }
 }
@@ -338,25 +342,18 @@ impl From<SessionFields> for SessionView {
         let area_counts = fields.areas.iter().filter_map(counts).collect();
         let area =
             |AreaFields { id, name, capacity, price, names, .. }: AreaFields| Area { id, name, capacity, price, names };
-        SessionView {
-            id: fields.id,
-            venue: fields.venue,
-            hall: fields.hall,
-            title: fields.title,
-            starts_at: fields.starts_at,
-            ends_at: fields.ends_at,
-            prices: fields.prices,
+        let extras = SessionExtras {
             areas: fields.areas.into_iter().map(area).collect(),
             hold_ttl_ms: fields.hold_ttl_ms,
             limits: fields.limits,
             comments: fields.comments,
-            canceled: fields.canceled,
-            counts: fields.counts,
-            area_counts,
-            layout: fields.layout,
-            zone: fields.zone,
             sells_after_begin: fields.sells_after_begin,
-        }
+        };
+        let SessionFields {
+            id, venue, hall, title, starts_at, ends_at, prices, canceled, counts, layout, zone, ..
+        } = fields;
+        let session = NewSession { id, hall, title, starts_at, ends_at, prices, extras };
+        SessionView { venue, session, canceled, counts, area_counts, layout, zone }
     }
 }
 

@@ -78,7 +78,12 @@ with_portion! {
         revision: u64,
         /// When the inventory asks the cart about it.
         deadline: Timestamp,
-    } portion {} for HoldView { hold, revision, deadline }
+    } portion {
+        /// The customer of its cart, if `customers` is set and the cart has one.
+        customer?: Option<Id>,
+        /// When its cart got it, if `customers` is set. Absent while the cart does not know the hold.
+        since?: Option<Timestamp>,
+    } for HoldView { hold, revision, deadline, customer, since }
     /// Seats, places, units, a slot or a part of a quota that were bought.
     #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area])]
     SaleFields as Sale {
@@ -86,11 +91,15 @@ with_portion! {
         hold: HoldId,
     } portion {
         at: Timestamp,
-    } for SaleView { order, hold, at }
+        /// The customer of the order, if `customers` is set and it has one.
+        customer?: Option<Id>,
+    } for SaleView { order, hold, at, customer }
     /// A hold that a line of a cart rests on. Its portion is empty if it was refunded.
     #[one_of([session] [product] [resource] [customer])]
     ClaimFields as Claim {
         line: u32,
+        /// When the cart got the line.
+        since: Timestamp,
         session?: Option<Id>,
         product?: Option<Id>,
         resource?: Option<Id>,
@@ -101,7 +110,7 @@ with_portion! {
 }
 
 impl From<Claim> for ClaimFields {
-    fn from(Claim { line, entity, hold, revision, portion }: Claim) -> ClaimFields {
+    fn from(Claim { line, since, entity, hold, revision, portion }: Claim) -> ClaimFields {
         let (session, product, resource, customer) = match entity {
             Entity::Session(id) => (Some(id), None, None, None),
             Entity::Product(id) => (None, Some(id), None, None),
@@ -115,6 +124,7 @@ impl From<Claim> for ClaimFields {
         let PortionFields { seats, area, quantity, begin, end, quota, count } = portion;
         ClaimFields {
             line,
+            since,
             session,
             product,
             resource,
@@ -137,7 +147,7 @@ impl TryFrom<ClaimFields> for Claim {
 
     fn try_from(mut fields: ClaimFields) -> Result<Claim, &'static str> {
         let portion = fields.portion()?;
-        let ClaimFields { line, hold, revision, session, product, resource, customer, .. } = fields;
+        let ClaimFields { line, since, hold, revision, session, product, resource, customer, .. } = fields;
         let entity = match (session, product, resource, customer) {
             (Some(id), None, None, None) => Entity::Session(id),
             (None, Some(id), None, None) => Entity::Product(id),
@@ -145,7 +155,7 @@ impl TryFrom<ClaimFields> for Claim {
             (None, None, None, Some(id)) => Entity::Customer(id),
             _ => return Err("a claim is on one `session`, `product`, `resource` or `customer`"),
         };
-        Ok(Claim { line, entity, hold, revision, portion })
+        Ok(Claim { line, since, entity, hold, revision, portion })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lists with a maximum length.
+//! Lists with bounds, and lists with a maximum length.
 
 use std::{fmt, marker::PhantomData};
 
@@ -7,8 +7,64 @@ use serde::{
     de::{SeqAccess, Visitor},
     ser::SerializeSeq,
 };
+use serde_json::{Value, json};
+use smol_str::format_smolstr;
 
-use super::{FromWire, WireRepr};
+use super::{FromWire, WireRepr, shape::Shapes};
+use crate::{bound::OutOfBounds, newer::Newer};
+
+/// A list of `MIN` to `MAX` values, for the bodies of requests. One more is read, to see that there are too many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List<T, const MIN: usize, const MAX: usize>(Vec<T>);
+
+impl<T, const MIN: usize, const MAX: usize> List<T, MIN, MAX> {
+    /// The list as commands have it.
+    pub fn into_plain(self) -> Vec<T> {
+        self.0
+    }
+}
+
+impl<T, const MIN: usize, const MAX: usize> Default for List<T, MIN, MAX> {
+    fn default() -> Self {
+        List(Vec::new())
+    }
+}
+
+impl<T, const MIN: usize, const MAX: usize> FromIterator<T> for List<T, MIN, MAX> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        List(values.into_iter().collect())
+    }
+}
+
+impl<T: WireRepr, const MIN: usize, const MAX: usize> WireRepr for List<T, MIN, MAX> {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.write(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_list(deserializer, MAX).map(List)
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        let mut schema = json!({"type": "array", "items": T::schema(shapes), "maxItems": MAX});
+        if MIN > 0 {
+            schema["minItems"] = json!(MIN);
+        }
+        schema
+    }
+
+    fn newer(newer: &mut Newer) {
+        newer.each(T::newer);
+    }
+
+    fn check_field(&self, name: &str) -> Result<(), OutOfBounds> {
+        match self.0.len() {
+            length if length < MIN => Err(OutOfBounds::Bad(format_smolstr!("`{name}` is empty"))),
+            length if length > MAX => Err(OutOfBounds::TooLarge(format_smolstr!("`{name}` has at most {MAX} entries"))),
+            _ => self.0.check_field(name),
+        }
+    }
+}
 
 /// A list of at most `MAX` values. One more is read, to see that there are too many.
 pub(crate) struct Bounded<const MAX: usize>;

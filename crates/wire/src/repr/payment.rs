@@ -4,6 +4,7 @@ use boxoffice_core::{
     command::{Payment, Shipping},
     money::Money,
     payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
+    text::Text,
     time::Timestamp,
 };
 use boxoffice_declare::shape;
@@ -11,7 +12,7 @@ use smol_str::SmolStr;
 
 use crate::{
     limits::{PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
-    repr::{repr_of, same_fields, shape::shapes, words},
+    repr::{repr_of, shape::shapes, words},
 };
 
 words! {
@@ -32,11 +33,9 @@ pub struct PaymentBody {
 #[derive(Eq)]
 pub struct RecordedPayment {
     /// The method: cash, card, …
-    #[within(1..=PAYMENT_TEXT_BYTES_MAX)]
-    pub method: SmolStr,
+    pub method: Text<1, PAYMENT_TEXT_BYTES_MAX>,
     /// The payer's reference.
-    #[within(0..=PAYMENT_TEXT_BYTES_MAX)]
-    pub transaction_id: SmolStr,
+    pub transaction_id: Text<0, PAYMENT_TEXT_BYTES_MAX>,
     /// The paid amount. The checkout is refused if the total of the cart differs.
     #[since(1, 1)]
     pub amount: Option<Money>,
@@ -47,7 +46,7 @@ shapes! {
     #[derive(Default, Eq)]
     pub struct GatewayPayment {
         /// The token that the client got from the gateway. It is never shown again.
-        pub source!: SmolStr = 1..=SOURCE_BYTES_MAX,
+        pub source!: Text<1, SOURCE_BYTES_MAX>,
         /// What happens to the cart if the payment is declined. The server's default if absent.
         pub on_decline?: Option<OnDecline>,
     }
@@ -75,9 +74,9 @@ shapes! {
     /// A shipping address.
     #[derive(Default, Eq)]
     pub struct ShippingBody as Shipping {
-        pub recipient??: SmolStr = 0..=SHIPPING_BYTES_MAX,
-        pub address??: SmolStr = 0..=SHIPPING_BYTES_MAX,
-        pub method??: SmolStr = 0..=SHIPPING_BYTES_MAX,
+        pub recipient??: Text<0, SHIPPING_BYTES_MAX, true>,
+        pub address??: Text<0, SHIPPING_BYTES_MAX, true>,
+        pub method??: Text<0, SHIPPING_BYTES_MAX>,
     }
 
     /// The status of a payment.
@@ -121,13 +120,24 @@ shapes! {
 
 repr_of! {
     Payment: OrderPayment,
+    Shipping: ShippingBody,
     PaymentStatus: PaymentStanding,
     RefundStatus: RefundStanding,
     VoidStatus: VoidStanding,
 }
 
-same_fields! {
-    Shipping: [Shipping { recipient, address, method }] = ShippingBody { recipient, address, method },
+impl From<Shipping> for ShippingBody {
+    fn from(Shipping { recipient, address, method }: Shipping) -> ShippingBody {
+        let (recipient, address) = (Text::as_said(recipient), Text::as_said(address));
+        ShippingBody { recipient, address, method: Text::as_said(method) }
+    }
+}
+
+impl From<ShippingBody> for Shipping {
+    fn from(ShippingBody { recipient, address, method }: ShippingBody) -> Shipping {
+        let (recipient, address) = (recipient.into_plain(), address.into_plain());
+        Shipping { recipient, address, method: method.into_plain() }
+    }
 }
 
 impl From<Payment> for PaymentBody {
@@ -135,9 +145,11 @@ impl From<Payment> for PaymentBody {
         match payment {
             Payment::Recorded { method, transaction_id } => {
                 // The amount is the order's total, which the order already has.
+                let (method, transaction_id) = (Text::as_said(method), Text::as_said(transaction_id));
                 PaymentBody { recorded: Some(RecordedPayment { method, transaction_id, amount: None }), gateway: None }
             }
             Payment::Gateway { source, on_decline } => {
+                let source = Text::as_said(source);
                 PaymentBody { recorded: None, gateway: Some(GatewayPayment { source, on_decline }) }
             }
         }
@@ -157,7 +169,7 @@ impl TryFrom<OrderPayment> for Payment {
     fn try_from(payment: OrderPayment) -> Result<Payment, &'static str> {
         match (payment.recorded, payment.gateway) {
             (Some(RecordedPayment { method, transaction_id, .. }), None) => {
-                Ok(Payment::Recorded { method, transaction_id })
+                Ok(Payment::Recorded { method: method.into_plain(), transaction_id: transaction_id.into_plain() })
             }
             (None, Some(OrderGatewayPayment { on_decline })) => {
                 Ok(Payment::Gateway { source: SmolStr::default(), on_decline })

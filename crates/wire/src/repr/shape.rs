@@ -306,6 +306,11 @@ macro_rules! shapes {
                 @schema $component [$($words)*] $sets
                 $(([$($field_words)*] $field [$type] [$is_needed] [$($narrow)?]))*
             }
+
+            fn check(&self) -> Result<(), $crate::bound::OutOfBounds> {
+                $($crate::repr::WireRepr::check_field(&self.$field, stringify!($field))?;)*
+                Ok(())
+            }
         }
     };
     (

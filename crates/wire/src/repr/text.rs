@@ -15,7 +15,7 @@ use super::{
 use crate::bound::OutOfBounds;
 
 /// Read as it is said, and checked with its field.
-impl<const MIN: usize, const MAX: usize, const TABS: bool> WireRepr for text::Text<MIN, MAX, TABS> {
+impl<const MIN: usize, const MAX: usize, const LINES: bool> WireRepr for text::Text<MIN, MAX, LINES> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self)
     }

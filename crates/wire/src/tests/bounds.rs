@@ -227,7 +227,7 @@ fn texts_have_a_maximum_length_and_no_control_characters() {
 fn lists_and_blobs_have_a_maximum_length() {
     let cast = |names: usize| format!(r#"{{"id":"t","name":"T","cast":[{}]}}"#, vec![r#""x""#; names].join(","));
     taken(Op::TitlePut, &cast(100));
-    refused(Op::TitlePut, &cast(101), 103, "100 names");
+    refused(Op::TitlePut, &cast(101), 103, "100 entries");
     let long = |millis: &str| format!(r#"{{"id":"t","name":"T","duration_ms":{millis}}}"#);
     taken(Op::TitlePut, &long("2678400000"));
     refused(Op::TitlePut, &long("2678400001"), 101, "`duration_ms`");
@@ -251,7 +251,7 @@ fn lists_and_blobs_have_a_maximum_length() {
     refused(Op::OrderRefund, &order("[]"), 101, "empty");
     refused(Op::OrderRefund, &order("[1,1]"), 101, "twice");
     let many: Vec<String> = (0..51).map(|line| line.to_string()).collect();
-    refused(Op::OrderRefund, &order(&format!("[{}]", many.join(","))), 103, "50 lines");
+    refused(Op::OrderRefund, &order(&format!("[{}]", many.join(","))), 103, "50 entries");
     refused(Op::TitleSearch, r#"{"limit":0}"#, 101, "`limit`");
     refused(Op::VenueSearch, r#"{"limit":1001}"#, 101, "`limit`");
     refused(Op::CustomerPurchases, r#"{"customer":"c","limit":0}"#, 101, "`limit`");
@@ -410,7 +410,7 @@ fn sessions_may_have_areas_instead_of_seats() {
     refused(Op::SessionCreate, &areas(&[area("a", "1", "EUR"), area("a", "1", "EUR")]), 101, "the same id");
     refused(Op::SessionCreate, &areas(&[area("a", "1", "EUR"), area("b", "1", "USD")]), 101, "one currency");
     let many: Vec<String> = (0..1_001).map(|number| area(&format!("a{number}"), "1", "EUR")).collect();
-    refused(Op::SessionCreate, &areas(&many), 103, "1000 areas");
+    refused(Op::SessionCreate, &areas(&many), 103, "1000 entries");
 }
 
 #[test]

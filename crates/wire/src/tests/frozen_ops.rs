@@ -15,6 +15,7 @@ use boxoffice_core::id::RequestHash;
 use expect_test::expect_file;
 use serde_json::{Map, Value, json};
 
+use super::common::optional;
 use crate::{
     Encoding, Head, Op, Request,
     request::FirstCommand,
@@ -128,10 +129,7 @@ fn the_facts_of_every_op_are_frozen() {
 
 /// The schema that a reference leads to.
 fn resolved(schema: &Value) -> &Value {
-    match schema["$ref"].as_str() {
-        Some(path) => resolved(&components()[path.rsplit('/').next().expect("a path has an end")]),
-        None => schema,
-    }
+    optional::resolved(components(), schema)
 }
 
 /// Values that a field of this schema should refuse, or that lie beside its bounds, each with its name.
@@ -175,44 +173,6 @@ fn odd_values(schema: &Value) -> Vec<(String, Value)> {
     odd
 }
 
-/// The value that an optional field has if it is absent, as its description says or because it is the only empty one. `None` if being
-/// absent is a meaning of its own.
-fn default_of(name: &str, field: &Value) -> Option<Value> {
-    /// Numbers that are 0 if absent. Other numbers that are absent are no number.
-    const ZERO: [&str; 5] = ["before_ms", "after_ms", "notice_ms", "align_ms", "accessible"];
-    /// Texts and lists that are empty if absent.
-    const EMPTY: [&str; 12] = [
-        "comments",
-        "city",
-        "details",
-        "director",
-        "genre",
-        "reason",
-        "recipient",
-        "address",
-        "method",
-        "cast",
-        "exceptions",
-        "weekdays",
-    ];
-    let said = field["description"].as_str().and_then(|text| {
-        let before = text.split(" if absent").next().filter(|before| before.len() < text.len())?;
-        let word = before.rsplit([' ', '(']).next()?;
-        word.parse::<u64>().map(|number| json!(number)).ok().or_else(|| {
-            let word = word.strip_prefix('`')?.strip_suffix('`')?;
-            Some(json!(word))
-        })
-    });
-    said.or_else(|| match resolved(field)["type"].as_str() {
-        // A session comes with its rows unless it is asked for without them.
-        Some("boolean") => Some(json!(name == "layout")),
-        Some("integer") if ZERO.contains(&name) => Some(json!(0)),
-        Some("string") if EMPTY.contains(&name) && field["minLength"].as_u64().unwrap_or(0) == 0 => Some(json!("")),
-        Some("array") if EMPTY.contains(&name) => Some(json!([])),
-        _ => None,
-    })
-}
-
 /// Bodies that differ from a valid one in one place, by what is different.
 fn mutants(schema: &Value, body: &Value) -> Vec<(String, Value)> {
     /// `rebuild` puts another value in the place of `value`.
@@ -244,7 +204,7 @@ fn mutants(schema: &Value, body: &Value) -> Vec<(String, Value)> {
                         out.push((format!("{place} = {odd}"), with(name, Some(value))));
                     }
                     let is_optional = !schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
-                    if let Some(default) = default_of(name, field).filter(|_| is_optional) {
+                    if let Some(default) = optional::default_of(components(), name, field).filter(|_| is_optional) {
                         out.push((format!("{place}{DEFAULT}"), with(name, Some(default))));
                     }
                     if let Some(inner) = map.get(name) {

@@ -118,7 +118,10 @@ fn the_rules_fit_the_commands_of_their_ops() {
             assert!(fits, "{}: {:?} and {call:?}", op.name(), row.owner);
             let fits = match row.venues {
                 VenueRule::Unlimited | VenueRule::Refused => true,
-                VenueRule::OfEntity => command.is_some() || matches!(call, Call::History { .. } | Call::AuditNode),
+                VenueRule::OfEntity => {
+                    command.is_some()
+                        || matches!(call, Call::History { .. } | Call::AuditNode | Call::AuditWithCarts(_))
+                }
                 VenueRule::OfLinesAsked => is_hold,
                 VenueRule::OfCartLines => is_cart && !is_hold,
             };

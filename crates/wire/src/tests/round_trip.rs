@@ -6,6 +6,7 @@ use boxoffice_core::{
     answer::{Answer, Answered, Order},
     command::Payment,
     id::Entity,
+    money::Currency,
     payment::PaymentStatus,
     refusal::{Refusal, Shortage},
 };
@@ -170,8 +171,10 @@ fn the_details_of_refusals_are_read() {
         let amount = no(Refusal::AmountMismatch { asked: euro(3_000), got: euro(300) }, encoding);
         assert_eq!((amount.asked, amount.got), (Some(3_000), Some(300)));
         let (entity, currency) = (Entity::Product(id("p")), euro(0).currency);
-        let fixed = no(Refusal::CurrencyFixed { entity: entity.clone(), currency }, encoding);
+        let asked_currency = Currency::new("USD").expect("a currency");
+        let fixed = no(Refusal::CurrencyFixed { entity: entity.clone(), currency, asked_currency }, encoding);
         assert_eq!((fixed.entity, fixed.currency), (Some(entity), Some(currency)));
+        assert_eq!(fixed.asked_currency, Some(asked_currency));
         let several = no(refused_lines(), encoding);
         assert_eq!((several.code, several.seats.len(), several.shortages.len()), (201, 1, 0));
         assert_eq!(several.message, refused_lines().to_string());

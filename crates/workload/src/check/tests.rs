@@ -63,6 +63,8 @@ fn correct_run() -> Run {
             revision: 1,
             deadline: Timestamp(2_000),
             portion: portion(&[5, 6]),
+            customer: None,
+            since: None,
         }],
         areas: vec![],
         sales: vec![SaleView {
@@ -70,6 +72,7 @@ fn correct_run() -> Run {
             hold: sold(BUYER),
             portion: portion(&[0, 1]),
             at: Timestamp(500),
+            customer: None,
         }],
         violations: vec![],
         holders: Vec::new(),
@@ -177,6 +180,7 @@ fn a_sale_that_no_cart_requested() {
         hold: sold(CartId(99)),
         portion: portion(&[9]),
         at: Timestamp(1),
+        customer: None,
     });
     run.session().counts = SeatCounts { free: 5, held: 2, sold: 3, blocked: 0 };
     run.assert_breaches(&[Breach::Unexplained]);
@@ -190,6 +194,8 @@ fn a_refused_hold_that_left_a_held_seat() {
         revision: 1,
         deadline: Timestamp(2_000),
         portion: portion(&[2]),
+        customer: None,
+        since: None,
     };
     run.session().holds.push(leftover);
     run.session().counts = SeatCounts { free: 5, held: 3, sold: 2, blocked: 0 };
@@ -304,6 +310,8 @@ fn an_order_whose_session_has_not_sold_yet() {
         revision: 1,
         deadline: Timestamp(2_000),
         portion: sale.portion,
+        customer: None,
+        since: None,
     });
     run.session().counts = SeatCounts { free: 6, held: 4, sold: 0, blocked: 0 };
     run.audited.carts[0].owed = 1;

@@ -63,6 +63,7 @@ impl Boxoffice {
             is_shipped: false,
             log: None,
             certificate: None,
+            port: None,
         };
         let processes = if nodes == 1 {
             Processes::One(LocalNode::start(&launch)?)

@@ -116,6 +116,7 @@ impl Boxoffice {
             is_shipped: false,
             log: None,
             certificate: None,
+            port: None,
         };
         let cluster = LocalCluster::start(3, launch)?;
         cluster.wait_until_placed().await?;

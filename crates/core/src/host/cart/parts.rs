@@ -109,13 +109,16 @@ impl Parts {
         }
     }
 
-    /// Every ask without a reply.
+    /// Every ask without a reply. Named seats are asked for before the best ones, which would take them otherwise.
     pub(super) fn asks<R>(&self, life_ms: u64) -> impl Iterator<Item = Effect<R>> {
         let to = (self.customer.as_ref(), self.holder, self.desk);
-        self.list.iter().filter_map(move |part| part.ask(to, life_ms))
+        let last =
+            |part: &&Part| matches!(part.wanted.want, Want::Best(_)) && !planted::is("best seats before named ones");
+        let parts = self.list.iter().filter(move |part| !last(part)).chain(self.list.iter().filter(last));
+        parts.filter_map(move |part| part.ask(to, life_ms))
     }
 
-    /// Adds every ask without a reply to the turn, in order: to its `now`, or to its `read` if one of the parts must
+    /// Adds every ask without a reply to the turn: to its `now`, or to its `read` if one of the parts must
     /// [wait](Part::waits).
     pub(super) fn ask_all<R>(&self, life_ms: u64, turn: &mut Turn<R>) {
         let waits = self.list.iter().any(Part::waits);
@@ -281,9 +284,15 @@ impl Part {
 
     /// Whether it is asked for only when everything proposed before is committed. A change of a line's hold must outrank
     /// everything committed, or a crash could bring back a line with more than its hold. A later attempt must come after the
-    /// release of the attempt before. Everything else is asked for at once.
+    /// release of the attempt before. A revision above the first one outranks what another host of this cart was granted, so a
+    /// deposed host must not ask for it. Everything else is asked for at once.
     fn waits(&self) -> bool {
-        self.grows || self.hold.attempt > 0
+        let revision = match (&self.main, &self.quota) {
+            (AskState::Granted(_), Some(quota)) => quota.claim.revision,
+            _ => self.revision,
+        };
+        let outranks = revision > FIRST_REVISION && !planted::is("a deposed host outranks its successor");
+        self.grows || self.hold.attempt > 0 || outranks
     }
 
     /// Adds the ask to the turn's `now`, or to its `read` if the part must [wait](Part::waits).

@@ -36,7 +36,7 @@ fn an_invitation_is_used_up_by_one_machine() {
             join d2 with nothing -> refused 812 not_invited: the machine that asks shows no invitation that is valid for it; make one with `boxoffice admin invite` at a member, and paste it into `boxoffice join` on the machine
             join d2 invited x -> refused 812 not_invited: the machine that asks shows no invitation that is valid for it; make one with `boxoffice admin invite` at a member, and paste it into `boxoffice join` on the machine
             invite x for 60000 -> invited until 64 s, at host1:7180, at 2
-            invite x for 60000 -> refused 702 already_exists_differently: this invitation exists already and is different
+            invite x for 60000 -> refused 702 already_exists_differently: it exists already and is different: this invitation
             join d2 invited x by one -> ok as node 2 at 3, 2 members, 2 places
               node 2: joining since 6, disk 2 at host2:7280
             join d2 invited x by one -> ok as node 2 at 3, 2 members, 2 places

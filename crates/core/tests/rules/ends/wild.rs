@@ -6,8 +6,8 @@ use boxoffice_core::{
     command::{
         Admission, Area, BestWish, CartCommand, ClusterCommand, Command, CustomerCommand, CustomerLimit,
         DirectoryCommand, Every, Expect, HoldPolicy, Limits, Machine, Move, NewSession, OpeningHours, Payment,
-        ProductCommand, ProductDetails, Rate, Repeat, ResourceCommand, ResourceDetails, SessionCommand, Title, Until,
-        VenueCommand, VenueDetails, Want, WantedLine, When,
+        ProductCommand, ProductDetails, Rate, Repeat, ResourceCommand, ResourceDetails, SessionCommand, SessionExtras,
+        Title, Until, VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     holder::Holder,
     host::Input,
@@ -240,7 +240,7 @@ impl Wild {
             }
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
             6 => CartCommand::Revoke { line: self.u32(), reason: "".into() },
-            7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "".into() },
+            7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "ill".into() },
             8 => {
                 let payment = Payment::Gateway { source: "card".into(), on_decline: Some(OnDecline::Keep) };
                 let total = self.maybe(Wild::money);
@@ -411,7 +411,8 @@ impl Wild {
                 };
                 let limits = self.limits();
                 let prices = plain.prices.iter().map(|(name, _)| (name.clone(), euros(amount))).collect();
-                VenueCommand::CreateSession(NewSession { areas: vec![area], limits, prices, ..plain })
+                let extras = SessionExtras { areas: vec![area], limits, ..plain.extras };
+                VenueCommand::CreateSession(NewSession { extras, prices, ..plain })
             }
         }
     }

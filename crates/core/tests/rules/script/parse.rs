@@ -7,6 +7,7 @@ use boxoffice_core::{
     money::Currency,
     payment::{OnDecline, PaymentStep, Settlement},
     seat::{Seat, SeatSet},
+    text::OptionalReason,
     time::Timestamp,
 };
 
@@ -63,7 +64,9 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
             let lines = (!lines.is_empty()).then(|| lines.iter().map(|line| number(line)).collect());
             CartCommand::Refund { lines, reason: "asked".into() }
         }
-        ("revoke", [line, reason @ ..]) => CartCommand::Revoke { line: number(line), reason: reason.join(" ").into() },
+        ("revoke", [line, reason @ ..]) => {
+            CartCommand::Revoke { line: number(line), reason: OptionalReason::as_said(reason.join(" ")) }
+        }
         ("settle", [attempt, outcome]) => {
             let outcome = match *outcome {
                 "yes" => Settlement::Authorized { reference: format!("auth-{attempt}").into() },

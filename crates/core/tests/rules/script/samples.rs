@@ -5,7 +5,7 @@ use std::sync::Arc;
 use boxoffice_core::{
     command::{
         CartCommand, Expect, HoldPolicy, Limits, NewSession, Payment, ProductDetails, Rate, ResourceDetails,
-        VenueDetails, WantedLine,
+        SessionExtras, VenueDetails, WantedLine,
     },
     id::{CartId, Id},
     layout::{Labels, Layout, Row, Run},
@@ -70,11 +70,7 @@ pub(crate) fn new_session(
         starts_at: Timestamp(starts_at),
         ends_at: Timestamp(ends_at),
         prices: layout.categories().iter().enumerate().map(price).collect(),
-        areas: Vec::new(),
-        hold_ttl_ms: ttl_ms,
-        limits: Limits::default(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: SessionExtras { hold_ttl_ms: ttl_ms, ..Default::default() },
     }
 }
 

@@ -297,7 +297,7 @@ export class Picture {
   drawSurroundings(context, scale, left, top, density) {
     const { plan, colours } = this;
     const at = (x, y) => [(x - left) * scale, (y - top) * scale];
-    if (plan.size > 0) drawStage(context, stageOf(plan), plan.words.stage, at, scale, colours, density);
+    if (plan.size > 0) drawStage(context, stageOf(plan), plan.stage, at, scale, colours, density);
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     const seat = 100 * scale / density;

@@ -18,6 +18,7 @@ export class Plan {
     const rows = session.layout?.rows || [];
     this.names = { sections: session.layout?.section_names || {}, categories: session.layout?.category_names || {} };
     this.languages = language ? [language] : undefined;
+    this.stage = nameFor(session.layout?.stage_names, this.words.stage, this.languages);
     this.rows = [];
     this.size = rows.reduce((sum, row) => sum + row.runs.reduce((seats, run) => seats + run.count, 0), 0);
     this.x = new Float32Array(this.size);

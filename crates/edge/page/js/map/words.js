@@ -8,6 +8,10 @@ const ENGLISH = {
   lost: (seats) => `Just taken by somebody else: ${seats}.`,
   row: (label) => `Row ${label}`, seat: (label) => `seat ${label}`, stage: 'Stage',
   legend: 'Categories and prices', places: 'Standing places', free: (count) => `${count} free`, soldOut: 'sold out',
+  closed: {
+    canceled: ({ canceled }) => `This show does not take place: ${canceled}`, over: () => 'This show is over.',
+    not_yet: () => 'This show is not on sale yet.', begun: () => 'This show has begun.',
+  },
   held: (count) => `${count} yours`, less: (name) => `${name}: one less`, more: (name) => `${name}: one more`,
 };
 
@@ -19,6 +23,10 @@ const GERMAN = {
   lost: (seats) => `Gerade von jemand anderem genommen: ${seats}.`,
   row: (label) => `Reihe ${label}`, seat: (label) => `Platz ${label}`, stage: 'Bühne',
   legend: 'Kategorien und Preise', places: 'Stehplätze', free: (count) => `${count} frei`, soldOut: 'ausverkauft',
+  closed: {
+    canceled: ({ canceled }) => `Diese Vorstellung findet nicht statt: ${canceled}`, over: () => 'Diese Vorstellung ist vorbei.',
+    not_yet: () => 'Diese Vorstellung ist noch nicht im Verkauf.', begun: () => 'Diese Vorstellung hat begonnen.',
+  },
   held: (count) => `${count} für Sie`, less: (name) => `${name}: einer weniger`, more: (name) => `${name}: einer mehr`,
 };
 
@@ -30,6 +38,10 @@ const FRENCH = {
   lost: (seats) => `Prises à l’instant par quelqu’un d’autre : ${seats}.`,
   row: (label) => `Rang ${label}`, seat: (label) => `place ${label}`, stage: 'Scène',
   legend: 'Catégories et prix', places: 'Places debout', free: (count) => `${count} libres`, soldOut: 'complet',
+  closed: {
+    canceled: ({ canceled }) => `Cette séance n’a pas lieu : ${canceled}`, over: () => 'Cette séance est terminée.',
+    not_yet: () => 'Cette séance n’est pas encore en vente.', begun: () => 'Cette séance a commencé.',
+  },
   held: (count) => `${count} à vous`, less: (name) => `${name} : une de moins`, more: (name) => `${name} : une de plus`,
 };
 

@@ -8,12 +8,21 @@ import { clock, day, suffix } from '../local-time.js';
 import { Plan } from '../map/plan.js';
 import { SeatMap } from '../map/seatmap.js';
 import { button, countsBar, noteBox, summed } from '../parts.js';
+import { Terms, closedKey } from '../sale.js';
 import { areaCards } from './session-areas.js';
 import { bestForm } from './session-best.js';
 import { seatList } from './session-list.js';
 
 const PICKED_MAX = 20;
 const LOST_READ_MS = 5_000;
+
+/** Why a session does not sell, by the key of `closedKey`. */
+const CLOSED = {
+  canceled: (session) => `This show does not take place: ${session.canceled}`,
+  over: () => 'This show is over.',
+  not_yet: () => 'This show is not on sale yet.',
+  begun: () => 'This show has begun. Please ask at the box office whether there are places left.',
+};
 
 export const title = ({ id }) => titled(id);
 
@@ -163,15 +172,17 @@ class SessionView {
       this.map?.setMine(app.cart.seatsOf(session.id).map((seat) => plan.index(seat)).filter((seat) => seat >= 0));
       this.show();
     };
+    this.terms = new Terms(app.link, session, () => this.showSale());
     const ticking = setInterval(() => this.tick(), 1000);
     const rights = () => this.showSale();
     addEventListener('rightschange', rights);
-    this.ends.push(() => feed.stop(), app.cart.on('change', mine), () => clearInterval(ticking), () => removeEventListener('rightschange', rights));
+    this.ends.push(() => feed.stop(), () => this.terms.stop(), app.cart.on('change', mine), () => clearInterval(ticking), () => removeEventListener('rightschange', rights));
     mine();
     this.showSale();
   }
 
   showCounts(now) {
+    this.terms?.show(now);
     this.counts.show(now.counts, now.areas);
     this.areas.show(now.areas || []);
     this.left = { seats: now.counts?.free || 0, ...summed(now.counts, now.areas) };
@@ -184,13 +195,8 @@ class SessionView {
   /** Why nothing is sold here now, as {key, words}. Null if something is. */
   closedBy() {
     const { session, app, left } = this;
-    const now = app.link.now();
-    if (session.canceled) return { key: 'canceled', words: `This show does not take place: ${session.canceled}` };
-    if (now >= Date.parse(session.ends_at)) return { key: 'over', words: 'This show is over.' };
-    if (session.open === false) return { key: 'not_yet', words: 'This show is not on sale yet.' };
-    if (now >= Date.parse(session.starts_at) && !session.sells_after_begin) {
-      return { key: 'begun', words: 'This show has begun. Please ask at the box office whether there are places left.' };
-    }
+    const key = closedKey(session, app.link.now());
+    if (key) return { key, words: CLOSED[key](session) };
     if (!app.rights.mayBuy()) return { key: 'watch', words: app.rights.words() };
     if (left?.free === 0) {
       const back = left.held > 0 ? ` ${whole(left.held)} ${left.held === 1 ? 'is' : 'are'} in the carts of others and may come back.` : '';
@@ -218,6 +224,7 @@ class SessionView {
 
   /** A refusal of the caller's rights is no matter of these seats. */
   refused(error) {
+    if (error.name2 === 'session_closed') this.terms.look();
     if (!this.app.rights.note(error)) return false;
     this.note.clear();
     this.showSale();

@@ -27,6 +27,7 @@ export function legend(plan, money) {
 export class Areas {
   constructor(session, words, language, { money, onpick, room }) {
     Object.assign(this, { words, onpick, room });
+    this.isClosed = false;
     this.areas = new Map((session.areas || []).map((area) => [area.id, { ...area, name: nameFor(area.names, area.name || area.id, [language]), picked: 0, mine: 0 }]));
     this.element = make('ul', 'areas', { 'aria-label': words.places, part: 'areas' });
     this.element.hidden = this.areas.size === 0;
@@ -58,15 +59,21 @@ export class Areas {
     area.number.textContent = picked;
     // A button that is disabled while it is used would lose the focus, so these stay, and say that they do nothing.
     area.less.setAttribute('aria-disabled', picked === 0);
-    area.more.setAttribute('aria-disabled', picked >= (free ?? Infinity) || this.room() <= 0);
+    area.more.setAttribute('aria-disabled', this.isClosed || picked >= (free ?? Infinity) || this.room() <= 0);
   }
 
   step(area, by) {
-    if (by > 0 && (area.picked >= (area.free ?? Infinity) || this.room() <= 0)) return;
+    if (by > 0 && (this.isClosed || area.picked >= (area.free ?? Infinity) || this.room() <= 0)) return;
     if (by < 0 && area.picked === 0) return;
     area.picked += by;
     this.changed();
     this.onpick();
+  }
+
+  /** Whether nothing can be picked, because the session does not sell. */
+  close(isClosed) {
+    this.isClosed = isClosed;
+    this.changed();
   }
 
   /** How many more may be picked has changed. */

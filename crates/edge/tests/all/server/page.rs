@@ -336,6 +336,7 @@ async fn page_json_describes_the_cluster() {
         "resources": ["room-5"],
         "gateway": true,
         "demo": "http://127.0.0.1:7190",
+        "operators": false,
         "sells": true,
         "customers": false,
         "hosts": [],

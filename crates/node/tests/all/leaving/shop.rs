@@ -13,8 +13,7 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, Order},
     command::{
-        CartCommand, Command, Expect, Limits, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want,
-        WantedLine,
+        CartCommand, Command, Expect, NewSession, Payment, SessionCommand, VenueCommand, VenueDetails, Want, WantedLine,
     },
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     layout::{Labels, Layout, Row, Run},
@@ -246,11 +245,7 @@ impl Shop {
                 starts_at: Timestamp(begin),
                 ends_at: Timestamp(begin + 1_000),
                 prices: vec![(id("standard"), Money { amount: 1_000, currency })],
-                areas: Vec::new(),
-                hold_ttl_ms: None,
-                limits: Limits::default(),
-                comments: "".into(),
-                sells_after_begin: false,
+                extras: Default::default(),
             };
             self.must(Command::Venue(id("v"), VenueCommand::CreateSession(new)), 10 + number);
         }

@@ -34,13 +34,26 @@ pub fn portions() -> Vec<Portion> {
 
 /// A hold of every kind.
 pub fn hold_views() -> Vec<HoldView> {
-    let hold = |portion| HoldView { hold: hold_id(), revision: 2, deadline: evening(), portion };
+    let hold = |portion| HoldView {
+        hold: hold_id(),
+        revision: 2,
+        deadline: evening(),
+        portion,
+        customer: Some(id("ada")),
+        since: Some(evening()),
+    };
     portions().into_iter().map(hold).collect()
 }
 
 /// A sale of every kind.
 pub fn sale_views() -> Vec<SaleView> {
-    let sale = |portion| SaleView { order: cart().order(), hold: hold_id(), portion, at: evening() };
+    let sale = |portion| SaleView {
+        order: cart().order(),
+        hold: hold_id(),
+        portion,
+        at: evening(),
+        customer: Some(id("ada")),
+    };
     portions().into_iter().map(sale).collect()
 }
 
@@ -64,7 +77,14 @@ pub fn cart_audit() -> CartAudit {
         Entity::Resource(id("room-5")),
         Entity::Customer(id("ada")),
     ];
-    let claim = |(portion, entity)| Claim { line: 1, entity, hold: hold_id(), revision: 2, portion: Some(portion) };
+    let claim = |(portion, entity)| Claim {
+        line: 1,
+        since: evening(),
+        entity,
+        hold: hold_id(),
+        revision: 2,
+        portion: Some(portion),
+    };
     let mut holds: Vec<Claim> = portions().into_iter().zip(entities).map(claim).collect();
     holds.push(Claim { portion: None, ..holds[0].clone() });
     CartAudit {

@@ -6,6 +6,7 @@ mod feeds;
 mod frames;
 mod inside;
 mod offer;
+pub mod optional;
 mod refusals;
 mod requests;
 

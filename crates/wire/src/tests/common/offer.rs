@@ -8,8 +8,8 @@ use boxoffice_core::{
         SessionView, StockCounts, TitleView, VenueEntry, VenueView, VenuesPage,
     },
     command::{
-        Area, CustomerLimit, HoldPolicy, Limits as Quotas, OpeningHours, ProductDetails, Rate, ResourceDetails, Title,
-        VenueDetails,
+        Area, CustomerLimit, HoldPolicy, Limits as Quotas, NewSession, OpeningHours, ProductDetails, Rate,
+        ResourceDetails, SessionExtras, Title, VenueDetails,
     },
     layout::{Labels, Layout, Point, Row, Run},
     refusal::Conflict,
@@ -114,35 +114,30 @@ pub fn packed() -> Vec<u8> {
 
 pub fn session_view() -> SessionView {
     SessionView {
-        id: id("hamlet-tonight"),
         venue: id("globe"),
-        hall: id("main"),
-        title: id("hamlet"),
-        starts_at: evening(),
-        ends_at: evening().after(3 * 60 * 60 * 1000),
-        prices: vec![(id("standard"), euro(1_000))],
-        areas: Vec::new(),
-        hold_ttl_ms: Some(600_000),
-        limits: Quotas::default(),
-        comments: "first night".into(),
+        session: NewSession {
+            id: id("hamlet-tonight"),
+            hall: id("main"),
+            title: id("hamlet"),
+            starts_at: evening(),
+            ends_at: evening().after(3 * 60 * 60 * 1000),
+            prices: vec![(id("standard"), euro(1_000))],
+            extras: SessionExtras { hold_ttl_ms: Some(600_000), comments: "first night".into(), ..Default::default() },
+        },
         canceled: None,
         counts: counts(),
         area_counts: Vec::new(),
         layout: layout(),
         zone: None,
-        sells_after_begin: false,
     }
 }
 
 /// A session with an area, limits, and an end.
 pub fn canceled_session_view() -> SessionView {
-    SessionView {
-        areas: vec![yard()],
-        area_counts: vec![area_counts()],
-        limits: quotas(),
-        canceled: Some("the roof leaks".into()),
-        ..session_view()
-    }
+    let mut view = session_view();
+    view.areas.push(yard());
+    view.limits = quotas();
+    SessionView { area_counts: vec![area_counts()], canceled: Some("the roof leaks".into()), ..view }
 }
 
 pub fn session_entry() -> SessionEntry {

@@ -1,11 +1,11 @@
 //! Samples of requests.
 
 use boxoffice_core::{
-    command::{Every, NewSession, Repeat, Until, When},
+    command::{Every, NewSession, Repeat, SessionExtras, Until, When},
     id::Entity,
     payment::{OnDecline, Settlement},
 };
-use boxoffice_wire::{Op, body, customer, envelope::with_patience, reply};
+use boxoffice_wire::{Op, OpBody, body, customer, envelope::with_patience, reply};
 use bytes::BytesMut;
 use serde::Serialize;
 
@@ -16,6 +16,11 @@ use super::{
 
 fn request<B: Serialize>(op: Op, rid: Option<&str>, body: &B) -> Sample {
     sample(op.name(), |encoding, out| reply::request(encoding, out, 7, op, rid, Some(2_000), body))
+}
+
+/// The request with the body of an op.
+fn of<B: OpBody>(rid: Option<&str>, body: &B) -> Sample {
+    request(B::OP, rid, body)
 }
 
 /// The same of a buyer who will be there for five minutes.
@@ -42,7 +47,7 @@ pub fn requests() -> Vec<Sample> {
     };
     let invite = body::AdminInvite { hash: "0123456789abcdef".repeat(4).into(), for_ms: Some(HOUR) };
     let session = id("hamlet-tonight");
-    let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::Get { id: session.clone() });
+    let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::SessionGet::of(session.clone()));
     let hall = body::HallPut {
         venue: id("globe"),
         id: id("main"),
@@ -57,11 +62,7 @@ pub fn requests() -> Vec<Sample> {
         starts_at: evening(),
         ends_at: evening().after(3 * HOUR),
         prices: vec![(id("standard"), euro(1_000))],
-        areas: vec![yard()],
-        hold_ttl_ms: None,
-        limits: quotas(),
-        comments: "".into(),
-        sells_after_begin: false,
+        extras: SessionExtras { areas: vec![yard()], limits: quotas(), ..Default::default() },
     };
     let search = body::SessionSearch {
         venue: Some(id("globe")),
@@ -96,7 +97,7 @@ pub fn requests() -> Vec<Sample> {
         step_ms: None,
         align_ms: 0,
     };
-    let seats = body::SessionSeats { id: session.clone(), seats: vec![seat(0, 0), seat(0, 1)] };
+    let seats = body::SessionSeats { id: session.clone(), seats: [seat(0, 0), seat(0, 1)].into_iter().collect() };
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
     let hold = body::HoldSeats::of(token(), session.clone(), vec![seat(1, 5), seat(1, 6), seat(1, 7)]);
     let best = body::HoldBest {
@@ -118,7 +119,7 @@ pub fn requests() -> Vec<Sample> {
         body::Line { product: Some(id("programme")), quantity: Some(2.into()), ..body::Line::default() },
         body::Line { resource: Some(room()), begin: Some(begin), end: Some(end), ..body::Line::default() },
     ];
-    let all = body::HoldAll::of(token(), lines);
+    let all = body::HoldAll::of(token(), lines.into_iter().collect());
     let quantity = body::SetQuantity { token: token(), cart: None, line: 4, quantity: 3.into() };
     let note = body::SetNote::of(token(), 4, "as a gift,\r\n\tplease".into());
     let release = body::Release { token: token(), cart: None, line: 1, seats: Some(vec![seat(1, 6)]) };
@@ -131,7 +132,11 @@ pub fn requests() -> Vec<Sample> {
         shipping: Some(shipping().into()),
         expect: None,
     };
-    let refund = body::OrderRefund { order: cart().order(), lines: Some(vec![1, 2]), reason: "the roof leaks".into() };
+    let refund = body::OrderRefund {
+        order: cart().order(),
+        lines: Some([1, 2].into_iter().collect()),
+        reason: "the roof leaks".into(),
+    };
     let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
     let resume = body::ResumeBody::version(body::Resume { epoch: 1, version: 391 });
     let watch =
@@ -159,69 +164,69 @@ pub fn requests() -> Vec<Sample> {
         held_max: None,
     };
     vec![
-        request(Op::Hello, None, &body::ClientHello { client: "box office 3".into(), ..Default::default() }),
-        request(Op::Shards, None, &body::Empty {}),
-        request(Op::VenuePut, rid, &body::VenuePut::new(id("globe"), venue_view().details)),
-        request(Op::VenueGet, None, &get("globe")),
-        request(Op::VenueSearch, None, &venues),
-        request(Op::HallPut, rid, &hall),
-        request(Op::HallGet, None, &body::HallGet { venue: id("globe"), id: id("main") }),
-        request(Op::TitlePut, rid, &body::TitlePut::new(id("hamlet"), title_view().title)),
-        request(Op::TitleGet, None, &get("hamlet")),
-        request(Op::TitleSearch, None, &titles),
-        request(Op::SessionCreate, rid, &body::SessionCreate::new(id("globe"), create)),
-        request(Op::SessionGet, None, &hamlet),
-        request(Op::SessionSearch, None, &search),
-        request(Op::SessionMap, None, &body::SessionMap { id: session, view: Some("2,1,0".into()) }),
-        request(Op::SessionBlock, rid, &seats),
-        request(Op::SessionUnblock, rid, &seats),
-        request(Op::SessionCancel, rid, &canceled),
-        request(Op::ProductPut, rid, &body::ProductPut::new(id("programme"), product_view().details)),
-        request(Op::ProductGet, None, &get("programme")),
-        request(Op::ResourcePut, rid, &body::ResourcePut::new(room(), resource_view().details)),
-        request(Op::ResourceGet, None, &get("room-5")),
-        request(Op::ResourceReserve, rid, &reserve),
-        request(Op::ResourceCancel, rid, &end_choir),
-        request(Op::ResourceMove, rid, &moved),
-        request(Op::ResourceIsAvailable, None, &asked),
-        request(Op::ResourceBookings, None, &bookings),
-        request(Op::ResourceFreeSlots, None, &free),
-        request(Op::CartOpen, rid, &open),
-        request(Op::CartGet, None, &only),
-        request(Op::CartHoldSeats, rid, &hold),
-        request(Op::CartHoldBest, rid, &best),
-        request(Op::CartHoldPlaces, rid, &places),
-        request(Op::CartHoldStock, rid, &stock),
-        request(Op::CartHoldSlot, rid, &slot),
-        request(Op::CartHoldAll, rid, &all),
-        request(Op::CartSetQuantity, rid, &quantity),
-        request(Op::CartSetNote, rid, &note),
-        request(Op::CartRelease, rid, &release),
-        request(Op::CartCancel, rid, &only),
-        request(Op::CartCheckoutCancel, rid, &only),
-        request(Op::CartCheckout, rid, &checkout),
-        request(Op::OrderGet, None, &body::OrderGet { order: cart().order() }),
-        request(Op::OrderRefund, rid, &refund),
-        request(Op::CustomerPurchases, None, &purchases),
-        request(Op::Watch, None, &watch),
-        request(Op::Unwatch, None, &body::Unwatch { feed: 3 }),
+        of(None, &body::ClientHello { client: "box office 3".into(), ..Default::default() }),
+        of(None, &body::Shards(body::Empty {})),
+        of(rid, &body::VenuePut::new(id("globe"), venue_view().details)),
+        of(None, &body::VenueGet(get("globe"))),
+        of(None, &venues),
+        of(rid, &hall),
+        of(None, &body::HallGet { venue: id("globe"), id: id("main") }),
+        of(rid, &body::TitlePut::new(id("hamlet"), title_view().title)),
+        of(None, &body::TitleGet(get("hamlet"))),
+        of(None, &titles),
+        of(rid, &body::SessionCreate::new(id("globe"), create)),
+        of(None, &hamlet),
+        of(None, &search),
+        of(None, &body::SessionMap { id: session, view: Some("2,1,0".into()) }),
+        of(rid, &body::SessionBlock(seats.clone())),
+        of(rid, &body::SessionUnblock(seats.clone())),
+        of(rid, &canceled),
+        of(rid, &body::ProductPut::new(id("programme"), product_view().details)),
+        of(None, &body::ProductGet(get("programme"))),
+        of(rid, &body::ResourcePut::new(room(), resource_view().details)),
+        of(None, &body::ResourceGet(get("room-5"))),
+        of(rid, &reserve),
+        of(rid, &end_choir),
+        of(rid, &moved),
+        of(None, &asked),
+        of(None, &bookings),
+        of(None, &free),
+        of(rid, &open),
+        of(None, &body::CartGet(only.clone())),
+        of(rid, &hold),
+        of(rid, &best),
+        of(rid, &places),
+        of(rid, &stock),
+        of(rid, &slot),
+        of(rid, &all),
+        of(rid, &quantity),
+        of(rid, &note),
+        of(rid, &release),
+        of(rid, &body::CartCancel(only.clone())),
+        of(rid, &body::CartCheckoutCancel(only.clone())),
+        of(rid, &checkout),
+        of(None, &body::OrderGet { order: cart().order() }),
+        of(rid, &refund),
+        of(None, &purchases),
+        of(None, &watch),
+        of(None, &body::Unwatch { feed: 3 }),
         request(Op::Batch, None, &batch),
-        request(Op::AdminStatus, None, &body::Empty {}),
-        request(Op::AdminAudit, None, &body::Audit { entity: Some(Entity::Cart(cart())) }),
-        request(Op::AdminHistory, None, &history),
-        request(Op::AdminRelease, rid, &body::AdminRelease { cart: cart(), line: 1, reason: "sold out".into() }),
-        request(Op::AdminCheckoutCancel, rid, &body::AdminCheckoutCancel { cart: cart() }),
-        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, authorized)),
-        request(Op::AdminNodes, None, &body::Empty {}),
-        request(Op::AdminJoin, rid, &join),
-        request(Op::AdminInvite, rid, &invite),
-        request(Op::AdminDrain, rid, &body::AdminLeave { node: 2, force: false }),
-        request(Op::AdminUndrain, rid, &body::AdminNode { node: 2 }),
-        request(Op::AdminRemove, rid, &body::AdminLeave { node: 2, force: true }),
-        request(Op::AdminReplace, rid, &body::AdminNode { node: 2 }),
-        request(Op::AdminKeys, None, &body::Empty {}),
-        request(Op::AdminKeyCreate, rid, &key),
-        request(Op::AdminKeyRevoke, rid, &get("till-3")),
+        of(None, &body::AdminStatus(body::Empty {})),
+        of(None, &body::Audit::about(Entity::Cart(cart()))),
+        of(None, &history),
+        of(rid, &body::AdminRelease { cart: cart(), line: 1, reason: "sold out".into() }),
+        of(rid, &body::AdminCheckoutCancel { cart: cart() }),
+        of(rid, &body::AdminSettle::new(cart(), 1, authorized)),
+        of(None, &body::AdminNodes(body::Empty {})),
+        of(rid, &join),
+        of(rid, &invite),
+        of(rid, &body::AdminDrain(body::AdminLeave { node: 2, force: false })),
+        of(rid, &body::AdminUndrain(body::AdminNode { node: 2 })),
+        of(rid, &body::AdminRemove(body::AdminLeave { node: 2, force: true })),
+        of(rid, &body::AdminReplace(body::AdminNode { node: 2 })),
+        of(None, &body::AdminKeys(body::Empty {})),
+        of(rid, &key),
+        of(rid, &body::AdminKeyRevoke(get("till-3"))),
     ]
 }
 
@@ -266,7 +271,7 @@ pub fn other_requests() -> Vec<Sample> {
         request(Op::Watch, None, &watch(Entity::Customer(id("ada")), None, Some(body::ResumeBody::cursor(2)))),
         request(Op::ResourceReserve, rid, &reserve),
         request(Op::ResourceReserve, rid, &monthly),
-        request(Op::AdminAudit, None, &body::Audit { entity: None }),
+        request(Op::AdminAudit, None, &body::Audit::default()),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Declined)),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Captured)),
         request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 2, Settlement::Voided)),

@@ -66,10 +66,21 @@ fn correct_goods_run() -> GoodsRun {
         change(2, BookingChange::Cancel, 50, Outcome::Granted(())),
     ];
     let hold = |cart| HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 };
-    let holds =
-        vec![HoldView { hold: hold(HOLDER), revision: 1, deadline: Timestamp(2_000), portion: Portion::Units(2) }];
-    let sales =
-        vec![SaleView { order: BUYER.order(), hold: hold(BUYER), portion: Portion::Units(3), at: Timestamp(500) }];
+    let holds = vec![HoldView {
+        hold: hold(HOLDER),
+        revision: 1,
+        deadline: Timestamp(2_000),
+        portion: Portion::Units(2),
+        customer: None,
+        since: None,
+    }];
+    let sales = vec![SaleView {
+        order: BUYER.order(),
+        hold: hold(BUYER),
+        portion: Portion::Units(3),
+        at: Timestamp(500),
+        customer: None,
+    }];
     let counts = StockCounts { free: 5, held: 2, sold: 3 };
     let product =
         ProductAudit { product: goods().product_id(0), counts, holds, sales, violations: vec![], holders: Vec::new() };

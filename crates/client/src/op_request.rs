@@ -1,62 +1,63 @@
-//! A command to a cart before it is sent.
+//! A command whose body may leave something out, before it is sent.
 
-use std::{marker::PhantomData, pin::Pin};
+use std::pin::Pin;
 
 use boxoffice_core::{
-    answer::Held,
     command::{Details, Shipping},
     id::Entity,
+    text::Comments,
 };
-use boxoffice_wire::{
-    Op, body,
-    reply::{FromBody, OrderView},
-};
-use serde::Serialize;
+use boxoffice_wire::{AnsweredOp, body};
 
 use crate::{
     client::Client,
     error::{Error, Reply},
 };
 
-/// A command to a cart. It is sent when it is awaited. Before that, [`CartRequest::with`] and the methods that are named after a
+/// A command with this body. It is sent when it is awaited. Before that, [`OpRequest::with`] and the methods that are named after a
 /// field set what the body may leave out.
 #[derive(Clone, Debug)]
 #[must_use = "a command is sent when it is awaited"]
-pub struct CartRequest<B, T> {
+pub struct OpRequest<B> {
     client: Client,
     entity: Entity,
-    op: Op,
     body: B,
-    answer: PhantomData<fn() -> T>,
 }
 
-impl<B, T> CartRequest<B, T> {
-    pub(crate) fn new(client: &Client, entity: Entity, op: Op, body: B) -> CartRequest<B, T> {
-        CartRequest { client: client.clone(), entity, op, body, answer: PhantomData }
+impl<B> OpRequest<B> {
+    pub(crate) fn new(client: &Client, entity: Entity, body: B) -> OpRequest<B> {
+        OpRequest { client: client.clone(), entity, body }
     }
 
     /// Sets fields of the body.
-    pub fn with(mut self, set: impl FnOnce(&mut B)) -> CartRequest<B, T> {
+    pub fn with(mut self, set: impl FnOnce(&mut B)) -> OpRequest<B> {
         set(&mut self.body);
         self
     }
 }
 
-impl CartRequest<body::HoldSeats, Held> {
+impl OpRequest<body::HallPut> {
+    /// Comments. They need a node that speaks protocol 1.1.
+    pub fn comments(self, comments: impl AsRef<str>) -> Self {
+        self.with(|body| body.comments = Comments::as_said(comments.as_ref()))
+    }
+}
+
+impl OpRequest<body::HoldSeats> {
     /// Holds those of the seats that are free, at least one.
     pub fn best_effort(self) -> Self {
         self.with(|body| body.best_effort = true)
     }
 }
 
-impl CartRequest<body::HoldSlot, Held> {
+impl OpRequest<body::HoldSlot> {
     /// Details of the booking. They need a node that speaks protocol 1.1.
     pub fn details(self, details: impl AsRef<str>) -> Self {
         self.with(|body| body.details = Details::as_said(details.as_ref()))
     }
 }
 
-impl CartRequest<body::Checkout, OrderView> {
+impl OpRequest<body::Checkout> {
     /// The shipping address.
     pub fn shipping(self, shipping: Shipping) -> Self {
         self.with(|body| body.shipping = Some(shipping.into()))
@@ -69,16 +70,15 @@ impl CartRequest<body::Checkout, OrderView> {
     }
 }
 
-impl<B, T> IntoFuture for CartRequest<B, T>
+impl<B> IntoFuture for OpRequest<B>
 where
-    B: Serialize + Send + Sync + 'static,
-    T: FromBody + Send + 'static,
+    B: AnsweredOp<Answer: Send + 'static> + Send + Sync + 'static,
 {
-    type Output = Result<Reply<T>, Error>;
+    type Output = Result<Reply<B::Answer>, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let CartRequest { client, entity, op, body, answer: _ } = self;
-        Box::pin(async move { client.send_of(&entity, op, &body).await })
+        let OpRequest { client, entity, body } = self;
+        Box::pin(async move { client.ask_of(&entity, &body).await })
     }
 }
