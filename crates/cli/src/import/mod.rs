@@ -30,7 +30,8 @@ const DRAWN_SEATS_MAX: u32 = 5_000;
 pub fn run(args: &Import) -> Outcome {
     let name = args.file.display().to_string();
     let bytes = fs::read(&args.file).map_err(|error| Failure::Usage(format!("{name}: cannot be read: {error}")))?;
-    let plan = checked(&name, files::read(&bytes, args))?;
+    let mut plan = checked(&name, files::read(&bytes, args))?;
+    plan.note_pitches();
     for note in &plan.notes {
         say(&format!("read     {note}"));
     }

@@ -6,7 +6,7 @@ use boxoffice_core::{
     calendar::Zone,
     command::{Area, Limits, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::Id,
-    layout::Layout,
+    layout::{Layout, PITCH_USUAL},
     money::Money,
     names::Names,
 };
@@ -28,6 +28,22 @@ pub struct ImportPlan {
     pub notes: Vec<String>,
     /// What is done and may not be meant.
     pub warnings: Vec<String>,
+}
+
+impl ImportPlan {
+    /// Notes how far consecutive seats of each hall are from each other, and warns where that is no usual distance.
+    pub fn note_pitches(&mut self) {
+        for hall in self.venues.iter().flat_map(|venue| &venue.halls) {
+            let Some(pitch) = hall.layout.pitch() else { continue };
+            let told = format!("hall {}: seats are {}.{:02} seat widths apart", hall.id, pitch / 100, pitch % 100);
+            if PITCH_USUAL.contains(&pitch) {
+                let parted = hall.layout.parted_by_points();
+                self.notes.push(format!("{told} (median); points part rows {parted} times"));
+            } else {
+                self.warnings.push(format!("{told} (median). Points are hundredths of a seat's width"));
+            }
+        }
+    }
 }
 
 /// A venue with its halls and sessions.
