@@ -261,3 +261,20 @@ fn titles_products_and_resources_are_read_as_requests_are() {
     let priceless = with(&product.replace("\"amount\": 1,", "")).expect_err("no price");
     assert!(priceless.starts_with("product cup: ") && priceless.contains("amount"), "{priceless}");
 }
+
+#[test]
+fn the_distance_of_seats_is_told_and_an_unusual_one_is_warned_of() {
+    let told = |step: u32, aisle: u32| {
+        let seat = |number: u32| format!("A,{number},{},0\n", number * step + if number > 4 { aisle } else { 0 });
+        let text = format!("row,seat,x,y\n{}", (1..=9).map(seat).collect::<String>());
+        let mut plan = json::read(&with_session("")).expect("a venue with a hall");
+        plan.venues[0].halls[0].layout = rows(&text);
+        plan.note_pitches();
+        [plan.notes, plan.warnings].concat().join("\n")
+    };
+    assert_eq!(told(100, 0), "hall main: seats are 1.00 seat widths apart (median); points part rows 0 times");
+    assert_eq!(told(80, 200), "hall main: seats are 0.80 seat widths apart (median); points part rows 1 times");
+    let unusual = "seat widths apart (median). Points are hundredths of a seat's width";
+    assert_eq!(told(24, 0), format!("hall main: seats are 0.24 {unusual}"));
+    assert_eq!(told(131, 0), format!("hall main: seats are 1.31 {unusual}"));
+}
