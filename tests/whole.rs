@@ -7,6 +7,7 @@ mod calendar;
 mod cinema;
 mod currencies;
 mod hours;
+mod imports;
 mod sale;
 mod shop;
 mod tickets;

@@ -128,6 +128,11 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
         at("crates/wire/src/tests/malformed.rs", "frames_have_a_maximum_length_by_op"),
         &["IMPORT_FRAME_BYTES_MAX"],
     ),
+    (
+        "HALL_FRAME_BYTES_MAX",
+        at("crates/wire/src/tests/malformed.rs", "frames_have_a_maximum_length_by_op"),
+        &["HALL_FRAME_BYTES_MAX"],
+    ),
     ("DEPTH_MAX", at("crates/wire/src/tests/malformed.rs", "nesting_is_bounded_in_both_encodings"), &["16"]),
     ("BLOB_BYTES_MAX", at("crates/wire/src/tests/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["1366"]),
     ("CURSOR_BYTES_MAX", at("crates/wire/src/tests/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["513"]),

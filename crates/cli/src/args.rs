@@ -37,7 +37,10 @@ pub enum Command {
     Join(Serve),
     /// Create venues, halls, sessions and products from a file
     ///
-    /// A JSON file may have venues, halls, sessions, titles, products and resources. The rows of a CSV file make a hall.
+    /// A JSON file may have venues, halls, sessions, titles, products and resources. The rows of a CSV file make a hall, or are
+    /// products. Plans of pretix, SeatLayer and seats.io and points of GeoJSON make a hall as well.
+    ///
+    /// Example: boxoffice import seats.csv --venue globe --hall main --check
     Import(Import),
     /// Buy seats at the terminal
     ///
@@ -241,19 +244,26 @@ pub struct NodeArgs {
 /// `boxoffice import`.
 #[derive(Debug, clap::Args)]
 pub struct Import {
-    /// What to import: a .json file (see config/examples/royal.json and corner.json), or a .csv file whose rows are seats
-    /// (row,seat,category[,section,accessible,x,y]) for one hall.
+    /// What to import: a .json file (see config/examples/royal.json and corner.json), a .csv file of seats
+    /// (row,seat,category[,section,accessible,x,y,price]) or of products (name,price,stock[,id,currency]), or the plan of another
+    /// system (.json, .geojson).
     pub file: PathBuf,
-    /// For CSV: the venue of the hall. Created if it does not exist
+    /// Show what would be done, with a drawing, and change nothing
+    #[arg(long)]
+    pub check: bool,
+    /// For seats: the venue of the hall. Created if it does not exist
     #[arg(long)]
     pub venue: Option<String>,
-    /// For CSV: the time zone of a venue that is created, like `Europe/Copenhagen`
+    /// For seats: the time zone of a venue that is created, like `Europe/Copenhagen`
     #[arg(long)]
     pub zone: Option<String>,
-    /// For CSV: the hall to create.
+    /// For seats: the hall to create.
     #[arg(long)]
     pub hall: Option<String>,
-    /// For CSV: also create this session in the hall …
+    /// For plans of other systems: the middle of the stage's edge, in the units of the file
+    #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
+    pub stage: Option<String>,
+    /// For seats: also create this session in the hall …
     #[arg(long)]
     pub session: Option<String>,
     /// … starting then (RFC 3339, the venue's time like `2026-12-24T19:30`, or from now like `+1d 19:30` [built in]) …

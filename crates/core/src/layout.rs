@@ -323,7 +323,7 @@ impl Layout {
         let mut before = usize::from(seat.seat);
         for run in &self.rows[usize::from(seat.row)].runs {
             if before < usize::from(run.count) {
-                return run.labels.get(before).expect("checked when the layout was made");
+                return run.labels.label(before).expect("checked when the layout was made");
             }
             before -= usize::from(run.count);
         }
@@ -402,8 +402,8 @@ impl Layout {
 }
 
 impl Labels {
-    /// The label of the seat at `place`, or `None` if there is none or it is out of range.
-    fn get(&self, place: usize) -> Option<SmolStr> {
+    /// The label of the seat at `place` of its run, from 0, or `None` if there is none or it is out of range.
+    pub fn label(&self, place: usize) -> Option<SmolStr> {
         match self {
             Labels::Numbers { first, step } => {
                 let number = i32::try_from(place).ok()?.checked_mul(*step)?.checked_add(*first)?;
@@ -504,7 +504,7 @@ fn check_labels(number: usize, row: &Row) -> Result<(), LayoutError> {
             return Err(LayoutError::Uneven { row: number });
         }
         for place in 0..count {
-            let label = run.labels.get(place).filter(good_label).ok_or(LayoutError::BadLabel { row: number })?;
+            let label = run.labels.label(place).filter(good_label).ok_or(LayoutError::BadLabel { row: number })?;
             if !seen.insert(label.clone()) {
                 return Err(LayoutError::SeatLabelTwice { row: number, label });
             }

@@ -70,6 +70,7 @@ pub mod money;
 pub mod names;
 pub mod payment;
 pub mod portion;
+pub mod runs;
 pub mod seat;
 pub mod text;
 pub mod time;

@@ -10,6 +10,7 @@ use alloc::{
     sync::{Arc, Weak},
     vec::Vec,
 };
+use core::fmt;
 
 use crate::{
     answer::CartState,
@@ -266,6 +267,12 @@ impl StateMap {
         StateMap::default()
     }
 
+    /// An empty map that shares layouts with others.
+    pub fn sharing(pool: Arc<dyn LayoutPool>) -> StateMap {
+        let layouts = Layouts { pool: Some(pool), ..Layouts::default() };
+        StateMap { layouts, ..StateMap::default() }
+    }
+
     /// An entity's committed state.
     pub fn get(&self, entity: &Entity) -> Option<Arc<State>> {
         self.entries.get(entity).map(|entry| Arc::clone(&entry.state))
@@ -416,10 +423,18 @@ impl StateMap {
     }
 }
 
+/// Layouts of several maps, as the shards of a node have them, so that equal ones share memory.
+pub trait LayoutPool: fmt::Debug + Send + Sync {
+    /// An equal layout that is in use, or else this one, which is in use from now on.
+    fn one(&self, layout: &Arc<Layout>) -> Arc<Layout>;
+}
+
 /// The layouts in use. Equal layouts share memory.
 #[derive(Clone, Debug, Default)]
-struct Layouts {
+pub struct Layouts {
     by_digest: BTreeMap<u64, Vec<Weak<Layout>>>,
+    /// Those of other maps.
+    pool: Option<Arc<dyn LayoutPool>>,
 }
 
 impl Layouts {
@@ -434,13 +449,18 @@ impl Layouts {
         *layout = self.one(layout);
     }
 
-    fn one(&mut self, layout: &Arc<Layout>) -> Arc<Layout> {
+    /// An equal layout that is in use, or else this one, which is in use from now on.
+    pub fn one(&mut self, layout: &Arc<Layout>) -> Arc<Layout> {
         let known = self.by_digest.entry(layout.digest()).or_default();
         known.retain(|known| known.strong_count() > 0);
         let equal = known.iter().filter_map(Weak::upgrade).find(|known| known == layout);
         equal.unwrap_or_else(|| {
-            known.push(Arc::downgrade(layout));
-            Arc::clone(layout)
+            let layout = match &self.pool {
+                Some(pool) => pool.one(layout),
+                None => Arc::clone(layout),
+            };
+            known.push(Arc::downgrade(&layout));
+            layout
         })
     }
 }

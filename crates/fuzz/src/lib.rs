@@ -1,5 +1,5 @@
-//! Fuzz targets: every decoder that takes bytes from a client, a proxy, a payment gateway, another node or a disk, and the
-//! property that must hold for any bytes. `tests/fuzz` runs them in `cargo test`. `crates/fuzz/run` fuzzes one for longer.
+//! Fuzz targets: every decoder that takes bytes from a client, a proxy, a payment gateway, another node, a disk or an
+//! imported file, and the property that must hold for any bytes. `tests/fuzz` runs them in `cargo test`. `crates/fuzz/run` fuzzes one for longer.
 
 // Under `cargo bolero` it brings the functions that the instrumentation calls. Without them nothing links.
 use bolero as _;
@@ -9,6 +9,7 @@ mod property;
 
 mod disk;
 mod edge;
+mod files;
 mod peers;
 mod wire;
 
@@ -65,6 +66,9 @@ targets! {
     snapshot_state: disk::snapshot_state,
     stored: disk::stored,
     archive: disk::archive,
+    seat_file: files::seat_file,
+    product_file: files::product_file,
+    plan_file: files::plan_file,
 }
 
 /// The target of this name.

@@ -5,7 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use boxoffice_core::{command::Command, id::Request, packing};
+use boxoffice_core::{
+    command::{Command, VenueCommand},
+    id::Request,
+    packing,
+};
 use boxoffice_env::{Local, World};
 use boxoffice_feeds::{FeedSettings, Feeds};
 use boxoffice_replication::{
@@ -13,7 +17,10 @@ use boxoffice_replication::{
     running::{Opened, Running},
 };
 use boxoffice_storage::{history::Damage, identity::Identity};
-use boxoffice_wire::{FirstCommand, limits::IMPORT_FRAME_BYTES_MAX};
+use boxoffice_wire::{
+    FirstCommand,
+    limits::{HALL_FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
+};
 use smol_str::{SmolStr, format_smolstr};
 use tokio::{
     runtime::Handle,
@@ -266,8 +273,12 @@ impl NodeHandle {
     pub fn check_size(&self, command: &Command) -> Result<(), SmolStr> {
         let config = &self.shared.config.replication;
         let bytes_max = config.command_bytes_max();
+        let frame_bytes_max = match command {
+            Command::Venue(_, VenueCommand::PutHall { .. }) => HALL_FRAME_BYTES_MAX,
+            _ => IMPORT_FRAME_BYTES_MAX,
+        };
         // Stored, a command has about as many bytes as its frame, and never twice as many.
-        if bytes_max >= 2 * IMPORT_FRAME_BYTES_MAX {
+        if bytes_max >= 2 * frame_bytes_max {
             return Ok(());
         }
         let bytes = packing::append(command, Vec::new()).len();

@@ -26,7 +26,7 @@ use crate::{
     metrics::Metrics,
     replication::Replication,
     replicators::{Division, Replicators},
-    shard_state::{Replica, ShardState},
+    shard_state::{NodeLayouts, Replica, ShardState},
     snapshot_writer::SnapshotsKept,
     sync_times::SyncTimes,
 };
@@ -61,15 +61,17 @@ pub(crate) fn restored<T>(
             kept.add(name.index);
         }
     }
+    let layouts = Arc::new(NodeLayouts::default());
     let mut shards = Vec::new();
     let (mut metas, mut rests) = (Vec::new(), Vec::new());
     for shard in 0..=config.shards {
         let state = ShardState::new(shard);
+        state.replica.lock().kept = StateMap::sharing(layouts.clone());
         if let Some(newest) = snapshot_files.load_newest(shard)? {
             newest.warnings.iter().for_each(|warning| tracing::warn!(shard, "{warning}"));
             let Snapshot { meta, store_batches, cut } =
                 snapshot::decode(&newest.payload).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
-            state.replica.lock().kept = StateMap::restore(cut);
+            state.replica.lock().kept = StateMap::sharing(layouts.clone()).restored(cut);
             state.applied.store(meta.position.index, Ordering::Relaxed);
             rests.push((shard, store_batches));
             metas.push(meta);
@@ -94,7 +96,7 @@ pub(crate) fn restored<T>(
     for meta in metas.iter().filter(|meta| engine_of(meta.shard).snapshot_meta(meta.shard) != Some(*meta)) {
         // The snapshot is of a replica that is gone.
         let state = &shards[usize::from(meta.shard)];
-        *state.replica.lock() = Replica::default();
+        *state.replica.lock() = Replica { kept: StateMap::sharing(layouts.clone()), ..Replica::default() };
         state.applied.store(0, Ordering::Relaxed);
     }
     for (shard, engine) in engines.iter().flat_map(|engine| engine.shards().map(move |shard| (shard, engine))) {
@@ -124,6 +126,7 @@ pub(crate) fn restored<T>(
         durable: AtomicU64::new(log.synced_seq()),
         directory,
         shards,
+        layouts,
         world: world.clone(),
         config,
     });

@@ -16,8 +16,12 @@ use boxoffice_storage::{
 };
 
 use crate::{
-    config::ReplicationConfig, history_reads::HistoryReads, metrics::Metrics, replicators::Replicators,
-    shard_state::ShardState, sync_times::SyncTimes,
+    config::ReplicationConfig,
+    history_reads::HistoryReads,
+    metrics::Metrics,
+    replicators::Replicators,
+    shard_state::{NodeLayouts, ShardState},
+    sync_times::SyncTimes,
 };
 
 /// The replication of a node. Its loops are in [`Running`](crate::running::Running).
@@ -26,6 +30,8 @@ pub struct Replication<T> {
     pub world: World,
     /// The shards by number. The first one is the directory's.
     pub shards: Vec<Arc<ShardState>>,
+    /// The layouts of all shards.
+    pub(crate) layouts: Arc<NodeLayouts>,
     /// The queues of the replicators.
     pub replicators: Replicators<T>,
     pub metrics: Metrics,

@@ -3,10 +3,18 @@
 use std::{
     collections::BTreeMap,
     ops::{Deref, DerefMut},
-    sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
-use boxoffice_core::{id::Entity, state_map::StateMap, time::Timestamp};
+use boxoffice_core::{
+    id::Entity,
+    layout::Layout,
+    state_map::{LayoutPool, Layouts, StateMap},
+    time::Timestamp,
+};
 use boxoffice_env::no_wait::{self, NoWait};
 use boxoffice_shard::{Epoch, FollowerStatus, ReplicaId, ShardId, ShardTime};
 use tracing_mutex::parkinglot::{Mutex, MutexGuard};
@@ -108,6 +116,16 @@ impl Deref for ReplicaGuard<'_> {
 impl DerefMut for ReplicaGuard<'_> {
     fn deref_mut(&mut self) -> &mut Replica {
         &mut self.replica
+    }
+}
+
+/// The layouts of all shards of a node: the sessions of one hall are in many shards, and have one copy of its layout.
+#[derive(Debug, Default)]
+pub struct NodeLayouts(Mutex<Layouts>);
+
+impl LayoutPool for NodeLayouts {
+    fn one(&self, layout: &Arc<Layout>) -> Arc<Layout> {
+        self.0.lock().one(layout)
     }
 }
 

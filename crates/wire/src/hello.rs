@@ -47,7 +47,7 @@ shapes! {
 pub struct Limits {
     /// The longest frame, in bytes.
     pub frame_bytes: u32,
-    /// The longest frame of `batch`, `hall.put`, `product.put` and `resource.put`, in bytes.
+    /// The longest frame of `batch`, `product.put` and `resource.put`, in bytes. That of `hall.put` has 8 MiB at most.
     pub import_frame_bytes: u32,
     /// How deep a frame may be nested.
     pub depth: u32,

@@ -9,7 +9,6 @@ use smol_str::format_smolstr;
 use crate::{
     Encoding, Op, Rejection, Request,
     encode::{self, Verdict, VerdictFrame},
-    limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     raw,
     repr::{ToWire, WireRepr},
 };
@@ -57,7 +56,7 @@ pub fn request(op: Op, rid: Option<&str>, deadline_ms: Option<u64>, body: &[u8])
 
 /// The longest body of an op, in bytes, the same as for a frame.
 pub fn body_bytes_max(op: Op) -> usize {
-    if op.is_for_importers() { IMPORT_FRAME_BYTES_MAX } else { FRAME_BYTES_MAX }
+    op.frame_bytes_max()
 }
 
 /// The rejection of a longer body.

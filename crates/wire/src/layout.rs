@@ -9,13 +9,14 @@ use boxoffice_core::{
     id::Id,
     layout::{LABEL_BYTES_MAX, LAYOUT_SEATS_MAX, Labels, Layout, LayoutNames, POINT_MAX, Point, Row, Run},
     names::Names,
+    runs::{self, SingleSeat},
 };
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, SeqAccess, Visitor, value::SeqAccessDeserializer},
 };
 use serde_json::{Value, json};
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 
 use crate::{
     newer::Newer,
@@ -310,63 +311,19 @@ fn by_count(count: u16, first: i32, step: i32, gaps: &[u16], category: &Id) -> R
     Ok(runs)
 }
 
-/// The runs of a row that is written seat by seat. Neighbours of the same category and accessibility form a run.
+/// The runs of a row that is written seat by seat.
 fn seat_by_seat(seats: Vec<Option<SeatBody>>, row_category: &Id) -> Result<Vec<Run>, String> {
-    let mut runs: Vec<Run> = Vec::new();
-    let mut gap = 0u16;
-    for seat in seats {
-        let Some(seat) = seat else {
-            gap = gap.checked_add(1).ok_or("a gap is too wide")?;
-            continue;
-        };
+    let single = |seat: SeatBody| {
         let category = seat.category.unwrap_or_else(|| row_category.clone());
         let point = match (seat.x, seat.y) {
             (Some(x), Some(y)) => Some(Point { x, y }),
             (None, None) => None,
-            _ => return Err("a seat has both `x` and `y`, or neither".into()),
+            _ => return Err("a seat has both `x` and `y`, or neither".to_owned()),
         };
-        let name = label(seat.label)?;
-        let goes_on = gap == 0
-            && runs.last().is_some_and(|run| {
-                run.category == category
-                    && run.accessible == seat.accessible
-                    && run.points.is_empty() == point.is_none()
-                    && run.count < u16::MAX
-            });
-        if !goes_on {
-            let labels = Labels::Names(Vec::new());
-            runs.push(Run { gap, count: 0, labels, category, accessible: seat.accessible, points: Vec::new() });
-        }
-        gap = 0;
-        let run = runs.last_mut().expect("a run was just pushed or goes on");
-        run.count += 1;
-        run.points.extend(point);
-        if let Labels::Names(names) = &mut run.labels {
-            names.push(name);
-        }
-    }
-    for run in &mut runs {
-        if let Some(numbers) = numbered(&run.labels) {
-            run.labels = numbers;
-        }
-    }
-    Ok(runs)
-}
-
-/// The same labels as numbers, if that is what they are.
-fn numbered(labels: &Labels) -> Option<Labels> {
-    let Labels::Names(names) = labels else {
-        return None;
+        Ok(SingleSeat { label: label(seat.label)?, category, accessible: seat.accessible, point })
     };
-    let number = |name: &SmolStr| name.parse::<i32>().ok().filter(|number| format_smolstr!("{number}") == *name);
-    let first = number(names.first()?)?;
-    let step = match names.get(1) {
-        Some(second) => number(second)?.checked_sub(first)?,
-        None => 1,
-    };
-    let expected = |index: usize| i32::try_from(index).ok()?.checked_mul(step)?.checked_add(first);
-    let all = names.iter().enumerate().all(|(index, name)| number(name).is_some() && number(name) == expected(index));
-    all.then_some(Labels::Numbers { first, step })
+    let seats = seats.into_iter().map(|seat| seat.map(single).transpose()).collect::<Result<Vec<_>, String>>()?;
+    runs::of_seats(seats).map_err(|why| why.to_string())
 }
 
 impl RunBody {

@@ -32,6 +32,7 @@ mod from_body;
 mod raw;
 mod unknown;
 
+pub mod labels;
 pub mod layout;
 pub mod quantity;
 pub mod repr;

@@ -9,8 +9,12 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// The longest frame a client may send, in bytes.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// The longest frame of `batch`, `hall.put`, `product.put` and `resource.put`, which importers send, in bytes.
+/// The longest frame of `batch`, `product.put` and `resource.put`, which importers send, in bytes.
 pub const IMPORT_FRAME_BYTES_MAX: usize = 1024 * 1024;
+
+/// The longest frame of `hall.put`, in bytes. A layout with the maximum of seats, each with its own position, fits in its full
+/// form, in both encodings.
+pub const HALL_FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The longest frame that a client reads, in bytes. A layout with the maximum of seats, each with its own position, fits.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -129,6 +129,8 @@ pub enum FrameLength {
     Plain,
     /// [`IMPORT_FRAME_BYTES_MAX`](crate::limits::IMPORT_FRAME_BYTES_MAX).
     Import,
+    /// [`HALL_FRAME_BYTES_MAX`](crate::limits::HALL_FRAME_BYTES_MAX).
+    Hall,
 }
 
 /// The HTTP methods of an op, besides the WebSocket frame.

@@ -5,6 +5,7 @@ use boxoffice_core::access::{Role, Roles};
 use crate::{
     body,
     call::{Call, Shape},
+    limits,
     op::{FrameLength, HeadClass, Op, Pace, UnknownFields, each_op},
     permission::{OwnerRule, Permission},
     rejection::Rejection,
@@ -110,7 +111,16 @@ impl Op {
 
     /// Whether its frames may be as long as importers need.
     pub fn is_for_importers(self) -> bool {
-        self.facts().frame == FrameLength::Import
+        self.facts().frame != FrameLength::Plain
+    }
+
+    /// The longest frame, and body of a request over HTTP, in bytes.
+    pub fn frame_bytes_max(self) -> usize {
+        match self.facts().frame {
+            FrameLength::Plain => limits::FRAME_BYTES_MAX,
+            FrameLength::Import => limits::IMPORT_FRAME_BYTES_MAX,
+            FrameLength::Hall => limits::HALL_FRAME_BYTES_MAX,
+        }
     }
 
     /// Whether the request or the answer may name a customer.

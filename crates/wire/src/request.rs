@@ -12,8 +12,7 @@ use crate::{
     call::{Call, Item, Shape},
     envelope::{Envelope, Parts, Rejected},
     limits::{
-        BATCH_ITEMS_MAX, BATCH_SEATS_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX,
-        REQUEST_ID_BYTES_MAX,
+        BATCH_ITEMS_MAX, BATCH_SEATS_MAX, DEADLINE_MS, DEADLINE_MS_MAX, HALL_FRAME_BYTES_MAX, REQUEST_ID_BYTES_MAX,
     },
     op::HeadClass,
     permission::BatchRule,
@@ -122,15 +121,15 @@ impl<'a> Head<'a> {
     /// The answer instead, with the id if it could be read.
     pub fn read(encoding: Encoding, frame: &'a [u8]) -> Result<Head<'a>, Rejected> {
         // A frame that is too long for every op is not read at all.
-        if frame.len() > IMPORT_FRAME_BYTES_MAX {
-            return Err(Rejected { id: None, why: too_long(IMPORT_FRAME_BYTES_MAX) });
+        if frame.len() > HALL_FRAME_BYTES_MAX {
+            return Err(Rejected { id: None, why: too_long(HALL_FRAME_BYTES_MAX) });
         }
         let envelope = Envelope::read(encoding, frame)?;
         let id = envelope.id;
         let rejected = |why: Rejection| Rejected { id: Some(id), why };
         let op = op(&envelope.op).map_err(rejected)?;
-        if frame.len() > FRAME_BYTES_MAX && !op.is_for_importers() {
-            return Err(rejected(too_long(FRAME_BYTES_MAX)));
+        if frame.len() > op.frame_bytes_max() {
+            return Err(rejected(too_long(op.frame_bytes_max())));
         }
         Ok(Head { id, op, encoding, envelope })
     }

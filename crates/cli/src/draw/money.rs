@@ -26,7 +26,8 @@ pub fn amount(money: Money) -> String {
     }
 }
 
-fn digits(currency: Currency) -> u32 {
+/// The digits of a currency behind the decimal mark.
+pub fn digits(currency: Currency) -> u32 {
     match currency.as_str() {
         code if WHOLE.contains(&code) => 0,
         code if THOUSANDTHS.contains(&code) => 3,

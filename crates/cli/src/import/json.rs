@@ -205,6 +205,7 @@ pub fn read(text: &str) -> Result<ImportPlan, String> {
         products: things::products(file.products)?,
         resources: things::resources(file.resources)?,
         venues: file.venues.into_iter().map(|venue| venue.plan(currency)).collect::<Result<_, _>>()?,
+        ..ImportPlan::default()
     })
 }
 

@@ -1,18 +1,29 @@
 //! Carries out an import: reads what exists, sends the rest, and notes the results.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io::IsTerminal, sync::Arc, time::Duration};
 
 use boxoffice_client::{
     BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionExtras, SessionView, Timestamp, Title,
     VenueView,
 };
-use boxoffice_core::{calendar::Zone, command::VenueDetails, session, text::Text};
-use boxoffice_wire::{Encoding, Op, body, limits::IMPORT_FRAME_BYTES_MAX, reply};
+use boxoffice_core::{
+    calendar::Zone,
+    command::{ProductDetails, VenueDetails},
+    session,
+    text::Text,
+};
+use boxoffice_seating::PlanDifference;
+use boxoffice_wire::{
+    Encoding, Op, body,
+    limits::{HALL_FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
+    reply,
+};
 use futures_util::{StreamExt, stream};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
     plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
+    removed,
     report::{EntryResult, Report},
 };
 use crate::{
@@ -47,31 +58,46 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// The longest session, in milliseconds. It is 31 days.
 const SESSION_SPAN_MAX_MS: u64 = 31 * DAY_MS;
 
+/// How many entries a list has of which the progress is shown.
+const SHOWN_PROGRESS: usize = 500;
+
 /// A command, and the note for the report.
 struct Step {
     fate: EntryResult,
     thing: String,
-    /// `None` if there is nothing to send.
-    command: Option<BatchCommand>,
+    send: Sent,
     bytes: usize,
     sellable: Option<String>,
 }
 
+/// What a step sends.
+enum Sent {
+    Nothing,
+    /// With others.
+    InBatch(BatchCommand),
+    /// A hall that is too long for a batch.
+    Alone(body::HallPut),
+}
+
 impl Step {
     fn validated(fate: EntryResult, thing: String) -> Step {
-        Step { fate, thing, command: None, bytes: 0, sellable: None }
+        Step { fate, thing, send: Sent::Nothing, bytes: 0, sellable: None }
     }
 }
 
-/// Creates everything that does not exist yet. Relative times are counted from `now`.
+/// Creates everything that does not exist yet. Relative times are counted from `now`. A report of a check says what would be done, and
+/// nothing is sent.
 ///
 /// # Errors
 /// The node cannot be reached any more, or its answer cannot be read.
-pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp) -> Result<Report, Error> {
+pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp, mut report: Report) -> Result<Report, Error> {
     let client = client.with_deadline(BATCH_TIME);
-    let mut report = Report::default();
-    make_things(&client, plan, &mut report).await?;
     let venues = &plan.venues;
+    // Nothing is changed if a seat that is on sale would be gone.
+    if removed::refuse(&client, venues, now, &mut report).await? {
+        return Ok(report);
+    }
+    make_things(&client, plan, &mut report).await?;
     let there = read_all(venues.as_slice(), |venue| async { known(client.venue_get(&venue.id).await) }).await?;
     let zones: BTreeMap<&Id, Zone> =
         venues.iter().zip(&there).map(|(venue, there)| (&venue.id, zone_of(venue, there.as_ref()))).collect();
@@ -93,7 +119,12 @@ pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp) -> Result<
 
     let sessions: Vec<(&VenuePlan, &SessionPlan)> =
         venues.iter().flat_map(|venue| venue.sessions.iter().map(move |session| (venue, session))).collect();
-    let layouts = layouts(&client, &sessions).await?;
+    let mut layouts = layouts(&client, &sessions).await?;
+    if report.is_check() {
+        // Halls that would be there.
+        let planned = halls.iter().map(|(venue, hall)| ((venue.id.clone(), hall.id.clone()), Arc::clone(&hall.layout)));
+        layouts.extend(planned);
+    }
     let there = read_all(&sessions, |(_, session)| async { known(client.session_get(&session.id).await) }).await?;
     let steps = sessions.iter().zip(&there).map(|((venue, session), there)| {
         let layout = layouts.get(&(venue.id.clone(), session.hall.clone()));
@@ -106,7 +137,7 @@ pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp) -> Result<
 
 /// Titles, products and resources. Differences from the file are changed.
 async fn make_things(client: &Client, plan: &ImportPlan, report: &mut Report) -> Result<(), Error> {
-    let ImportPlan { titles, products, resources, venues: _ } = plan;
+    let ImportPlan { titles, products, resources, products_are_lines, .. } = plan;
     let there = read_all(titles, |(id, _)| async { known(client.title_get(id).await) }).await?;
     let mut steps: Vec<Step> = titles
         .iter()
@@ -128,9 +159,17 @@ async fn make_things(client: &Client, plan: &ImportPlan, report: &mut Report) ->
     send(client, steps, report).await?;
     let there = read_all(products, |(id, _)| async { known(client.product_get(id).await) }).await?;
     let steps = products.iter().zip(there).map(|((id, details), there)| {
+        // A line of a list says nothing of the rest.
+        let details = match &there {
+            Some(there) if *products_are_lines => {
+                let ProductDetails { name, price, stock, .. } = details.clone();
+                ProductDetails { name, price, stock, ..there.details.clone() }
+            }
+            Some(_) | None => details.clone(),
+        };
         let command = || BatchCommand::product_put(client.new_request_id(), id, details.clone());
         let thing = format!("product {id} ({} of {}, {} each)", details.stock, details.name, amount(details.price));
-        thing_step(thing, there.map(|there| there.details == *details), command)
+        thing_step(thing, there.map(|there| there.details == details), command)
     });
     send(client, steps.collect(), report).await?;
     let there = read_all(resources, |(id, _)| async { known(client.resource_get(id).await) }).await?;
@@ -149,11 +188,11 @@ fn thing_step(thing: String, same: Option<bool>, command: impl FnOnce() -> Batch
         Some(false) => EntryResult::Changed,
         None => EntryResult::Made,
     };
-    Step { fate, thing, command: Some(command()), bytes: THING_BYTES, sellable: None }
+    Step { fate, thing, send: Sent::InBatch(command()), bytes: THING_BYTES, sellable: None }
 }
 
 /// Reads something of each entry, a few at the same time. Returns the results in order.
-async fn read_all<'a, T, V, F>(things: &'a [T], read: impl Fn(&'a T) -> F) -> Result<Vec<Option<V>>, Error>
+pub(super) async fn read_all<'a, T, V, F>(things: &'a [T], read: impl Fn(&'a T) -> F) -> Result<Vec<Option<V>>, Error>
 where
     F: Future<Output = Result<Option<V>, Error>>,
 {
@@ -161,7 +200,7 @@ where
 }
 
 /// The existing entry, if there is one.
-fn known<T>(answer: Result<Reply<T>, Error>) -> Result<Option<T>, Error> {
+pub(super) fn known<T>(answer: Result<Reply<T>, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(reply) => Ok(Some(reply.value)),
         // The command that creates it will tell any other error.
@@ -201,41 +240,52 @@ fn venue_step(client: &Client, venue: &VenuePlan, there: Option<&VenueView>) -> 
     let texts = [&details.name, &details.city, &details.comments, &details.address];
     let bytes = ENVELOPE_BYTES + texts.iter().map(|text| text.len()).sum::<usize>();
     let command = BatchCommand::venue_put(client.new_request_id(), id, details);
-    Step { fate, thing, command: Some(command), bytes, sellable: None }
+    Step { fate, thing, send: Sent::InBatch(command), bytes, sellable: None }
 }
 
 fn hall_step(client: &Client, venue: &VenuePlan, hall: &HallPlan, there: Option<&HallView>) -> Step {
-    let thing = format!("hall {} of {} ({} seats)", hall.id, venue.id, hall.layout.seats());
-    let fate = match there {
+    let seats = hall.layout.seats();
+    let called = |more: &str| format!("hall {} of {} ({seats} seats{more})", hall.id, venue.id);
+    let (fate, thing) = match there {
         Some(there)
             if (there.name.as_str(), there.comments.as_str(), &there.layout)
                 == (hall.name.as_str(), hall.comments.as_str(), &hall.layout) =>
         {
-            return Step::validated(EntryResult::There, thing);
+            return Step::validated(EntryResult::There, called(""));
         }
-        Some(_) => EntryResult::Changed,
-        None => EntryResult::Made,
+        Some(there) => {
+            let different = PlanDifference::between(&there.layout, &hall.layout).words();
+            (EntryResult::Changed, called(&different.iter().map(|words| format!("; {words}")).collect::<String>()))
+        }
+        None => (EntryResult::Made, called("")),
     };
-    let bytes = ENVELOPE_BYTES + hall_bytes(venue, hall);
-    if bytes > IMPORT_FRAME_BYTES_MAX {
+    let put = body::HallPut {
+        venue: venue.id.clone(),
+        id: hall.id.clone(),
+        name: Text::as_said(hall.name.as_str()),
+        comments: Text::as_said(hall.comments.as_str()),
+        layout: Arc::clone(&hall.layout),
+    };
+    let bytes = ENVELOPE_BYTES + frame_bytes(&put);
+    if bytes > HALL_FRAME_BYTES_MAX {
         let why = format!(
-            "its layout is {bytes} bytes long and may have {IMPORT_FRAME_BYTES_MAX}; leave x and y of straight rows out, \
+            "its layout is {bytes} bytes long and may have {HALL_FRAME_BYTES_MAX}; leave x and y of straight rows out, \
              or split the hall"
         );
         return Step::validated(EntryResult::Refused(why), thing);
     }
-    let layout = Arc::clone(&hall.layout);
-    let command = BatchCommand::hall_put(client.new_request_id(), &venue.id, &hall.id, &hall.name, layout)
-        .with_comments(&hall.comments);
-    Step { fate, thing, command: Some(command), bytes, sellable: None }
+    let send = if bytes > BATCH_BYTES {
+        Sent::Alone(put)
+    } else {
+        let command = BatchCommand::hall_put(client.new_request_id(), &put.venue, &put.id, &hall.name, put.layout);
+        Sent::InBatch(command.with_comments(&hall.comments))
+    };
+    Step { fate, thing, send, bytes, sellable: None }
 }
 
-fn hall_bytes(venue: &VenuePlan, hall: &HallPlan) -> usize {
-    let (name, comments) = (Text::as_said(hall.name.as_str()), Text::as_said(hall.comments.as_str()));
-    let (venue, id, layout) = (venue.id.clone(), hall.id.clone(), Arc::clone(&hall.layout));
-    let body = body::HallPut { venue, id, name, comments, layout };
+fn frame_bytes(put: &body::HallPut) -> usize {
     let mut frame = Default::default();
-    reply::request(Encoding::MsgPack, &mut frame, 0, Op::HallPut, None, None, &body);
+    reply::request(Encoding::MsgPack, &mut frame, 0, Op::HallPut, None, None, put);
     frame.len()
 }
 
@@ -297,7 +347,7 @@ fn session_step(
         },
     };
     if let Some(there) = there {
-        return match differences(venue, &session, there).as_slice() {
+        return match differences(venue, &session, layout, there).as_slice() {
             [] => Step { sellable: Some(id.to_string()), ..Step::validated(EntryResult::There, thing) },
             different => refused(format!(
                 "it is there already: {}. Sessions do not change, so call the new one something else",
@@ -309,8 +359,9 @@ fn session_step(
     Step {
         fate: EntryResult::Made,
         thing,
-        command: Some(command),
-        bytes: ENVELOPE_BYTES + plan.prices.len() * ENVELOPE_BYTES,
+        send: Sent::InBatch(command),
+        // The answer has the layout, of at most some sixteen bytes a seat, and may be sixteen times as long as a request.
+        bytes: ENVELOPE_BYTES + plan.prices.len() * ENVELOPE_BYTES + layout.seats() as usize,
         sellable: Some(id.to_string()),
     }
 }
@@ -366,8 +417,8 @@ fn zone_of(venue: &VenuePlan, there: Option<&VenueView>) -> Zone {
     zone_or_utc(known.unwrap_or_else(|| zone_name(venue, there)).as_deref())
 }
 
-/// What a session that is there differs in from that of the file, with both.
-fn differences(venue: &VenuePlan, plan: &NewSession, there: &SessionView) -> Vec<SmolStr> {
+/// What a session that is there differs in from that of the file, with both, and the differences of its plan in words.
+fn differences(venue: &VenuePlan, plan: &NewSession, layout: &Layout, there: &SessionView) -> Vec<SmolStr> {
     let known = NewSession {
         id: there.id.clone(),
         hall: there.hall.clone(),
@@ -379,13 +430,16 @@ fn differences(venue: &VenuePlan, plan: &NewSession, there: &SessionView) -> Vec
     };
     let elsewhere =
         (venue.id != there.venue).then(|| format_smolstr!("its venue is {}, not {}", there.venue, venue.id));
-    elsewhere.into_iter().chain(session::differences(&known, plan)).collect()
+    let seats = PlanDifference::between(&there.layout, layout).words();
+    let seats = (!seats.is_empty()).then(|| format_smolstr!("its plan differs ({})", seats.join("; ")));
+    elsewhere.into_iter().chain(session::differences(&known, plan)).chain(seats).collect()
 }
 
 /// Sends the commands of these steps in batches, and notes their results in order.
 async fn send(client: &Client, mut steps: Vec<Step>, report: &mut Report) -> Result<(), Error> {
+    let mut progress = Progress::of(steps.len());
     let mut start = 0;
-    while start < steps.len() {
+    while start < steps.len() && !report.is_check() {
         let (mut bytes, mut end) = (steps[start].bytes, start + 1);
         while end < steps.len() && end - start < BATCH_COMMANDS && bytes + steps[end].bytes <= BATCH_BYTES {
             bytes += steps[end].bytes;
@@ -393,7 +447,9 @@ async fn send(client: &Client, mut steps: Vec<Step>, report: &mut Report) -> Res
         }
         send_batch(client, &mut steps[start..end]).await?;
         start = end;
+        progress.show(start);
     }
+    progress.end();
     for step in steps {
         if let (Some(session), EntryResult::Made | EntryResult::Changed | EntryResult::There) =
             (step.sellable, &step.fate)
@@ -405,13 +461,51 @@ async fn send(client: &Client, mut steps: Vec<Step>, report: &mut Report) -> Res
     Ok(())
 }
 
+/// How many entries of a long list are sent, on a line of the terminal that is written again and again.
+struct Progress {
+    all: usize,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn of(all: usize) -> Progress {
+        Progress { all, is_shown: all >= SHOWN_PROGRESS && std::io::stderr().is_terminal() }
+    }
+
+    fn show(&mut self, sent: usize) {
+        if self.is_shown {
+            eprint!("\r{sent} of {}", self.all);
+        }
+    }
+
+    fn end(&mut self) {
+        if self.is_shown {
+            eprint!("\r{:width$}\r", "", width = 2 * self.all.to_string().len() + 4);
+        }
+    }
+}
+
 async fn send_batch(client: &Client, steps: &mut [Step]) -> Result<(), Error> {
-    let mut open: Vec<usize> = (0..steps.len()).filter(|index| steps[*index].command.is_some()).collect();
+    for step in steps.iter_mut() {
+        let Sent::Alone(body::HallPut { venue, id, name, comments, layout }) = &step.send else { continue };
+        match client.hall_put(venue, id, &**name, Arc::clone(layout)).comments(&**comments).await {
+            Ok(_) => {}
+            Err(Error::Refused(no)) if no.name == "unauthenticated" => return Err(Error::Refused(no)),
+            Err(Error::Refused(no)) => step.fate = EntryResult::Refused(no.to_string()),
+            Err(error) => return Err(error),
+        }
+    }
+    let is_in_batch = |index: &usize| matches!(steps[*index].send, Sent::InBatch(_));
+    let mut open: Vec<usize> = (0..steps.len()).filter(is_in_batch).collect();
     for attempt in 1..=ATTEMPTS {
         if open.is_empty() {
             return Ok(());
         }
-        let commands: Vec<BatchCommand> = open.iter().filter_map(|index| steps[*index].command.clone()).collect();
+        let command = |index: &usize| match &steps[*index].send {
+            Sent::InBatch(command) => Some(command.clone()),
+            Sent::Nothing | Sent::Alone(_) => None,
+        };
+        let commands: Vec<BatchCommand> = open.iter().filter_map(command).collect();
         let replies = match client.batch(&commands).await {
             Ok(replies) => replies,
             // An invalid command has the whole batch refused. One by one, it is found.

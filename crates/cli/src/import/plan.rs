@@ -6,9 +6,12 @@ use boxoffice_core::{
     calendar::Zone,
     command::{Area, Limits, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::Id,
-    layout::Layout,
+    layout::{Layout, PITCH_USUAL},
     money::Money,
+    names::Names,
 };
+use boxoffice_wire::labels;
+use smol_str::SmolStr;
 
 use super::{things::Thing, when::When};
 
@@ -19,6 +22,28 @@ pub struct ImportPlan {
     pub products: Vec<Thing<ProductDetails>>,
     pub resources: Vec<Thing<ResourceDetails>>,
     pub venues: Vec<VenuePlan>,
+    /// Whether products have a name, a price and a stock only, so that an existing one keeps the rest.
+    pub products_are_lines: bool,
+    /// What was understood of the file, and what was left out.
+    pub notes: Vec<String>,
+    /// What is done and may not be meant.
+    pub warnings: Vec<String>,
+}
+
+impl ImportPlan {
+    /// Notes how far consecutive seats of each hall are from each other, and warns where that is no usual distance.
+    pub fn note_pitches(&mut self) {
+        for hall in self.venues.iter().flat_map(|venue| &venue.halls) {
+            let Some(pitch) = hall.layout.pitch() else { continue };
+            let told = format!("hall {}: seats are {}.{:02} seat widths apart", hall.id, pitch / 100, pitch % 100);
+            if PITCH_USUAL.contains(&pitch) {
+                let parted = hall.layout.parted_by_points();
+                self.notes.push(format!("{told} (median); points part rows {parted} times"));
+            } else {
+                self.warnings.push(format!("{told} (median). Points are hundredths of a seat's width"));
+            }
+        }
+    }
 }
 
 /// A venue with its halls and sessions.
@@ -122,11 +147,15 @@ pub fn check(venues: &[VenuePlan]) -> Result<(), String> {
             if !hall_ids.insert(&hall.id) {
                 return Err(format!("venue {id}: hall {} is there twice; leave one out", hall.id));
             }
+            labels::check(&hall.layout).map_err(|why| format!("venue {id}, hall {}: {why}", hall.id))?;
         }
         for session in &venue.sessions {
             if !session_ids.insert(&session.id) {
                 return Err(format!("session {} is there twice; call one of them something else", session.id));
             }
+            let areas: Vec<(SmolStr, Names)> =
+                session.areas.iter().map(|area| (area.name.clone(), area.names.clone())).collect();
+            labels::check_names("areas", &areas).map_err(|why| format!("session {}: {why}", session.id))?;
         }
     }
     Ok(())

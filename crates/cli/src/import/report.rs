@@ -23,9 +23,21 @@ pub struct Report {
     sellable: Vec<String>,
     /// What is done and may not be meant.
     warnings: Vec<String>,
+    /// Whether nothing is sent, so that the results are what would be done.
+    is_check: bool,
 }
 
 impl Report {
+    /// A report of what would be done.
+    pub fn of_check() -> Report {
+        Report { is_check: true, ..Report::default() }
+    }
+
+    /// Whether nothing is sent.
+    pub fn is_check(&self) -> bool {
+        self.is_check
+    }
+
     /// Notes the result of an entry.
     pub fn note(&mut self, fate: EntryResult, thing: String) {
         self.lines.push((fate, thing));
@@ -53,34 +65,51 @@ impl Report {
 
     /// The lines, a summary, and what to do next.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.lines.iter().map(|(fate, thing)| line(fate, thing)).collect();
-        lines.extend(self.warnings.iter().map(|warning| format!("{:<8} {warning}", "warning")));
+        let width = if self.is_check { "would change".len() } else { "refused".len() + 1 };
+        let line = |(fate, thing): &(EntryResult, String)| match fate {
+            EntryResult::Refused(why) => format!("{:<width$} {thing}: {why}", self.word(fate)),
+            _ => format!("{:<width$} {thing}", self.word(fate)),
+        };
+        let mut lines: Vec<String> = self.lines.iter().map(line).collect();
+        lines.extend(self.warnings.iter().map(|warning| format!("{:<width$} {warning}", "warning")));
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (fate, _) in &self.lines {
             *counts.entry(word(fate)).or_default() += 1;
         }
         let summary: Vec<String> = ["made", "changed", "there", "refused"]
             .into_iter()
-            .filter_map(|word| counts.get(word).map(|count| format!("{count} {}", in_summary(word))))
+            .filter_map(|word| counts.get(word).map(|count| format!("{count} {}", self.in_summary(word))))
             .collect();
         lines.push(if summary.is_empty() { "There was nothing to import.".into() } else { summary.join(", ") });
-        if let Some(session) = self.sellable.first() {
+        if self.is_check {
+            lines.push("Nothing was changed.".into());
+        } else if let Some(session) = self.sellable.first() {
             lines.push(format!("To sell: boxoffice book {session}"));
         }
         lines
+    }
+
+    fn word(&self, fate: &EntryResult) -> &'static str {
+        match fate {
+            EntryResult::Made if self.is_check => "would make",
+            EntryResult::Changed if self.is_check => "would change",
+            fate => word(fate),
+        }
+    }
+
+    fn in_summary(&self, word: &'static str) -> &'static str {
+        match word {
+            "there" => "there already",
+            "made" if self.is_check => "would be made",
+            "changed" if self.is_check => "would be changed",
+            word => word,
+        }
     }
 
     /// Prints the lines.
     pub fn print(&self) {
         // The reader may have closed the pipe.
         let _ = self.lines().iter().all(|line| say(line));
-    }
-}
-
-fn line(fate: &EntryResult, thing: &str) -> String {
-    match fate {
-        EntryResult::Made | EntryResult::Changed | EntryResult::There => format!("{:<8} {thing}", word(fate)),
-        EntryResult::Refused(why) => format!("{:<8} {thing}: {why}", word(fate)),
     }
 }
 
@@ -91,8 +120,4 @@ fn word(fate: &EntryResult) -> &'static str {
         EntryResult::There => "there",
         EntryResult::Refused(_) => "refused",
     }
-}
-
-fn in_summary(word: &'static str) -> &'static str {
-    if word == "there" { "there already" } else { word }
 }

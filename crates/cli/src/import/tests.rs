@@ -3,7 +3,7 @@ use std::{fs, path::Path};
 use boxoffice_core::{money::Currency, time::Timestamp};
 use expect_test::{Expect, expect};
 
-use super::{json, plan, price, rows};
+use super::{files::price, json, plan};
 use crate::{
     draw::{DrawOptions, Plan, amount, draw},
     local_time::{date_and_time_in, zone_or_utc},
@@ -19,6 +19,11 @@ fn with_session(session: &str) -> String {
   "halls": [{{"id": "main", "layout": {{"rows": 2, "seats": 3}}}}],
   "sessions": [{session}]}}]}}"#
     )
+}
+
+/// The hall of a spreadsheet.
+fn rows(text: &str) -> std::sync::Arc<boxoffice_core::layout::Layout> {
+    boxoffice_seating::read_seats(text.as_bytes()).expect("a hall").seating.layout
 }
 
 /// The map of a layout with all seats free.
@@ -87,7 +92,7 @@ fn the_examples_are_valid() {
         tempest-tonight in old-house at 2026-12-25 20:00 Europe/Copenhagen: balcony 7.00 EUR, premium 25.00 EUR, stalls 15.00 EUR
     "#]]
     .assert_eq(&text);
-    let rows = fs::read_to_string(examples.join("studio.csv")).expect("the example is there");
+    let studio = fs::read_to_string(examples.join("studio.csv")).expect("the example is there");
     expect![[r#"
                            stage
           A         1   2  3  4  5  6           front
@@ -101,7 +106,7 @@ fn the_examples_are_valid() {
         back: 10 free
         box: 4 free
     "#]]
-    .assert_eq(&drawn(rows::read(&rows).expect("a valid example")));
+    .assert_eq(&drawn(rows(&studio)));
 }
 
 #[test]
@@ -206,7 +211,7 @@ fn rows_make_a_hall_with_gaps_sections_and_wheelchair_places() {
         premium: 1 free
         cheap: 1 free
     "#]]
-    .assert_eq(&drawn(rows::read(text).expect("a hall")));
+    .assert_eq(&drawn(rows(text)));
     // Without a header the columns have the default order. Quotes and the order of rows do not matter.
     let text = "A,1\nB,\"1\",\"standard\"\nA,2\r\n";
     expect![[r#"
@@ -217,57 +222,7 @@ fn rows_make_a_hall_with_gaps_sections_and_wheelchair_places() {
         ▒ held   █ sold   × blocked
         standard: 3 free
     "#]]
-    .assert_eq(&drawn(rows::read(text).expect("a hall")));
-}
-
-#[test]
-fn mistakes_in_rows_are_named_with_line_and_column() {
-    check_refused(rows::read(""), expect!["there are no seats; a line a seat: row,seat,category"]);
-    check_refused(rows::read("row,seat,category\n"), expect!["there are no seats; a line a seat: row,seat,category"]);
-    check_refused(
-        rows::read("row,seat,kategory\nA,1,x\n"),
-        expect![[
-            r#"line 1, column 3: there is no column "kategory"; there may be row,seat,category,section,accessible,x,y"#
-        ]],
-    );
-    check_refused(rows::read("row,seat,row\nA,1,A\n"), expect!["line 1, column 3: row is there twice"]);
-    check_refused(rows::read("row,seat\nA,1\n,2\n"), expect!["line 3, column 1 (row): a seat needs a row"]);
-    check_refused(
-        rows::read("row,seat\nA,1\nB,1\nA,1\n"),
-        expect!["line 4, column 2 (seat): seat 1 of this row is in line 2 already"],
-    );
-    check_refused(
-        rows::read("row,seat,category\nA,1,stan dard\n"),
-        expect!["line 2, column 3 (category): a category is 1 to 64 of A-Z a-z 0-9 . _ : -"],
-    );
-    check_refused(
-        rows::read("A,1,standard,,maybe\n"),
-        expect!["line 1, column 5 (accessible): write yes or no, or leave it empty"],
-    );
-    check_refused(
-        rows::read("A,1,standard,,,1\n"),
-        expect!["line 1, column 7 (y): a seat has both x and y, or neither"],
-    );
-    check_refused(
-        rows::read("A,1,standard,,,1,zwei\n"),
-        expect!["line 1, column 7 (y): a whole number from -100000000 to 100000000, in hundredths of a seat's width"],
-    );
-    check_refused(
-        rows::read("A,1,standard,,,1,99999999999\n"),
-        expect!["line 1, column 7 (y): a whole number from -100000000 to 100000000, in hundredths of a seat's width"],
-    );
-    check_refused(
-        rows::read("A,1,standard,,,1,2,3\n"),
-        expect!["line 1, column 8: there are 8 columns, at most 7 have a meaning"],
-    );
-    check_refused(
-        rows::read("A,1,standard,left side\n"),
-        expect!["line 1, column 4 (section): a section is 1 to 64 of A-Z a-z 0-9 . _ : -"],
-    );
-    check_refused(
-        rows::read(&format!("A,{}\n", "9".repeat(40))),
-        expect!["line 1, column 2 (seat): a label has at most 32 bytes and no control characters"],
-    );
+    .assert_eq(&drawn(rows(text)));
 }
 
 #[test]
@@ -305,4 +260,21 @@ fn titles_products_and_resources_are_read_as_requests_are() {
     assert!(nameless.starts_with("product cup: ") && nameless.contains("name"), "{nameless}");
     let priceless = with(&product.replace("\"amount\": 1,", "")).expect_err("no price");
     assert!(priceless.starts_with("product cup: ") && priceless.contains("amount"), "{priceless}");
+}
+
+#[test]
+fn the_distance_of_seats_is_told_and_an_unusual_one_is_warned_of() {
+    let told = |step: u32, aisle: u32| {
+        let seat = |number: u32| format!("A,{number},{},0\n", number * step + if number > 4 { aisle } else { 0 });
+        let text = format!("row,seat,x,y\n{}", (1..=9).map(seat).collect::<String>());
+        let mut plan = json::read(&with_session("")).expect("a venue with a hall");
+        plan.venues[0].halls[0].layout = rows(&text);
+        plan.note_pitches();
+        [plan.notes, plan.warnings].concat().join("\n")
+    };
+    assert_eq!(told(100, 0), "hall main: seats are 1.00 seat widths apart (median); points part rows 0 times");
+    assert_eq!(told(80, 200), "hall main: seats are 0.80 seat widths apart (median); points part rows 1 times");
+    let unusual = "seat widths apart (median). Points are hundredths of a seat's width";
+    assert_eq!(told(24, 0), format!("hall main: seats are 0.24 {unusual}"));
+    assert_eq!(told(131, 0), format!("hall main: seats are 1.31 {unusual}"));
 }

@@ -1,6 +1,8 @@
 //! Titles, products and resources of an import file. Each is a body of `title.put`, `product.put` or `resource.put`, and is
 //! read like a request.
 
+use std::collections::BTreeSet;
+
 use boxoffice_core::{
     command::{Command, DirectoryCommand, ProductCommand, ProductDetails, ResourceCommand, ResourceDetails, Title},
     id::Id,
@@ -13,6 +15,12 @@ use serde_json::{Map, Value};
 #[derive(Default, Deserialize)]
 #[serde(transparent)]
 pub struct RawList(Vec<Map<String, Value>>);
+
+impl From<Vec<Map<String, Value>>> for RawList {
+    fn from(list: Vec<Map<String, Value>>) -> RawList {
+        RawList(list)
+    }
+}
 
 /// An entry of a file.
 pub type Thing<T> = (Id, T);
@@ -57,6 +65,7 @@ fn things<T>(
     take: impl Fn(Command) -> Option<Thing<T>>,
 ) -> Result<Vec<Thing<T>>, String> {
     let mut things: Vec<Thing<T>> = Vec::with_capacity(list.len());
+    let mut ids = BTreeSet::new();
     for (number, mut body) in list.into_iter().enumerate() {
         // An entry may have a remark, which is not sent to the node.
         body.remove("about");
@@ -71,7 +80,7 @@ fn things<T>(
             _ => None,
         };
         let thing = thing.expect("the op makes such a command");
-        if things.iter().any(|(id, _)| *id == thing.0) {
+        if !ids.insert(thing.0.clone()) {
             return Err(format!("{kind} {called} is there twice; leave one out"));
         }
         things.push(thing);

@@ -79,7 +79,12 @@ impl StateMap {
 
     /// Everything as it was when the cut was made.
     pub fn restore(cut: Cut) -> StateMap {
-        let mut map = StateMap { index: cut.index, ..StateMap::new() };
+        StateMap::new().restored(cut)
+    }
+
+    /// Everything as it was when the cut was made, in this empty map.
+    pub fn restored(self, cut: Cut) -> StateMap {
+        let mut map = StateMap { index: cut.index, ..self };
         for (entity, state) in cut.entities().skip(usize::from(planted::is("a snapshot without one entity"))) {
             let mut state = Arc::clone(state);
             let strange = match &*state {

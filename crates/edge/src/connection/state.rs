@@ -135,7 +135,7 @@ impl Connection {
     /// Sets the length of frames that the client may send. The long frames of an import take much memory.
     pub(super) fn set_frame_bytes_max(&mut self) {
         let roles = self.caller.access.roles;
-        let may_import = Op::ALL.iter().any(|op| op.is_for_importers() && op.is_open_to(roles));
-        self.frames.set_bytes_max(if may_import { limits::IMPORT_FRAME_BYTES_MAX } else { limits::FRAME_BYTES_MAX });
+        let open = Op::ALL.into_iter().filter(|op| op.is_open_to(roles));
+        self.frames.set_bytes_max(open.map(Op::frame_bytes_max).max().unwrap_or(limits::FRAME_BYTES_MAX));
     }
 }

@@ -82,7 +82,7 @@ impl<O: Owner> Replicator<O> {
         // Entries of the next replica must not be taken for this one's.
         state.first_needed.store(0, Ordering::Release);
         let mut replica = state.replica.lock();
-        replica.kept = StateMap::new();
+        replica.kept = StateMap::sharing(self.replication.layouts.clone());
         self.changes.extend(replica.watched.iter().cloned().map(O::lost));
         drop(replica);
         state.applied.store(0, Ordering::Relaxed);
@@ -120,7 +120,7 @@ impl<O: Owner> Replicator<O> {
         let restored = self.restoring.remove(&(shard, meta.position.index));
         let (bytes, store_batches) = restored.expect("it was made durable before");
         let cut = snapshot::decode_state(&bytes).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
-        let kept = StateMap::restore(cut);
+        let kept = StateMap::sharing(self.replication.layouts.clone()).restored(cut);
         self.set_distance(shard, meta.distance_ms);
         let deadline = kept.next_deadline();
         let state = Arc::clone(self.replication.shard(shard));

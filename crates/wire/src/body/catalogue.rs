@@ -17,6 +17,7 @@ pub use crate::repr::answer::Position;
 use crate::{
     call::Shape,
     convert::{Converted, after},
+    labels,
     layout::Written,
     limits::{ADDRESS_BYTES_MAX, CAST_MAX, DURATION_MS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, ZONE_BYTES_MAX},
     rejection::Rejection,
@@ -103,7 +104,7 @@ impl VenueSearch {
 }
 
 /// Create or change a hall.
-#[op("hall.put", desk, venues(OfEntity), frame(Import), weight(15), answers())]
+#[op("hall.put", desk, venues(OfEntity), frame(Hall), weight(15), answers())]
 #[example(r#"{"id": "main", "layout": {"rows": 5, "seats": 16}, "name": "Main", "venue": "globe"}"#)]
 #[example(r#"{"comments": "a curved screen", "id": "studio", "layout": {"rows": [{"count": 8, "gaps": [4], "label": "A", "section": "stalls"}, {"category": "box", "label": "B", "seats": [{"accessible": true, "label": "left"}, null, {"label": "right"}]}]}, "name": "Studio", "venue": "globe"}"#)]
 pub struct HallPut {
@@ -120,6 +121,8 @@ pub struct HallPut {
 impl HallPut {
     fn command(self) -> Converted<Command> {
         let HallPut { venue, id, name, comments, layout } = self;
+        // A layout that is stored already may break this rule, so reading a layout does not check it.
+        labels::check(&layout).map_err(Rejection::bad_request)?;
         Ok(Command::Venue(venue, VenueCommand::PutHall { hall: id, name, comments, layout }))
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     body::Resume,
     call::Since,
     envelope::Rejected,
-    limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
+    limits::{FRAME_BYTES_MAX, HALL_FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     reply::{ServerFrame, Unreadable},
 };
 
@@ -270,7 +270,12 @@ fn frames_have_a_maximum_length_by_op() {
     assert!(json(&padded("admin.status", FRAME_BYTES_MAX)).is_ok());
     check(&padded("admin.status", FRAME_BYTES_MAX + 1), Some(7), 103, "65536 bytes");
     check(&padded("batch", IMPORT_FRAME_BYTES_MAX), Some(7), 101, "unknown field `x`");
-    check(&padded("batch", IMPORT_FRAME_BYTES_MAX + 1), None, 103, "1048576 bytes");
+    check(&padded("batch", IMPORT_FRAME_BYTES_MAX + 1), Some(7), 103, "1048576 bytes");
+    // These are too long for a file of messages.
+    let (id, code, words) = refused(json(&padded("hall.put", HALL_FRAME_BYTES_MAX)));
+    assert!((id, code) == (Some(7), 101) && words.contains("unknown field `x`"), "{words}");
+    let (id, code, words) = refused(json(&padded("hall.put", HALL_FRAME_BYTES_MAX + 1)));
+    assert!((id, code) == (None, 103) && words.contains("8388608 bytes"), "{words}");
 }
 
 #[test]

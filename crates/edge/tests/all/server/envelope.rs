@@ -132,13 +132,13 @@ async fn a_frame_too_long_for_any_op_closes_the_connection() {
     in_both(|encoding| async move {
         let server = TestServer::open(Limits::default());
         let mut client = Client::connect(server.address, encoding).await;
-        let frame = vec![b'x'; limits::IMPORT_FRAME_BYTES_MAX + 1];
+        let frame = vec![b'x'; limits::HALL_FRAME_BYTES_MAX + 1];
         client.send_frame(&frame).await;
         assert_eq!(client.close_code().await, 1009);
         // The same in pieces.
         let mut client = Client::connect(server.address, encoding).await;
         let mut data = if encoding == Encoding::Json { Data::Text } else { Data::Binary };
-        for _ in 0..17 {
+        for _ in 0..=limits::HALL_FRAME_BYTES_MAX / (64 * 1024) {
             let piece = Frame::message(vec![b'x'; 64 * 1024], OpCode::Data(data), false);
             if client.socket.send(Message::Frame(piece)).await.is_err() {
                 break;

@@ -1,0 +1,199 @@
+//! Files of others: spreadsheets as people save them, a second import of a changed plan, lists of products, and large halls.
+
+use std::{fs, net::SocketAddr, process::Command, time::Instant};
+
+use serde_json::{Value, json};
+
+use crate::common::{ADMIN, Answer, BOXOFFICE, Encoding, Home, Port, Rng, http};
+
+/// The output of `boxoffice import` of a file, and its exit code.
+fn import(
+    home: &Home,
+    address: SocketAddr,
+    name: &str,
+    bytes: impl AsRef<[u8]>,
+    args: &[&str],
+) -> (Option<i32>, String) {
+    let file = home.path().join(name);
+    fs::write(&file, bytes).expect("a file");
+    let mut command = Command::new(BOXOFFICE);
+    command.args(["import", "--address", &address.to_string()]).arg(&file).args(args);
+    let output = command.env("BOXOFFICE_ADMIN_TOKEN", ADMIN).output().expect("the program runs");
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
+    (output.status.code(), text)
+}
+
+/// The number of seats of a hall, or `None` without one.
+async fn seats(desk: &Port, hall: &str) -> Option<u64> {
+    let Answer::Ok(view, _) = desk.read("hall.get", json!({"venue": "v", "id": hall})).await else { return None };
+    let rows = view["layout"]["rows"].as_array()?.clone();
+    let runs = |row: &Value| row["runs"].as_array().cloned().unwrap_or_default();
+    Some(rows.iter().flat_map(runs).filter_map(|run| run["count"].as_u64()).sum())
+}
+
+const HALL: [&str; 6] = ["--venue", "v", "--zone", "Europe/Berlin", "--hall", "h"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spreadsheet_is_understood_as_a_whole_or_refused_in_words() {
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let desk = server.port(Encoding::Json).await;
+    for (text, words) in [
+        ("A;1;12,50\n", "can be read in 2 ways"),
+        ("row,chairs\nA,1\n", "none of them is the seat; call it `seat`"),
+        ("row,seat\nA,1\nA,\u{ff11}\n", "two seats of row A look the same"),
+        ("row,seat\nA,1\n\u{410},1\n", "two rows of the hall look the same, `A` and `А` (U+0410)"),
+    ] {
+        let (code, said) = import(&home, address, "seats.csv", text, &HALL);
+        assert!(code == Some(2) && said.contains(words), "{code:?} {said}");
+        assert_eq!(seats(&desk, "h").await, None, "{text}");
+    }
+    let german =
+        b"Reihe;Platz;Kategorie;Preis;\r\n1;1;S\xfcd;12,50;\r\n1;10;S\xfcd;12,5;\r\n1;2;S\xfcd;12,50;\r\n;;;;\r\n";
+    let args = [&HALL[..], &["--session", "s", "--starts-at", "+1d 19:30"]].concat();
+    // What it would do is shown, and not done.
+    let (code, said) = import(&home, address, "seats.csv", german, &[&args[..], &["--check"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    for words in [
+        "row ← Reihe, seat ← Platz, category ← Kategorie, price ← Preis; semicolons between the columns, Windows-1252",
+        "came in text order and are sorted by number",
+        "1   1  2 10",
+        "would make   session s (3 seats in h",
+        "Nothing was changed.",
+    ] {
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
+    assert_eq!(seats(&desk, "h").await, None);
+    desk.read("session.get", json!({"id": "s"})).await.no(701, "not_found");
+    let (code, said) = import(&home, address, "seats.csv", german, &args);
+    assert!(code == Some(0) && said.contains("sud 12.50 EUR"), "{said}");
+    assert_eq!(seats(&desk, "h").await, Some(3));
+    // Importing again changes nothing.
+    let (code, said) = import(&home, address, "seats.csv", german, &args);
+    assert!(code == Some(0) && said.contains("3 there already"), "{said}");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_import_takes_no_seat_out_that_is_on_sale() {
+    let mut rng = Rng::of_test("a_second_import_takes_no_seat_out_that_is_on_sale");
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let desk = server.port(Encoding::Json).await;
+    let session = ["--session", "s", "--starts-at", "+1d 19:30", "--price", "*=1000"];
+    let args = [&HALL[..], &session].concat();
+    let whole = "row,seat,category\nA,1,a\nA,2,a\nA,99,a\n";
+    let less = whole.replace("A,99,a\n", "");
+    assert_eq!(import(&home, address, "seats.csv", whole, &args).0, Some(0));
+    let refused = |said: &str, words: &str| assert!(said.contains(words), "{words} is not in {said}");
+
+    // A seat that is free, held and sold.
+    let (code, said) = import(&home, address, "seats.csv", &less, &args);
+    assert_eq!(code, Some(1), "{said}");
+    refused(&said, "seats are taken out that are on sale: session s has A99 free");
+    assert_eq!(seats(&desk, "h").await, Some(3), "nothing is changed");
+    let (guest, token) = (Port::guest(address, Encoding::Json).await, rng.token());
+    let hold = json!({"token": token, "session": "s", "seats": [[0, 2]]});
+    guest.ask("cart.hold_seats", "hold", hold).await.ok();
+    refused(&import(&home, address, "seats.csv", &less, &args).1, "session s has A99 held");
+    // With another hall in the file, that one is not made either.
+    let halls = json!([
+        {"id": "new", "layout": {"rows": 1, "seats": 2}},
+        {"id": "h", "layout": {"rows": [{"label": "A", "count": 2, "category": "a"}]}},
+    ]);
+    let file = json!({"venues": [{"id": "v", "name": "V", "halls": halls}]}).to_string();
+    let (code, said) = import(&home, address, "halls.json", file, &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(seats(&desk, "new").await, None, "{said}");
+    guest.ask("cart.release", "free", json!({"token": token, "line": 1})).await.ok();
+
+    // A seat that is blocked may go. The session keeps its plan, and says so.
+    desk.ask("session.block", "block", json!({"id": "s", "seats": [[0, 2]]})).await.ok();
+    let (code, said) = import(&home, address, "seats.csv", &less, &args);
+    assert_eq!(code, Some(1), "{said}");
+    refused(&said, "changed  hall h of v (2 seats; taken out: A99)");
+    refused(&said, "it is there already with another plan (taken out: A99); sessions do not change");
+    assert_eq!(seats(&desk, "h").await, Some(2));
+    // A change that takes nothing out is named.
+    let other = less.replace("A,2,a", "A,2,b") + "B,1,b\n";
+    let (_, said) = import(&home, address, "seats.csv", &other, &args);
+    refused(&said, "changed  hall h of v (3 seats; new: B1; category b instead of a: A2)");
+    refused(&said, "another plan (taken out: A99; new: B1; category b instead of a: A2)");
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_thousand_products_are_imported_from_a_list() {
+    const PRODUCTS: usize = 5_000;
+    let home = Home::new();
+    let server = home.start();
+    let lines =
+        (0..PRODUCTS).map(|number| format!("{number};Artikel {number};{},50;{}\n", number % 90 + 1, number + 1));
+    let list = format!("Artikelnummer;Bezeichnung;Preis;Bestand\n{}", lines.collect::<String>());
+    let began = Instant::now();
+    let (code, said) = import(&home, server.address(), "products.csv", &list, &[]);
+    println!("{PRODUCTS} products in {:?}", began.elapsed());
+    assert!(code == Some(0) && said.contains("5000 made"), "{}", said.lines().last().unwrap_or_default());
+    // A connection from before would have missed its pings.
+    let desk = server.port(Encoding::Json).await;
+    let product = desk.read("product.get", json!({"id": "4999"})).await.ok();
+    assert_eq!((&product["name"], &product["price"]["amount"]), (&json!("Artikel 4999"), &json!(5_050)));
+    // Another price changes one product, which keeps what the list does not say.
+    let list = list.replace("4999;Artikel 4999;50,50", "4999;Artikel 4999;7,00");
+    let put = json!({"id": "4999", "name": "Artikel 4999", "stock": 5_000, "price": {"amount": 5_050, "currency": "EUR"},
+        "properties": {"colour": "red"}});
+    desk.ask("product.put", "colour", put).await.ok();
+    let (_, said) = import(&home, server.address(), "products.csv", &list, &[]);
+    assert!(said.contains("1 changed, 4999 there already"), "{}", said.lines().last().unwrap_or_default());
+    let desk = server.port(Encoding::Json).await;
+    let product = desk.read("product.get", json!({"id": "4999"})).await.ok();
+    assert_eq!((&product["price"]["amount"], &product["properties"]["colour"]), (&json!(700), &json!("red")));
+    server.stop();
+}
+
+/// A spreadsheet of rows of 20 seats on arcs, in sections of 25 rows.
+fn stadium(seats: usize) -> String {
+    let mut text = String::from("section,row,seat,category,x,y\n");
+    for index in 0..seats {
+        let (section, row, seat) = (index / 500, index / 20 % 25, index % 20);
+        let angle = (section * 24 + seat) as f64 / (seats / 500 * 24) as f64 * std::f64::consts::TAU;
+        let radius = (seats / 500 * 24) as f64 * 110.0 / std::f64::consts::TAU + 90.0 * row as f64;
+        let (x, y) = ((radius * angle.sin()).round(), (radius * angle.cos()).round());
+        text += &format!("S{section},{},{},c{},{x},{y}\n", row + 1, seat + 1, section % 4);
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_thousand_seats_with_points_fit() {
+    let mut rng = Rng::of_test("two_hundred_thousand_seats_with_points_fit");
+    for all in [100_000, 200_000] {
+        let home = Home::with_config("[log]\nsegment_bytes = 67_108_864\n");
+        let server = home.start();
+        let began = Instant::now();
+        let session = ["--session", "s", "--starts-at", "+1d 19:30", "--price", "*=1000"];
+        let args = [&HALL[..], &session].concat();
+        let (code, said) = import(&home, server.address(), "stadium.csv", stadium(all), &args);
+        println!("{all} seats with points in {:?}", began.elapsed());
+        assert_eq!(code, Some(0), "{said}");
+        let desk = server.port(Encoding::MsgPack).await;
+        let counts = desk.read("session.get", json!({"id": "s", "layout": false})).await.ok()["counts"].clone();
+        assert_eq!(counts["free"], json!(all));
+        let guest = Port::guest(server.address(), Encoding::Json).await;
+        let best = json!({"token": rng.token(), "session": "s", "count": 4});
+        guest.ask("cart.hold_best", "best", best).await.ok();
+        let (status, layout) = http::get(server.address(), "/v1/sessions/s/layout").await;
+        println!("{all} seats: the layout has {} bytes as JSON", layout.len());
+        assert_eq!(status, 200);
+        server.stop();
+        // From the disk again.
+        let server = home.start();
+        let desk = server.port(Encoding::MsgPack).await;
+        let counts = desk.read("session.get", json!({"id": "s", "layout": false})).await.ok()["counts"].clone();
+        assert_eq!((&counts["free"], &counts["held"]), (&json!(all - 4), &json!(4)));
+        assert_eq!(seats(&desk, "h").await, Some(all as u64));
+        server.stop();
+    }
+}
