@@ -237,7 +237,7 @@ impl Plan {
         // A category that only areas have is none of the layout.
         categories.names.retain(|(id, _)| layout.category_ordinal(id).is_some());
         self.notes.extend([&sections, &categories].into_iter().filter_map(Ids::note));
-        let names = LayoutNames { sections: sections.names, categories: categories.names };
+        let names = LayoutNames { sections: sections.names, categories: categories.names, ..LayoutNames::default() };
         let layout = layout.named(names).map_err(|error| error.to_string())?;
         Ok(Seating {
             layout: Arc::new(layout),
