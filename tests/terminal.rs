@@ -3,37 +3,13 @@
 use std::{
     io::{BufRead, BufReader},
     net::{SocketAddr, TcpListener},
-    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
-use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
 
-use crate::common::{ADMIN, BOXOFFICE, Home, eventually};
-
-/// A certificate for `localhost`, which is its own authority, and its key.
-struct Pem {
-    certificate: PathBuf,
-    key: PathBuf,
-}
-
-impl Pem {
-    fn new(directory: &Path) -> Pem {
-        let pem = Pem { certificate: directory.join("certificate.pem"), key: directory.join("key.pem") };
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-        std::fs::write(&pem.certificate, params.self_signed(&key).expect("a certificate").pem()).expect("written");
-        std::fs::write(&pem.key, key.serialize_pem()).expect("written");
-        pem
-    }
-
-    fn args(&self) -> [String; 4] {
-        let [certificate, key] = [&self.certificate, &self.key].map(|path| path.display().to_string());
-        ["--tls-certificate".into(), certificate, "--tls-key".into(), key]
-    }
-}
+use crate::common::{ADMIN, BOXOFFICE, Home, Pem, eventually};
 
 /// A loopback address where nothing listens.
 fn free_address() -> SocketAddr {

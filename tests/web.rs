@@ -1,61 +1,18 @@
 //! A node behind the web's infrastructure: renewed certificates, proxies, and load balancers during a shutdown.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use rcgen::{CertificateParams, KeyPair};
+use rcgen::KeyPair;
 use rustix::process::Signal;
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
-};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_rustls::client::TlsStream;
 
-use crate::common::{Encoding, Home, Server, TIMEOUT, eventually, http};
-
-/// A certificate for `localhost` and its key, in the home of a node.
-struct Pem {
-    certificate: PathBuf,
-    key: PathBuf,
-}
-
-impl Pem {
-    fn new(directory: &Path) -> Pem {
-        let pem = Pem { certificate: directory.join("certificate.pem"), key: directory.join("key.pem") };
-        pem.renew();
-        pem
-    }
-
-    fn renew(&self) {
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-        std::fs::write(&self.certificate, params.self_signed(&key).expect("a certificate").pem()).expect("written");
-        std::fs::write(&self.key, key.serialize_pem()).expect("written");
-    }
-
-    /// Connects to a port that presents this certificate.
-    async fn connect(&self, address: SocketAddr) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(&self.certificate).expect("a certificate")).expect("a certificate");
-        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let name = ServerName::try_from("localhost").expect("a name");
-        TlsConnector::from(Arc::new(config)).connect(name, TcpStream::connect(address).await?).await
-    }
-}
+use crate::common::{Encoding, Home, Pem, Server, TIMEOUT, eventually, http};
 
 /// Sends a request on an open connection. Returns its status.
 async fn status(stream: &mut TlsStream<TcpStream>) -> u16 {

@@ -105,6 +105,7 @@ impl Backend for Node {
             durability: durability(),
             state: "ready".into(),
             disk_is_slow: false,
+            linked: Vec::new(),
             shards: Vec::new(),
             connections: 0,
             watchers: 0,

@@ -194,7 +194,7 @@ async fn audit_with_carts(
         match read {
             Ok(Answer::CartAudit(audit)) => drop(known.insert(cart, audit)),
             Ok(other) => unreachable!("a cart was asked for its audit and said {other:?}"),
-            // Nobody has opened the cart.
+            // The cart was never opened.
             Err(NotRead::Refused(Refusal::NotFound(_))) => {}
             Err(NotRead::Refused(refusal)) => return Err(Box::new(Verdict::No(refusal))),
             Err(NotRead::Failed(failure)) => return Err(Box::new(Verdict::Fail(fail_of(failure)))),

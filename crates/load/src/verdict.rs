@@ -45,8 +45,8 @@ pub(crate) fn slow(expect: &Expect, done: Option<&Latencies>) -> Vec<String> {
     slow.collect()
 }
 
-/// How much worse a run is than an earlier one of the same scenario, where that is more than so many percent: the latencies of flows
-/// that bought, from their intended start, and how many bought in a second.
+/// How much worse a run is than an earlier one of the same scenario, by more than `percent_max`: the latencies of
+/// flows that bought, from their intended start, and how many bought in a second.
 pub(crate) fn worse(report: &Report, baseline: &Report, percent_max: f64) -> Vec<String> {
     let rate = |report: &Report| report.flows.done as f64 / report.times.run_s.max(0.001);
     let latency = |report: &Report| report.done.map(|done| done.intended.percentiles);

@@ -172,6 +172,7 @@ impl NodeHandle {
             durability: self.durability(),
             state: self.ready().map_or_else(SmolStr::from, |()| SmolStr::new("ready")),
             disk_is_slow: shared.disk_pace.is_slow(),
+            linked: shared.world.net.links().iter().filter(|link| link.up).map(|link| link.node).collect(),
             shards: Vec::with_capacity(shared.shards.len()),
             connections: 0,
             watchers: 0,

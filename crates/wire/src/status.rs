@@ -29,6 +29,8 @@ shapes! {
         pub state: SmolStr,
         /// Whether the node leads nothing because its disk is clearly slower than those of the others.
         pub disk_is_slow?: bool,
+        /// The members that it has a link to.
+        pub linked?: Vec<u64>,
         pub shards: Vec<ShardStatus>,
         pub connections: u64,
         /// The number of feeds of all connections together.

@@ -44,8 +44,8 @@ impl ClusterReport {
         Ok(Some(ClusterReport { cluster, nodes }))
     }
 
-    /// How it is known that a member serves and is healthy: it says so itself, or a leader hears of one of its copies. `None` if
-    /// nothing says so.
+    /// How it is known that a member serves and is healthy: it says so itself, or another node has a link to it. `None` if nothing
+    /// says so.
     pub(super) fn serves(&self, node: u64) -> Option<String> {
         let member = self.cluster.members.iter().find(|member| member.node == node)?;
         if member.awaits_disk || !matches!(member.state.as_str(), "serving" | "draining") {
@@ -54,12 +54,9 @@ impl ClusterReport {
         if let Some(Ok(status)) = self.nodes.get(&node) {
             return Some(format!("it is {} at {}", status.state, member.client));
         }
-        self.nodes.iter().find_map(|(leader, status)| {
-            let led = status.as_ref().ok()?.shards.iter().filter(|shard| shard.role == "leader");
-            let mut copies = led.flat_map(|shard| &shard.followers);
-            let heard = copies.any(|copy| copy.heard && node_of(&copy.replica) == Some(node));
-            heard.then(|| format!("node {leader} hears from it"))
-        })
+        let mut others = self.nodes.iter().filter_map(|(other, status)| Some((other, status.as_ref().ok()?)));
+        let (linked, _) = others.find(|(_, status)| status.linked.contains(&node))?;
+        Some(format!("node {linked} has a link to it"))
     }
 
     /// The nodes, the shards, and the moving shards in lines.
@@ -194,6 +191,7 @@ mod tests {
             FollowerStatus { replica: "2.3".into(), lag: 0, heard: true },
             FollowerStatus { replica: "3.4".into(), lag: 12, heard: false },
         ];
+        one.linked = vec![2];
         let three = node_status("3", &["follower", "follower"]);
         let nodes = BTreeMap::from([(1, Ok(one)), (2, Err("no answer in 2 s".into())), (3, Ok(three))]);
         let report = ClusterReport { cluster, nodes };
@@ -214,16 +212,19 @@ mod tests {
             1 moving:
               shard 1    2.2 3.5 1.7 -> 3.5 1.7 5.9: node 2 is drained"#]]
         .assert_eq(&report.lines().join("\n"));
-        // Node 2 does not answer here, but its leader hears from it. Node 3 answers, and node 4 is gone.
+        // Node 2 does not answer here, but node 1 has a link to it. Node 3 answers, and node 4 is gone.
         let serves = [1, 2, 3, 4, 5].map(|node| report.serves(node));
-        let expected =
-            [Some("it is ready at 10.0.0.1:7180"), Some("node 1 hears from it"), Some("it is ready at 10.0.0.3:7180")];
+        let expected = [
+            Some("it is ready at 10.0.0.1:7180"),
+            Some("node 1 has a link to it"),
+            Some("it is ready at 10.0.0.3:7180"),
+        ];
         assert_eq!(serves.each_ref().map(Option::as_deref), [expected[0], expected[1], expected[2], None, None]);
         let mut silent = report;
         if let Some(Ok(one)) = silent.nodes.get_mut(&1) {
-            one.shards[0].followers[0].heard = false;
+            one.linked.clear();
         }
-        assert_eq!(silent.serves(2), None, "nobody hears from it");
+        assert_eq!(silent.serves(2), None, "no node has a link to it");
         silent.cluster.members[2].awaits_disk = true;
         assert_eq!(silent.serves(3), None, "it is replaced already");
     }

@@ -55,6 +55,7 @@ pub(super) fn node_status(node: &str, roles: &[&str]) -> NodeStatus {
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
         disk_is_slow: false,
+        linked: Vec::new(),
         shards: (0..).zip(roles).map(|(number, role)| shard(number, role)).collect(),
         connections: 3,
         watchers: 2,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io::IsTerminal, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, Reply, SessionExtras, SessionView, Timestamp, Title,
+    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, SessionExtras, SessionView, Timestamp, Title,
     VenueView,
 };
 use boxoffice_core::{
@@ -18,11 +18,11 @@ use boxoffice_wire::{
     limits::{HALL_FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     reply,
 };
-use futures_util::{StreamExt, stream};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
     plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
+    reads::{SESSION_SPAN_MAX_MS, known, read_all},
     removed,
     report::{EntryResult, Report},
 };
@@ -30,9 +30,6 @@ use crate::{
     draw::amount,
     local_time::{date_and_time_in, zone_or_utc},
 };
-
-/// Reads under way at once.
-const READS_MAX: usize = 16;
 
 /// Commands of one batch, well below the protocol's limit, so that its answers come soon.
 const BATCH_COMMANDS: usize = 100;
@@ -54,9 +51,6 @@ const BATCH_TIME: Duration = Duration::from_secs(60);
 
 /// Milliseconds of a day of 24 hours.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
-/// The longest session, in milliseconds. It is 31 days.
-const SESSION_SPAN_MAX_MS: u64 = 31 * DAY_MS;
 
 /// How many entries a list has of which the progress is shown.
 const SHOWN_PROGRESS: usize = 500;
@@ -189,24 +183,6 @@ fn thing_step(thing: String, same: Option<bool>, command: impl FnOnce() -> Batch
         None => EntryResult::Made,
     };
     Step { fate, thing, send: Sent::InBatch(command()), bytes: THING_BYTES, sellable: None }
-}
-
-/// Reads something of each entry, a few at the same time. Returns the results in order.
-pub(super) async fn read_all<'a, T, V, F>(things: &'a [T], read: impl Fn(&'a T) -> F) -> Result<Vec<Option<V>>, Error>
-where
-    F: Future<Output = Result<Option<V>, Error>>,
-{
-    stream::iter(things).map(read).buffered(READS_MAX).collect::<Vec<_>>().await.into_iter().collect()
-}
-
-/// The existing entry, if there is one.
-pub(super) fn known<T>(answer: Result<Reply<T>, Error>) -> Result<Option<T>, Error> {
-    match answer {
-        Ok(reply) => Ok(Some(reply.value)),
-        // The command that creates it will tell any other error.
-        Err(Error::Refused(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn venue_step(client: &Client, venue: &VenuePlan, there: Option<&VenueView>) -> Step {

@@ -4,6 +4,7 @@ mod files;
 mod json;
 mod make;
 mod plan;
+mod reads;
 mod removed;
 mod report;
 #[cfg(test)]

@@ -5,13 +5,10 @@ use boxoffice_seating::{PlanDifference, SeatName};
 use boxoffice_wire::body;
 
 use super::{
-    make::{known, read_all},
     plan::VenuePlan,
+    reads::{SESSION_SPAN_MAX_MS, known, read_all},
     report::{EntryResult, Report},
 };
-
-/// The longest session, in milliseconds: one that is not over began no longer ago. It is 31 days.
-const SESSION_SPAN_MAX_MS: u64 = 31 * 24 * 60 * 60 * 1000;
 
 /// Entries of a page of sessions.
 const PAGE: u32 = 500;

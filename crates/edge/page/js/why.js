@@ -17,8 +17,8 @@ export function unknownAddress() {
 }
 
 /**
- * Asks the node of the page. Returns {text, hint, detail}, or null if it is there and gives no reason. `hint` is for whoever set up
- * an address at which nobody can buy. `detail` are the node's own words, for operators only.
+ * Asks the node of the page. Returns {text, hint, detail}, or null if it is there and gives no reason. `hint` is for the
+ * operator of an address that sells nothing. `detail` are the node's own words, for operators only.
  */
 export async function why() {
   if (navigator.onLine === false) return { text: 'This page cannot connect: this device has no network.' };

@@ -450,6 +450,7 @@ fn status() -> NodeStatus {
         durability: durability(),
         state: "ready".into(),
         disk_is_slow: false,
+        linked: Vec::new(),
         shards: Vec::new(),
         connections: 0,
         watchers: 0,

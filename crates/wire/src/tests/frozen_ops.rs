@@ -13,7 +13,7 @@ use std::{
 
 use boxoffice_core::id::RequestHash;
 use expect_test::expect_file;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::common::optional;
 use crate::{
@@ -186,14 +186,7 @@ fn mutants(schema: &Value, body: &Value) -> Vec<(String, Value)> {
         let schema = resolved(schema);
         match value {
             Value::Object(map) if schema["properties"].is_object() => {
-                let with = |name: &str, field: Option<Value>| {
-                    let mut other: Map<String, Value> = map.clone();
-                    match field {
-                        Some(field) => other.insert(name.to_owned(), field),
-                        None => other.remove(name),
-                    };
-                    rebuild(Value::Object(other))
-                };
+                let with = |name: &str, field: Option<Value>| rebuild(optional::with_field(map, name, field));
                 out.push((format!("{place} + unknown"), with("a_stray", Some(json!(1)))));
                 for (name, field) in schema["properties"].as_object().expect("fields") {
                     let place = format!("{place}.{name}");

@@ -97,7 +97,7 @@ pub(crate) fn small(rng: &mut Rng) -> Plan {
     plan(&drawn, focal, beside)
 }
 
-/// A house whose rows have so many seats and aisles, which nothing but the points shows. Its pitch is `unit` seat widths.
+/// A house with these numbers of seats and aisles in each row. Only the points show the aisles. Its pitch is `unit` seat widths.
 pub(crate) fn house(rng: &mut Rng, rows: &[(usize, usize)], unit: f64) -> Plan {
     let mut drawn = Vec::new();
     for (row, &(seats, aisles)) in rows.iter().enumerate() {

@@ -334,6 +334,7 @@ impl Backend for Node {
             durability: Durability { replicas: 1, fsync: "never".into() },
             state: "ready".into(),
             disk_is_slow: false,
+            linked: Vec::new(),
             shards: Vec::new(),
             connections: 0,
             watchers: 0,

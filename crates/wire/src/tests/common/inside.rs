@@ -174,6 +174,7 @@ pub fn status() -> NodeStatus {
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
         disk_is_slow: true,
+        linked: vec![2, 17],
         shards: vec![ShardStatus {
             shard: 0,
             role: "leader".into(),

@@ -21,6 +21,16 @@ pub fn resolved<'a>(components: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
+/// The object with another value of a field, or without the field.
+pub fn with_field(object: &Map<String, Value>, name: &str, field: Option<Value>) -> Value {
+    let mut other = object.clone();
+    match field {
+        Some(field) => other.insert(name.to_owned(), field),
+        None => other.remove(name),
+    };
+    Value::Object(other)
+}
+
 /// The optional fields of a body, also those that it does not have. Lists and maps by id are followed into their first entry.
 pub fn optional_fields(components: &Value, schema: &Value, body: &Value) -> Vec<OptionalField> {
     let mut found = Vec::new();
@@ -39,14 +49,7 @@ fn walk(
     let schema = resolved(components, schema);
     match value {
         Value::Object(map) if schema["properties"].is_object() => {
-            let with = |name: &str, field: Option<Value>| {
-                let mut other: Map<String, Value> = map.clone();
-                match field {
-                    Some(field) => other.insert(name.to_owned(), field),
-                    None => other.remove(name),
-                };
-                rebuild(Value::Object(other))
-            };
+            let with = |name: &str, field: Option<Value>| rebuild(with_field(map, name, field));
             for (name, field) in schema["properties"].as_object().expect("fields") {
                 let place = format!("{place}.{name}");
                 let is_required = schema["required"].as_array().is_some_and(|all| all.contains(&name.as_str().into()));
