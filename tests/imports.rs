@@ -114,13 +114,13 @@ async fn a_second_import_takes_no_seat_out_that_is_on_sale() {
     let (code, said) = import(&home, address, "seats.csv", &less, &args);
     assert_eq!(code, Some(1), "{said}");
     refused(&said, "changed  hall h of v (2 seats; taken out: A99)");
-    refused(&said, "it is there already with another plan (taken out: A99); sessions do not change");
+    refused(&said, "it is there already: its plan differs (taken out: A99). Sessions do not change");
     assert_eq!(seats(&desk, "h").await, Some(2));
     // A change that takes nothing out is named.
     let other = less.replace("A,2,a", "A,2,b") + "B,1,b\n";
     let (_, said) = import(&home, address, "seats.csv", &other, &args);
     refused(&said, "changed  hall h of v (3 seats; new: B1; category b instead of a: A2)");
-    refused(&said, "another plan (taken out: A99; new: B1; category b instead of a: A2)");
+    refused(&said, "its plan differs (taken out: A99; new: B1; category b instead of a: A2)");
     server.stop();
 }
 
@@ -196,4 +196,47 @@ async fn two_hundred_thousand_seats_with_points_fit() {
         assert_eq!(seats(&desk, "h").await, Some(all as u64));
         server.stop();
     }
+}
+
+/// The resident memory of a process, in MiB.
+fn memory_mib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("its state");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_sessions_of_a_large_hall_have_one_copy_of_its_layout() {
+    const SEATS: usize = 100_000;
+    const SESSIONS: usize = 40;
+    /// What a copy of the layout takes, in MiB, and less than a session of its own would.
+    const COPY_MIB: u64 = 2;
+    let home = Home::with_config("[log]\nsegment_bytes = 67_108_864\n");
+    let server = home.start();
+    let began = Instant::now();
+    let (code, said) = import(&home, server.address(), "stadium.csv", stadium(SEATS), &HALL);
+    assert_eq!(code, Some(0), "{said}");
+    let before = memory_mib(server.pid());
+    let session = |number: usize| {
+        json!({"id": format!("s{number}"), "hall": "h", "title": "t", "starts_at": format!("+{}d 19:30", number + 1),
+            "ends_at": "+3h", "prices": {"*": 1_000}})
+    };
+    let sessions: Vec<Value> = (0..SESSIONS).map(session).collect();
+    let file =
+        json!({"currency": "EUR", "venues": [{"id": "v", "name": "v", "zone": "Europe/Berlin", "sessions": sessions}]});
+    let (code, said) = import(&home, server.address(), "sessions.json", file.to_string(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let after = memory_mib(server.pid());
+    println!("{SESSIONS} sessions of {SEATS} seats in {:?}: {before} MiB, then {after} MiB", began.elapsed());
+    server.stop();
+    let began = Instant::now();
+    let server = home.start();
+    let restarted = memory_mib(server.pid());
+    println!("started again in {:?} with {restarted} MiB", began.elapsed());
+    let desk = server.port(Encoding::MsgPack).await;
+    let counts = desk.read("session.get", json!({"id": "s39", "layout": false})).await.ok()["counts"].clone();
+    assert_eq!(counts["free"], json!(SEATS));
+    let bound = before + SESSIONS as u64 * COPY_MIB;
+    assert!(restarted < bound, "{restarted} MiB after a start, {bound} is the most");
+    server.stop();
 }

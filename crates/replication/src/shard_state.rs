@@ -203,3 +203,70 @@ impl Leadership {
         self.time.mono_base_ms + at.0.saturating_sub(self.time.base_ms)
     }
 }
+
+#[cfg(test)]
+mod layout_tests {
+    use boxoffice_core::{
+        ask::Opening,
+        command::NewSession,
+        event::{Event, SessionEvent},
+        id::Id,
+        layout::{Labels, Row, Run},
+        money::{Currency, Money},
+        state_map::State,
+    };
+
+    use super::*;
+
+    fn id(text: &str) -> Id {
+        Id::new(text).expect("an id")
+    }
+
+    fn hall(seats: u16) -> Arc<Layout> {
+        let labels = Labels::Numbers { first: 1, step: 1 };
+        let run = Run { gap: 0, count: seats, labels, category: id("c"), accessible: false, points: Vec::new() };
+        let row = Row { label: "A".into(), section: None, runs: vec![run] };
+        Arc::new(Layout::new(vec![row], None).expect("a hall"))
+    }
+
+    /// The event with which a session is opened, as a replica reads it from its log: with a layout of its own.
+    fn opened(session: &str, seats: u16) -> (Entity, Vec<Event>) {
+        let session = NewSession {
+            id: id(session),
+            hall: id("h"),
+            title: id("t"),
+            starts_at: Timestamp(1),
+            ends_at: Timestamp(2),
+            prices: vec![(id("c"), Money { amount: 1, currency: Currency::new("EUR").expect("a currency") })],
+            extras: Default::default(),
+        };
+        let entity = Entity::Session(session.id.clone());
+        let opening = Opening { venue: id("v"), session, layout: hall(seats), zone: Default::default() };
+        (entity, vec![Event::Session(SessionEvent::Opened(opening))])
+    }
+
+    fn layout_of(map: &StateMap, entity: &Entity) -> Arc<Layout> {
+        match &*map.get(entity).expect("a session") {
+            State::Session(session) => Arc::clone(session.layout()),
+            _ => panic!("no session"),
+        }
+    }
+
+    #[test]
+    fn the_shards_of_a_node_have_one_copy_of_a_layout() {
+        let pool = Arc::new(NodeLayouts::default());
+        let mut shards = [StateMap::sharing(pool.clone()), StateMap::sharing(pool.clone())];
+        let sessions = [opened("one", 10), opened("two", 10), opened("other", 11)];
+        for (number, (entity, events)) in sessions.iter().enumerate() {
+            shards[number % 2].apply(entity, events.clone());
+        }
+        let (one, two) = (layout_of(&shards[0], &sessions[0].0), layout_of(&shards[1], &sessions[1].0));
+        assert!(Arc::ptr_eq(&one, &two), "sessions of one hall in two shards");
+        assert!(!Arc::ptr_eq(&one, &layout_of(&shards[0], &sessions[2].0)), "another hall");
+        // The same for what is read from snapshots, each of which has a layout of its own.
+        let mut alone = StateMap::new();
+        alone.apply(&sessions[0].0, opened("one", 10).1);
+        let restored = StateMap::sharing(pool).restored(alone.cut());
+        assert!(Arc::ptr_eq(&one, &layout_of(&restored, &sessions[0].0)), "read from a snapshot");
+    }
+}
