@@ -14,7 +14,7 @@ use boxoffice_core::{
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-const VERSION: u8 = 9;
+pub(super) const VERSION: u8 = 9;
 const CRC_BYTES: usize = 4;
 /// Bytes that most records fit into, because a growing buffer is copied each time.
 const RECORD_BYTES: usize = 768;
