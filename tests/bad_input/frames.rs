@@ -96,7 +96,7 @@ async fn frames_that_are_too_long() {
             .no(103, "too_large");
         // Above the limit of any frame: closed before it is read.
         let port = stage.server.port(encoding).await;
-        let huge = "x".repeat(2 << 20);
+        let huge = "x".repeat(9 << 20);
         port.send(encoding.message(&json!({"id": 1, "op": "venue.get", "body": {"id": huge}})));
         assert_eq!(port.closed().await, 1009);
         assert_eq!(stage.counts().await, before);

@@ -310,9 +310,10 @@ fn has_no_mistakes(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} wrong answers:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
 }
 
-/// No hold ends by itself while callers are judged by what they change, also on a machine that needs minutes for it.
+/// No hold ends by itself, and none is confirmed by its cart, while callers are judged by what they change, also on a machine that
+/// needs minutes for it. A confirmation changes the version of a session.
 fn log_and_lives() -> String {
-    format!("{LOG}[fairness]\nlife_min_ms = 900_000\n")
+    format!("{LOG}[carts]\nconfirm_ms = 3_600_000\n[fairness]\nlife_min_ms = 900_000\n")
 }
 
 const AS_SHIPPED: Rules = Rules { anonymous: "watch", recorded_by_anyone: false, knows_customers: false };
