@@ -45,6 +45,8 @@ pub(crate) struct Flow {
     /// The actual start.
     pub(crate) started_us: u64,
     pub(crate) ended_us: u64,
+    /// The time for which it paused before its checkout.
+    pub(crate) thought_us: u64,
     pub(crate) outcome: FlowOutcome,
     pub(crate) retried: u32,
     pub(crate) opened: Option<Span>,
@@ -60,6 +62,7 @@ impl Flow {
             intended_us,
             started_us,
             ended_us: started_us,
+            thought_us: 0,
             outcome: FlowOutcome::Abandoned,
             retried: 0,
             opened: None,
@@ -74,9 +77,14 @@ impl Flow {
         Flow { outcome: FlowOutcome::Failed(why.into()), ..Flow::new(intended_us, context.now_us(), record) }
     }
 
-    /// The time from the intended start to the end.
+    /// The time from the intended start to the end, without the pause.
     pub(crate) fn latency_us(&self) -> u64 {
-        self.ended_us.saturating_sub(self.intended_us)
+        self.latency_from_us(self.intended_us)
+    }
+
+    /// The time from this start to the end, without the pause.
+    pub(crate) fn latency_from_us(&self, start_us: u64) -> u64 {
+        self.ended_us.saturating_sub(start_us + self.thought_us)
     }
 
     /// Records the cart's version in an answer.

@@ -48,7 +48,7 @@ pub(crate) fn run_s(ended: &[Flow]) -> f64 {
 pub(crate) fn latencies(ended: &[Flow], which: impl Fn(&FlowOutcome) -> bool) -> Option<Latencies> {
     let chosen: Vec<&Flow> = ended.iter().filter(|flow| which(&flow.outcome)).collect();
     let of = |start: fn(&Flow) -> u64| {
-        let mut us: Vec<u64> = chosen.iter().map(|flow| flow.ended_us.saturating_sub(start(flow))).collect();
+        let mut us: Vec<u64> = chosen.iter().map(|flow| flow.latency_from_us(start(flow))).collect();
         Latency::of(&mut us)
     };
     Some(Latencies { intended: of(|flow| flow.intended_us)?, actual: of(|flow| flow.started_us)? })

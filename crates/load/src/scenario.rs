@@ -1,5 +1,6 @@
 //! Scenarios: what a run does, from TOML. An unknown key or an invalid value is refused with its file, line and key.
 
+mod curve;
 mod faults;
 mod goods;
 mod hoarders;
@@ -93,6 +94,9 @@ pub struct Scenario {
     pub mix: Option<MixSpec>,
     /// The number of customers. Each flow belongs to one of them. If absent, flows have no customer.
     pub customers: Option<u32>,
+    /// The pause of a flow before its checkout, in milliseconds, in which a buyer reads and pays. Latencies are without it.
+    #[serde(default)]
+    pub think_ms: u64,
     /// The payment gateway that the run starts. If absent, payments are only recorded.
     pub gateway: Option<GatewaySpec>,
     /// An expiry burst: carts that are all abandoned at about the same time.
@@ -201,9 +205,11 @@ pub struct OpenLoopSpec {
     /// Rates that change, instead of `flows` and `gap_us`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageSpec>,
+    /// A file with the curve of a sale that was recorded, beside the scenario's file. Its lines are the stages.
+    pub curve: Option<String>,
 }
 
-/// `[[open_loop.stages]]`: a time with a rate of its own. Many short ones make the curve of a sale that was recorded.
+/// `[[open_loop.stages]]`: a time with a rate of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageSpec {
@@ -422,6 +428,9 @@ impl Scenario {
         if scenario.name.is_empty() {
             scenario.name = name.to_owned();
         }
+        if let Some(open) = &mut scenario.open_loop {
+            curve::follow(open, origin, &source)?;
+        }
         scenario.check(&source)?;
         Ok(scenario)
     }
@@ -541,6 +550,7 @@ impl Scenario {
         self.check_overload(source)?;
         self.check_hoarders(source)?;
         self.check_loop(source)?;
+        source.require(self.think_ms <= 3_600_000, "think_ms", self.think_ms, "give at most an hour")?;
         let flows = self.offered();
         source.require(flows <= FLOWS_MAX, "open_loop.flows", flows, format!("{FLOWS_MAX} in all groups at most"))?;
         positive(source, "connect.connections", self.connect.connections.into(), CONNECTIONS_MAX.into())?;

@@ -15,8 +15,13 @@ const PAYMENT_PENDING: u16 = 602;
 /// Time between two requests for the outcome of a payment.
 const POLL_PAYMENT_EVERY: Duration = Duration::from_millis(200);
 
-/// Buys what the cart holds.
+/// Buys what the cart holds, after the scenario's pause.
 pub(super) async fn check_out(context: &RunContext, cart: &Cart, flow: &mut Flow) -> FlowOutcome {
+    if context.scenario.think_ms > 0 {
+        let from_us = context.now_us();
+        tokio::time::sleep(Duration::from_millis(context.scenario.think_ms)).await;
+        flow.thought_us = context.now_us() - from_us;
+    }
     let called_us = context.now_us();
     let bought = match &context.scenario.gateway {
         None => cart.checkout(recorded("card", "load-run"), None).await,
