@@ -57,6 +57,13 @@ async fn a_start_with_an_unusable_certificate_names_it() {
     let (certificate, key) = (pem.certificate.display().to_string(), pem.key.display().to_string());
     let refused = home.with_args(&["--tls-certificate", &certificate, "--tls-key", &key]).refused();
     assert!(refused.code == Some(2) && refused.stderr.contains("it does not go with the key"), "{refused:?}");
+    // A file of the configuration is named with its line.
+    let lines = format!("[listen]\ntls_certificate = {certificate:?}\ntls_key = \"absent.pem\"\n");
+    let refused = Home::with_config(&lines).refused();
+    assert!(
+        refused.code == Some(2) && refused.stderr.contains(": line 3: ") && refused.stderr.contains("absent.pem"),
+        "{refused:?}"
+    );
 }
 
 /// A node that serves for this long after SIGTERM.

@@ -51,6 +51,9 @@ pub use web::check_url;
 
 use source::Settings;
 
+/// Keys whose values are checked when the node starts, by what they name.
+pub const PLACED: [&str; 4] = ["page.products", "page.resources", "listen.tls_certificate", "listen.tls_key"];
+
 /// The settings of `boxoffice serve`.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -74,8 +77,8 @@ pub struct Config {
     pub connections_configured: bool,
     /// The certificate of the client port and its key, if it speaks TLS.
     pub tls: Option<TlsFiles>,
-    /// Where a file sets `page.products` and `page.resources`, by the name of the key: `FILE: line LINE: `.
-    pub page_places: BTreeMap<&'static str, String>,
+    /// Where a file sets the keys of [`PLACED`]: `FILE: line LINE: `.
+    pub places: BTreeMap<&'static str, String>,
     /// How long the ports serve after `/readyz` has begun to fail.
     pub drain: Duration,
     pub selling_threads: usize,
@@ -161,10 +164,7 @@ impl Settings<'_> {
             gateway,
             connections_configured: self.place("limits.connections").is_some(),
             tls: self.tls()?,
-            page_places: [("products", "page.products"), ("resources", "page.resources")]
-                .into_iter()
-                .filter_map(|(key, name)| Some((key, self.place(name)?)))
-                .collect(),
+            places: PLACED.into_iter().filter_map(|key| Some((key, self.place(key)?))).collect(),
             drain: Duration::from_millis(self.within("listen.drain_ms", 0..=DRAIN_MS_MAX)?),
             selling_threads: self.within("threads.selling", 0..=1_024)?,
             watching_threads: self.within("threads.watching", 1..=1_024)?,
@@ -452,6 +452,11 @@ mod tests {
         );
         let section = refused("[cart]\n");
         assert!(section.starts_with("line 1: unknown field `cart`; did you mean `carts`?"), "{section}");
+        for bare in ["127.0.0.1:7180", "localhost", "0.0.0.0:80 # here"] {
+            let bare = refused(&format!("[listen]\naddress = {bare}\n"));
+            let hint = "(at `address`): a text stands in quotes, as in address = \"VALUE\"";
+            assert!(bare.starts_with("line 2: ") && bare.ends_with(hint), "{bare}");
+        }
         let elsewhere = refused("[listen]\ngrace_ms = 1\n");
         assert!(elsewhere.starts_with("line 2: unknown field `grace_ms`; it belongs to `[carts]`"), "{elsewhere}");
         let strange = refused("[listen]\ntitle = 1\n");

@@ -95,12 +95,21 @@ fn run_invited(args: &Serve, invited: Option<Invitation>) -> Outcome {
 /// Reads what the configuration names, and changes nothing.
 fn check(config: &Config) -> Outcome {
     config.operators.address(config.edge.listen).map_err(Failure::Usage)?;
-    if let Some(tls) = config.tls.clone() {
-        Certificate::load(tls).map_err(|error| Failure::Usage(error.to_string()))?;
-    }
+    certificate(config)?;
     // The reader may have closed the pipe.
     let _ = writeln!(std::io::stdout(), "the configuration is good: a node would start with it");
     Ok(())
+}
+
+/// The certificate of the clients' port, if it speaks TLS.
+fn certificate(config: &Config) -> Result<Option<Certificate>, Failure> {
+    let Some(files) = &config.tls else { return Ok(None) };
+    let loaded = Certificate::load(files.clone()).map_err(|error| {
+        let key = if error.file == files.key { "listen.tls_key" } else { "listen.tls_certificate" };
+        let place = config.places.get(key).map_or("", String::as_str);
+        Failure::Usage(format!("{place}{error}"))
+    });
+    loaded.map(Some)
 }
 
 /// Writes the secret of an invitation into the node's file, and joins where the invitation says.
@@ -234,8 +243,7 @@ async fn serve(
     until_input_ends: bool,
 ) -> Outcome {
     let mut signals = Signals::listen(until_input_ends)?;
-    let certificate = config.tls.take().map(Certificate::load).transpose();
-    let certificate = certificate.map_err(|error| Failure::Usage(error.to_string()))?.map(Arc::new);
+    let certificate = certificate(&config)?.map(Arc::new);
     let secrets = secrets(&config).await?;
     let (world, links) = world(&config, secrets.clone(), &shares, &runtimes)?;
     become_member(&mut config, secrets, invited.as_ref(), &world).await?;

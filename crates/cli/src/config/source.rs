@@ -222,6 +222,9 @@ impl<'t> Source<'t> {
         let line_start = self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let key = self.text[line_start..].split(['=', '\n']).next().unwrap_or_default().trim();
         let what = match in_plain_words(error.message()) {
+            message if is_bare(&self.text[line_start..]) => {
+                format!("{message} (at `{key}`): a text stands in quotes, as in {key} = \"VALUE\"")
+            }
             message if message.contains("unknown field") || key.is_empty() => message,
             message => format!("{message} (at `{key}`)"),
         };
@@ -236,6 +239,14 @@ impl<'t> Source<'t> {
     fn line_of(&self, at: usize) -> usize {
         self.text[..at.min(self.text.len())].matches('\n').count() + 1
     }
+}
+
+/// Whether the value of this line is a text without quotes, such as an address.
+fn is_bare(line: &str) -> bool {
+    let Some((_, value)) = line.lines().next().and_then(|line| line.split_once('=')) else { return false };
+    let value = value.split('#').next().unwrap_or_default().trim();
+    !value.starts_with(['"', '\'', '[', '{'])
+        && value.contains(|letter: char| letter.is_alphabetic() || ":/".contains(letter))
 }
 
 /// A parser's message without names of Rust's types.

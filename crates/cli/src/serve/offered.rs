@@ -28,17 +28,18 @@ pub(super) async fn unknown(config: &Config, handle: &NodeHandle, has_data: bool
     if !has_data {
         return None;
     }
-    let product = |id: &Id| ("products", "product", id.clone(), Command::Product(id.clone(), ProductCommand::Get));
-    let resource = |id: &Id| ("resources", "resource", id.clone(), Command::Resource(id.clone(), ResourceCommand::Get));
+    let product = |id: &Id| ("page.products", "product", id.clone(), Command::Product(id.clone(), ProductCommand::Get));
+    let resource =
+        |id: &Id| ("page.resources", "resource", id.clone(), Command::Resource(id.clone(), ResourceCommand::Get));
     for (key, kind, id, command) in page.products.iter().map(product).chain(page.resources.iter().map(resource)) {
         let (answer, answered) = oneshot::channel();
         let sink = Arc::new(OneAnswer(Mutex::new(Some(answer))));
         handle.submit(command, None, ReplyTo::new(sink, 0).with_timeout(TIMEOUT.as_millis() as u64));
         match tokio::time::timeout(TIMEOUT, answered).await {
             Ok(Ok(Ok(Err(Refusal::NotFound(_) | Refusal::NoSuchProduct(_))))) => {
-                let place = config.page_places.get(key).map_or("", String::as_str);
+                let place = config.places.get(key).map_or("", String::as_str);
                 return Some(format!(
-                    "{place}page.{key}: there is no {kind} {id}; make it with `boxoffice import`, or take it out of the list"
+                    "{place}{key}: there is no {kind} {id}; make it with `boxoffice import`, or take it out of the list"
                 ));
             }
             Ok(Ok(Ok(_))) => {}

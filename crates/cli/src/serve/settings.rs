@@ -80,6 +80,7 @@ fn with_web(args: &Serve, mut config: Config) -> Result<Config, Failure> {
     }
     if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
         config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
+        config.places.retain(|key, _| !key.starts_with("listen.tls_"));
     }
     if let Some(drain_ms) = args.drain_ms {
         config.drain = Duration::from_millis(drain_ms);

@@ -14,12 +14,9 @@ pub(super) fn follow(open: &mut OpenLoopSpec, origin: &str, source: &ScenarioSou
     }
     let path = Path::new(origin).parent().unwrap_or(Path::new("")).join(name);
     let origin = path.display().to_string();
-    let text =
-        fs::read_to_string(&path).map_err(|error| ScenarioError::Unreadable { path: origin.clone(), error })?;
-    open.stages = stages(&text).map_err(|(line, message)| ScenarioError::Malformed {
-        location: format!("{origin}:{line}"),
-        message,
-    })?;
+    let text = fs::read_to_string(&path).map_err(|error| ScenarioError::Unreadable { path: origin.clone(), error })?;
+    open.stages = stages(&text)
+        .map_err(|(line, message)| ScenarioError::Malformed { location: format!("{origin}:{line}"), message })?;
     // The report's scenario has the stages, so that it can be read without the file.
     open.curve = None;
     Ok(())

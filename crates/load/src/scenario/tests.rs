@@ -213,3 +213,19 @@ fn stages_take_the_place_of_a_constant_rate() {
     let error = parse(&open("flows = 5\n")).expect_err("no gap");
     assert!(error.contains("open_loop.gap_us is 0"), "{error}");
 }
+
+#[test]
+fn a_curve_is_read_from_a_file_beside_the_scenario() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let head = SMALL.split("[closed_loop]").next().expect("a head").to_owned();
+    let path = folder.path().join("sale.toml");
+    std::fs::write(&path, head + "[open_loop]\ncurve = \"sale.csv\"\n").expect("written");
+    let load = || Scenario::load(path.to_str().expect("text"), &[]).map_err(|error| error.to_string());
+    assert!(load().expect_err("no curve").contains("sale.csv"));
+    std::fs::write(folder.path().join("sale.csv"), "0,2\n10,8\n11,2\n21,0\n").expect("written");
+    let scenario = load().expect("a scenario");
+    assert_eq!((scenario.offered(), scenario.open_loop_schedule().map(|plan| plan.span().as_secs())), (48, Some(20)));
+    std::fs::write(folder.path().join("sale.csv"), "0,2\nten,8\n").expect("written");
+    let error = load().expect_err("no number");
+    assert!(error.contains("sale.csv:2: ") && error.contains("is no line of a curve"), "{error}");
+}
