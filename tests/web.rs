@@ -51,11 +51,11 @@ async fn a_signal_reloads_the_certificate_without_closing_connections() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_with_an_unusable_certificate_names_it() {
-    let home = Home::new();
-    let pem = Pem::new(home.path());
+    let kept = Home::new();
+    let pem = Pem::new(kept.path());
     std::fs::write(&pem.key, KeyPair::generate().expect("a key").serialize_pem()).expect("written");
     let (certificate, key) = (pem.certificate.display().to_string(), pem.key.display().to_string());
-    let refused = home.with_args(&["--tls-certificate", &certificate, "--tls-key", &key]).refused();
+    let refused = Home::new().with_args(&["--tls-certificate", &certificate, "--tls-key", &key]).refused();
     assert!(refused.code == Some(2) && refused.stderr.contains("it does not go with the key"), "{refused:?}");
     // A file of the configuration is named with its line.
     let lines = format!("[listen]\ntls_certificate = {certificate:?}\ntls_key = \"absent.pem\"\n");
