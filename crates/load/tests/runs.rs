@@ -78,6 +78,17 @@ fn run_against(bug: Bug, scenario: &str, out_dir: Option<&Path>, baseline: Optio
     run(config).unwrap_or_else(|error| panic!("{bug:?}: {error}"))
 }
 
+#[test]
+fn a_pause_before_the_checkout_is_no_latency() {
+    const THINK_S: f64 = 0.1;
+    let scenario = CLOSED.replacen('\n', "\nthink_ms = 100\n", 1);
+    let report = run_against(Bug::None, &scenario, None, None);
+    assert!(report.verdict.passed, "{:?}", report.verdict.reasons);
+    assert!(report.times.run_s > THINK_S * 240.0 / 16.0, "{:?}", report.times);
+    let latencies = report.done.expect("flows that bought").intended.percentiles;
+    assert!(latencies.p50 < THINK_S * 1_000.0, "{latencies:?}");
+}
+
 #[track_caller]
 fn fails_with(bug: Bug, scenario: &str, reason: &str) {
     let report = run_against(bug, scenario, None, None);

@@ -56,7 +56,7 @@ use crate::{
 };
 
 /// Who the client is.
-#[op("hello", connection, roles(), weight(2), examples_need("a connection"), answers())]
+#[op("hello", connection, roles(), weight(5), examples_need("a connection"), answers())]
 #[example(r#"{"client": "box office 3"}"#)]
 #[derive(Default, Eq)]
 pub struct ClientHello {
@@ -116,7 +116,7 @@ pub struct CustomerLimitBody {
 }
 
 /// Follow a session, product, resource, cart or customer, or the counts of a list of sessions.
-#[op("watch", connection, roles(Watch), weight(2), examples_need("a connection"), answers(Watching, CountsWatching))]
+#[op("watch", connection, roles(Watch), weight(4), examples_need("a connection"), answers(Watching, CountsWatching))]
 #[example(r#"{"entity": "session/hamlet-tonight", "resume": {"epoch": 1, "version": 391}}"#)]
 #[example(r#"{"entity": "product/programme"}"#)]
 #[example(r#"{"entity": "cart/0f1e1892ba91625a7bb986fa704738a5", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
