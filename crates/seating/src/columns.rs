@@ -387,7 +387,7 @@ pub(crate) fn header(vocabulary: &Vocabulary, required: &[Column], fields: &[Str
     for (place, field) in fields.iter().enumerate() {
         let at = format!("line {line}, column {}", place + 1);
         let Some(column) = places[place] else {
-            // A note of whoever made the file.
+            // A column of notes.
             if field.is_empty() || field.starts_with('#') {
                 continue;
             }

@@ -192,7 +192,7 @@ mod tests {
         ] {
             assert_eq!(differences(old, &new), words, "{new}");
         }
-        // Straight rows are centred, so a seat less moves the others, which nobody said.
+        // Straight rows are centred, so a seat less moves the others, although the file says nothing of them.
         assert_eq!(differences("A,1\nA,2\nA,3\n", "A,1\nA,2\n"), vec!["taken out: A3"]);
     }
 }

@@ -155,7 +155,7 @@ pub fn check_names(kind: &str, things: &[(SmolStr, Names)]) -> Result<(), String
 fn seen(kind: &str, label: &str) -> Result<SmolStr, String> {
     match likeness(label) {
         empty if empty.is_empty() => {
-            Err(format!("a {kind} has a label that nobody can see, {}; write letters or digits", shown(label)))
+            Err(format!("a {kind} has a label that shows nothing, {}; write letters or digits", shown(label)))
         }
         visible => Ok(SmolStr::new(visible)),
     }

@@ -36,7 +36,7 @@ pub fn run(args: &Import) -> Outcome {
     for note in &plan.notes {
         say(&format!("read     {note}"));
     }
-    // Whoever is told of an error must know what was understood.
+    // An error is told after what was understood, because that explains it.
     for warning in &plan.warnings {
         say(&format!("warning  {warning}"));
     }
