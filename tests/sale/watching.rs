@@ -5,9 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use boxoffice_client::{
-    AdminToken, BestWish, Cart, Client, ClientConfig, Entity, Id, Seat, SeatState, Want, WantedLine, recorded,
-};
+use boxoffice_client::{AdminToken, Cart, Client, ClientConfig, Id, Seat, SeatState, WantedLine, recorded};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
@@ -173,16 +171,9 @@ async fn the_client_library_survives_a_restart() {
     let cart = Cart::new(&client);
     let held =
         cart.hold_seats(&session, [Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).await.expect("held").value;
-    let lines = [
-        WantedLine::new(
-            Entity::Session(session.clone()),
-            Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }),
-        ),
-        WantedLine::new(
-            Entity::Session(other.clone()),
-            Want::Best(BestWish { count: 4, category: None, section: None, accessible: 0, split: false }),
-        ),
-    ];
+    let line =
+        |session: &Id, count| WantedLine { session: Some(session.clone()), count: Some(count), ..Default::default() };
+    let lines = [line(&session, 2), line(&other, 4)];
     let more = cart.hold_all(lines).await.expect("held").value;
     assert_eq!((held.lines.len(), more.lines.len()), (1, 2));
     let before = cart.get().await.expect("a cart").value;

@@ -4,7 +4,7 @@ use boxoffice_env::World;
 use boxoffice_replication::inspect::{self, InspectedShard, Inspection};
 use boxoffice_storage::history::Totals;
 
-use boxoffice_core::state_map::ShardAudit;
+use boxoffice_core::{answer::CartState, state_map::ShardAudit};
 use boxoffice_wire::{
     event_text::{EventText, event_text},
     repr::rfc3339,
@@ -95,7 +95,8 @@ fn entities(audit: &ShardAudit) -> String {
 }
 
 fn left(totals: &Totals) -> String {
-    let [_, _, done, canceled, expired] = totals.carts;
+    let ended = [CartState::Done, CartState::Canceled, CartState::Expired];
+    let [done, canceled, expired] = ended.map(|state| totals.carts(state));
     format!(
         "in the store: {} entities, carts: {done} done, {canceled} canceled, {expired} expired; {} seats in {} orders",
         totals.entities, totals.order_seats, totals.orders

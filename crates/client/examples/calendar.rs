@@ -6,8 +6,8 @@
 //! ```
 
 use boxoffice_client::{
-    Client, ClientConfig, Currency, Every, Id, Limits, Rate, Repeat, ResourceDetails, ResourceFreeSlots, Slot,
-    Timestamp, Until, When,
+    Client, ClientConfig, Currency, Id, Limits, Rate, RepeatBody, ResourceDetails, ResourceFreeSlots, ResourceReserve,
+    Slot, Timestamp,
 };
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -34,9 +34,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     client.resource_put(&room, details).await?;
 
     let choir = Id::new("choir").ok_or("not a valid id")?;
-    let mondays = When::Local { begin: "2099-03-02T10:00".into(), end: "2099-03-02T11:30".into() };
-    let weekly = Repeat { every: Every::Week(Vec::new()), interval: 1, until: Until::Count(10) };
-    match client.resource_reserve(&room, &choir, mondays, Some(weekly), "with a piano").await {
+    let mondays = ResourceReserve {
+        local_begin: Some("2099-03-02T10:00".into()),
+        local_end: Some("2099-03-02T11:30".into()),
+        repeat: Some(RepeatBody { count: Some(10), ..RepeatBody::of("week".into()) }),
+        ..ResourceReserve::of(room.clone(), choir)
+    };
+    match client.resource_reserve(mondays).details("with a piano").await {
         Ok(booked) => println!("booked {} times", booked.value.bookings.len()),
         // All or nothing. The refusal names every conflict.
         Err(error) => println!("{error}: {:?}", error.refusal().map(|no| &no.conflicts)),
@@ -58,7 +62,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     };
     let talk = Id::new("talk").ok_or("not a valid id")?;
-    match client.resource_reserve(&room, &talk, When::Utc { begin, end }, None, "").await {
+    let hour = ResourceReserve { begin: Some(begin), end: Some(end), ..ResourceReserve::of(room, talk) };
+    match client.resource_reserve(hour).await {
         Ok(booked) => println!("booked {:?}", booked.value.bookings),
         Err(error) => println!("{error}"),
     }

@@ -2,7 +2,7 @@
 
 use boxoffice_core::{
     answer::CartView,
-    command::{BestWish, Payment, WantedLine},
+    command::Payment,
     id::{CartId, CartToken, Entity, Id},
     payment::OnDecline,
     portion::Note,
@@ -19,6 +19,21 @@ use crate::{
     request_id::random_u64,
     watch::Watch,
 };
+
+/// A wish for the best free seats of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BestWish {
+    /// 1 to 20.
+    pub count: u16,
+    /// Only of this category.
+    pub category: Option<Id>,
+    /// Only in this section.
+    pub section: Option<Id>,
+    /// Exactly how many of them are accessible.
+    pub accessible: u16,
+    /// If no run is long enough, take several.
+    pub split: bool,
+}
 
 /// One buyer's cart. The client makes the cart's token. Keep the token to come back to the cart, and keep it secret, because
 /// it is the only credential that the cart needs. To let someone else pay for a cart, give them its token.
@@ -148,8 +163,8 @@ impl Cart {
     ///
     /// # Errors
     /// The refusal names every line that was refused.
-    pub fn hold_all(&self, lines: impl IntoIterator<Item = WantedLine>) -> OpRequest<body::HoldAll> {
-        let body = body::HoldAll::of(self.token, lines.into_iter().map(body::Line::from).collect());
+    pub fn hold_all(&self, lines: impl IntoIterator<Item = body::Line>) -> OpRequest<body::HoldAll> {
+        let body = body::HoldAll::of(self.token, lines.into_iter().collect());
         self.request(body::HoldAll { customer: self.customer.clone(), ..body })
     }
 

@@ -7,12 +7,12 @@ use boxoffice_core::{
         CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, ResourceAudit, ResourceView, TitleView,
         VenuesPage,
     },
-    command::{Details, ProductDetails, Repeat, ResourceDetails, Title, When},
+    command::{ProductDetails, ResourceDetails, Title},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
-    payment::{RefundRecord, Settlement},
+    payment::RefundRecord,
     seat::Seat,
-    text::{Name, OptionalReason, Reason},
+    text::{Name, OptionalReason, Reason, Text},
     time::Timestamp,
 };
 use boxoffice_wire::{
@@ -121,17 +121,8 @@ impl Client {
     ///
     /// # Errors
     /// `slot_taken` names every conflict.
-    pub async fn resource_reserve(
-        &self,
-        resource: &Id,
-        booking: &Id,
-        when: When,
-        repeat: Option<Repeat>,
-        details: impl AsRef<str>,
-    ) -> Result<Reply<BookingPage>, Error> {
-        let details = Details::as_said(details.as_ref());
-        let body = body::ResourceReserve::new(resource.clone(), booking.clone(), when, repeat, details);
-        self.ask_of(&Entity::Resource(resource.clone()), &body).await
+    pub fn resource_reserve(&self, body: body::ResourceReserve) -> OpRequest<body::ResourceReserve> {
+        OpRequest::new(self, Entity::Resource(body.resource.clone()), body)
     }
 
     /// `resource.cancel`: ends a booking by its name, or a whole series. A booking that a cart made (`hold:…`) is answered at once.
@@ -142,15 +133,13 @@ impl Client {
     }
 
     /// `resource.move`: moves a booking to another time. If the new time is not available, the old time stays.
-    pub async fn resource_move(&self, resource: &Id, booking: &Id, when: When) -> Result<Reply<BookingPage>, Error> {
-        let body = body::ResourceMove::new(resource.clone(), booking.clone(), when);
-        self.ask_of(&Entity::Resource(resource.clone()), &body).await
+    pub async fn resource_move(&self, body: &body::ResourceMove) -> Result<Reply<BookingPage>, Error> {
+        self.ask_of(&Entity::Resource(body.resource.clone()), body).await
     }
 
     /// `resource.is_available`: whether a time could be booked now, and the conflicts if not.
-    pub async fn resource_is_available(&self, resource: &Id, when: When) -> Result<Reply<Available>, Error> {
-        let body = body::ResourceIsAvailable::new(resource.clone(), when);
-        self.ask_of(&Entity::Resource(resource.clone()), &body).await
+    pub async fn resource_is_available(&self, body: &body::ResourceIsAvailable) -> Result<Reply<Available>, Error> {
+        self.ask_of(&Entity::Resource(body.resource.clone()), body).await
     }
 
     /// `resource.bookings`: the bookings that overlap a time. Returns a page and the cursor of the next page.
@@ -240,8 +229,17 @@ impl Client {
         self.ask(&body::AdminCheckoutCancel { cart }).await
     }
 
-    /// `admin.settle`: sets the outcome of a payment attempt that the gateway does not report.
-    pub async fn admin_settle(&self, cart: CartId, attempt: u32, outcome: Settlement) -> Result<Reply<()>, Error> {
-        self.ask(&body::AdminSettle::new(cart, attempt, outcome)).await
+    /// `admin.settle`: sets the outcome of a payment attempt that the gateway does not report. `outcome` is a word of the
+    /// protocol. `authorized` comes with the gateway's name for the authorization, `refunded` with the number of the refund.
+    pub async fn admin_settle(
+        &self,
+        cart: CartId,
+        attempt: u32,
+        outcome: &str,
+        reference: Option<&str>,
+        refund: Option<u32>,
+    ) -> Result<Reply<()>, Error> {
+        let reference = reference.map(Text::as_said);
+        self.ask(&body::AdminSettle { cart, attempt, outcome: outcome.into(), reference, refund }).await
     }
 }

@@ -86,26 +86,25 @@ pub use boxoffice_core::{
         TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
     },
     command::{
-        Area, BestWish, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails,
-        Rate, Repeat, ResourceDetails, SessionExtras, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
+        Area, CustomerLimit, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails, Rate,
+        ResourceDetails, SessionExtras, Shipping, Title, VenueDetails,
     },
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
-    payment::{
-        OnDecline, PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, Settlement, VoidRecord, VoidStatus,
-    },
+    payment::{OnDecline, PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
     portion::{Content, Portion, PricedSeat},
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatSet, SeatState},
+    text::Text,
     time::Timestamp,
 };
 pub use boxoffice_wire::{
     Encoding, Fail, FailKind,
     access::{KeyList, KeyStatus},
     body::{
-        AdminInvite, AdminJoin, Figure, KeyCreate, Position, ResourceBookings, ResourceFreeSlots, SessionSearch,
-        TitleSearch, VenueSearch,
+        AdminInvite, AdminJoin, Figure, KeyCreate, Line as WantedLine, Position, RepeatBody, ResourceBookings,
+        ResourceFreeSlots, ResourceIsAvailable, ResourceMove, ResourceReserve, SessionSearch, TitleSearch, VenueSearch,
     },
     city::{CityPage, CitySession},
     cluster::{ClusterStatus, CopiesStatus, InvitationStatus, MemberStatus, PlaceStatus},
@@ -122,7 +121,7 @@ pub use boxoffice_wire::{
 };
 
 pub use batch::BatchCommand;
-pub use cart::{Cart, gateway, recorded};
+pub use cart::{BestWish, Cart, gateway, recorded};
 pub use catalog::CitySearch;
 pub use client::Client;
 pub use concurrency_limit::{ConcurrencyLimit, NextCall, WaitingKey, WaitingRequests};

@@ -50,6 +50,13 @@ impl OpRequest<body::HoldSeats> {
     }
 }
 
+impl OpRequest<body::ResourceReserve> {
+    /// Details of the booking.
+    pub fn details(self, details: impl AsRef<str>) -> Self {
+        self.with(|body| body.details = Details::as_said(details.as_ref()))
+    }
+}
+
 impl OpRequest<body::HoldSlot> {
     /// Details of the booking. They need a node that speaks protocol 1.1.
     pub fn details(self, details: impl AsRef<str>) -> Self {

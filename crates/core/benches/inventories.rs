@@ -4,7 +4,7 @@
 use std::{hint::black_box, sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::Answer,
+    answer::KeptAnswer,
     ask::Opening,
     command::{Area, HoldPolicy, Limits, NewSession, ProductDetails, Rate, ResourceDetails, SessionExtras},
     event::{ProductEvent, Remembered, ResourceEvent, SessionEvent},
@@ -142,7 +142,7 @@ fn resource(bookings: u64) -> Arc<Resource> {
             bookings: vec![(id(&format!("booking-{number}")), begin, end)],
             series: None,
             details: "a meeting".into(),
-            remembered: Remembered::alone(request, Answer::Done),
+            remembered: Remembered::alone(request, KeptAnswer::Done),
         });
     }
     Arc::new(resource)

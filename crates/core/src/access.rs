@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{id::Id, time::Timestamp};
 
@@ -71,8 +71,8 @@ impl Role {
 }
 
 /// A set of roles, closed under what each includes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Roles(u8);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
+pub struct Roles(#[n(0)] u8);
 
 impl Roles {
     /// No role.
@@ -119,24 +119,31 @@ impl FromIterator<Role> for Roles {
 }
 
 /// The terms of a key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct NewKey {
     /// The SHA-256 hash of its secret. The secret itself never leaves its owner's machine.
+    #[n(0)]
     pub hash: [u8; KEY_HASH_BYTES],
+    #[n(1)]
     pub roles: Roles,
     /// The venues that it is limited to. All if empty.
+    #[n(2)]
     pub venues: Vec<Id>,
     /// Requests a second on one node. Without a limit, as many as the node takes.
+    #[n(3)]
     pub requests_per_second: Option<u32>,
     /// Seats, places, units and slots that its carts may hold at the same time on one node. Any number if absent.
+    #[n(4)]
     pub held_max: Option<u32>,
 }
 
 /// A key of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct AccessKey {
+    #[n(0)]
     pub terms: NewKey,
     /// In true time.
+    #[n(1)]
     pub created_at: Timestamp,
 }
 

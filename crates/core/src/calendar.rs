@@ -24,7 +24,7 @@ mod repeat;
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeSeq};
+use boxoffice_declare::Stored;
 
 pub use self::{
     civil::Civil,
@@ -44,16 +44,19 @@ use self::{
 use crate::{
     id::{HoldId, Id},
     shared_map::SharedMap,
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
     time::Timestamp,
 };
 
 /// What a booking belongs to. Clients see its [`BookingName`] instead.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
 pub enum BookingKey {
     /// Booked under an id that the client chose.
-    Named(Id),
+    #[n(0)]
+    Named(#[n(0)] Id),
     /// Held by, or sold to, a cart.
-    Hold(HoldId),
+    #[n(1)]
+    Hold(#[n(0)] HoldId),
 }
 
 impl fmt::Display for BookingKey {
@@ -155,8 +158,7 @@ impl Calendar {
     /// Writes a booking. It was found to fit before, so it cannot fail.
     ///
     /// # Panics
-    /// If the key is in use, the slot is longer than [`SLOT_SPAN_MAX_MS`], or more than `capacity` would be booked at
-    /// an instant of it.
+    /// If the key is in use, or more than `capacity` would be booked at an instant of the slot.
     pub fn insert(&mut self, key: &BookingKey, slot: Slot, capacity: u32, buffers: Buffers) {
         assert!(self.fits(slot, None, capacity, buffers), "{key} is booked over others: {slot:?}");
         self.put(key, slot);
@@ -190,7 +192,6 @@ impl Calendar {
     }
 
     fn put(&mut self, key: &BookingKey, slot: Slot) {
-        assert!(slot.length_ms() <= SLOT_SPAN_MAX_MS, "{key} is booked for too long: {slot:?}");
         let name = key.name();
         assert_eq!(self.slot_of(&name), None, "{key} is in use");
         if let (BookingKey::Hold(hold), BookingName::Cart(name)) = (key, &name) {
@@ -237,9 +238,9 @@ fn widened(slot: Slot, buffers: Buffers) -> (u64, u64) {
     (slot.begin().0, slot.end().0.saturating_add(buffers.gap_ms()))
 }
 
-impl Serialize for Calendar {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut seq = serializer.serialize_seq(Some(self.bookings.len()))?;
+impl Encode for Calendar {
+    fn encode(&self, out: &mut Writer) {
+        out.list(self.bookings.len());
         for (name, slot) in self.bookings.iter() {
             let key = match name {
                 BookingName::Named(id) => BookingKey::Named(id.clone()),
@@ -247,27 +248,35 @@ impl Serialize for Calendar {
                     BookingKey::Hold(self.hold_of(name).expect("every name of a hold is indexed"))
                 }
             };
-            seq.serialize_element(&(key, slot))?;
+            (key, *slot).encode(out);
         }
-        seq.end()
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_empty()
     }
 }
 
-impl<'de> Deserialize<'de> for Calendar {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Calendar, D::Error> {
+impl Decode for Calendar {
+    fn shape(schema: &mut Schema) -> Shape {
+        Vec::<(BookingKey, Slot)>::shape(schema)
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Calendar, Error> {
         let mut calendar = Calendar::new();
-        for (key, slot) in Vec::<(BookingKey, Slot)>::deserialize(deserializer)? {
+        for (key, slot) in Vec::<(BookingKey, Slot)>::decode(from)? {
             if matches!(&key, BookingKey::Named(id) if is_reserved(id)) {
-                return Err(D::Error::custom(format_args!("{key} has the name of a hold")));
+                return Err(Error::message(format_args!("{key} has the name of a hold")));
             }
             if calendar.slot_of(&key.name()).is_some() {
-                return Err(D::Error::custom(format_args!("{key} is booked twice")));
-            }
-            if slot.length_ms() > SLOT_SPAN_MAX_MS {
-                return Err(D::Error::custom(format_args!("{key} is booked for too long")));
+                return Err(Error::message(format_args!("{key} is booked twice")));
             }
             calendar.put(&key, slot);
         }
         Ok(calendar)
+    }
+
+    fn absent() -> Option<Calendar> {
+        Some(Calendar::new())
     }
 }

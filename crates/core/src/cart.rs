@@ -20,7 +20,7 @@ mod wanted;
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
     answer::{At, CartState, Ended, Order, TakenAway, TakenLine},
@@ -79,16 +79,22 @@ fn keep_taken(all: &mut Vec<TakenLine>, line: TakenLine) {
 }
 
 /// The state of a cart.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Cart {
+    #[n(0)]
     version: u64,
+    #[n(1)]
     id: CartId,
     /// `None` for a tombstone.
+    #[n(5)]
     body: Option<Body>,
     /// How many holds of a request and part were disowned. It is the number of the next attempt.
+    #[n(3)]
     disowned: BTreeMap<(RequestHash, u16), u16>,
+    #[n(2)]
     outbox: Outbox,
     /// Inventories that may remember released holds of this cart. Each is owed a `Forget` when the cart ends.
+    #[n(4)]
     traces: Vec<Entity>,
 }
 

@@ -5,11 +5,12 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
     id::{Request, RequestHash},
     refusal::Refusal,
+    stored::{Decode, Encode},
 };
 
 /// How many changes one entity remembers. The oldest is forgotten first. Operators change an entity rarely, and repeat a change
@@ -18,19 +19,23 @@ pub(crate) const CHANGES_MAX: usize = 32;
 
 /// The newest changes of an entity, oldest first, at most `MAX`. `T` is the part of the answer that the request does not have.
 /// Copies share memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(transparent, bounds(T: Encode + Decode))]
 pub(crate) struct Changes<T, const MAX: usize = CHANGES_MAX> {
     newest: Option<Arc<[Change<T>]>>,
 }
 
 /// A change that was granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
+#[stored(bounds(T: Encode + Decode))]
 pub(crate) struct Change<T> {
+    #[n(0)]
     request: Request,
     /// The entity's version with it.
+    #[n(1)]
     pub(crate) version: u64,
     /// The part of its answer that the request does not have.
+    #[n(2)]
     pub(crate) detail: T,
 }
 
@@ -115,7 +120,8 @@ mod tests {
         let mut changes: Changes<()> = Changes::default();
         changes.remember(request(1), 1, ());
         assert_eq!(changes.heap_bytes(), 40);
-        let read: Changes<()> = postcard::from_bytes(&postcard::to_allocvec(&changes).expect("written")).expect("read");
+        let read: Changes<()> =
+            crate::stored::read(&crate::stored::append(&changes, alloc::vec::Vec::new())).expect("read");
         assert_eq!(read, changes);
     }
 }

@@ -8,7 +8,7 @@ mod decide;
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
     answer::{ClusterView, InvitationView},
@@ -26,19 +26,26 @@ pub(crate) use decide::found;
 const FIRST_GENERATION: u64 = 1;
 
 /// The members and places of the cluster, as one replicated entity.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct ClusterTable {
+    #[n(0)]
     version: u64,
     /// By shard. Shard 0 is the directory.
+    #[n(4)]
     shards: Vec<Place>,
+    #[n(5)]
     members: BTreeMap<u64, Member>,
     /// The generation of the next replica. None is ever given twice.
+    #[n(1)]
     next_generation: u64,
     /// How many copies each data shard is to have.
+    #[n(2)]
     replicas: u8,
     /// Changes of operators and joiners, each with its member.
+    #[n(3)]
     changes: Changes<u64>,
     /// By hash.
+    #[n(6)]
     invitations: BTreeMap<[u8; INVITATION_HASH_BYTES], Invitation>,
 }
 

@@ -12,7 +12,7 @@ mod session;
 mod venue;
 mod want;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 pub use self::{
     cart::{CartCommand, Expect, Payment, Purpose, Shipping, WantedLine, owns},
@@ -29,16 +29,24 @@ pub use self::{
 use crate::id::{CartId, Entity, Id};
 
 /// A command, addressed to the entity that decides it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum Command {
-    Venue(Id, VenueCommand),
-    Session(Id, SessionCommand),
-    Cart(CartId, CartCommand),
-    Product(Id, ProductCommand),
-    Resource(Id, ResourceCommand),
-    Customer(Id, CustomerCommand),
-    Directory(DirectoryCommand),
-    Cluster(ClusterCommand),
+    #[n(0)]
+    Venue(#[n(0)] Id, #[n(1)] VenueCommand),
+    #[n(1)]
+    Session(#[n(0)] Id, #[n(1)] SessionCommand),
+    #[n(2)]
+    Cart(#[n(0)] CartId, #[n(1)] CartCommand),
+    #[n(3)]
+    Product(#[n(0)] Id, #[n(1)] ProductCommand),
+    #[n(4)]
+    Resource(#[n(0)] Id, #[n(1)] ResourceCommand),
+    #[n(5)]
+    Customer(#[n(0)] Id, #[n(1)] CustomerCommand),
+    #[n(6)]
+    Directory(#[n(0)] DirectoryCommand),
+    #[n(7)]
+    Cluster(#[n(0)] ClusterCommand),
 }
 
 impl Command {

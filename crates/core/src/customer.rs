@@ -10,7 +10,7 @@ mod tests;
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -28,25 +28,31 @@ use crate::{
 };
 
 /// The state of a customer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Customer {
+    #[n(0)]
     id: Id,
+    #[n(1)]
     version: u64,
+    #[n(2)]
     holds: Holds<Part>,
     /// By cursor.
+    #[n(3)]
     purchases: SharedMap<u64, Purchase>,
     /// The cursor of each order (P12). Follows from the purchases.
-    #[serde(skip)]
+    #[stored(skip)]
     posted: SharedMap<OrderId, u64>,
     /// Quotas of which something is held or sold. Follows from the holds.
-    #[serde(skip)]
+    #[stored(skip)]
     quotas: SharedMap<Id, Taken>,
 }
 
 /// The part of a quota that one hold has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 struct Part {
+    #[n(0)]
     quota: Id,
+    #[n(1)]
     count: u32,
 }
 

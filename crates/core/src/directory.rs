@@ -14,7 +14,7 @@ mod words;
 use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{
@@ -25,6 +25,7 @@ use crate::{
     id::{Id, Request},
     refusal::Refusal,
     shared_map::{SharedMap, SharedSet},
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
 };
 
 use places::Places;
@@ -34,8 +35,7 @@ pub use position::check_position;
 pub use search::{TitlePage, VenueCursor};
 
 /// The state of the directory, with indexes that follow from its entries. Only the entries are serialized.
-#[derive(Clone, Deserialize)]
-#[serde(from = "Entries")]
+#[derive(Clone)]
 pub struct Directory {
     entries: Entries,
     /// Venues by each spelling of their city, key of their name, id.
@@ -48,22 +48,30 @@ pub struct Directory {
 }
 
 /// The entries of the directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 struct Entries {
+    #[n(0)]
     version: u64,
+    #[n(2)]
     venues: SharedMap<Id, Arc<Listing>>,
+    #[n(3)]
     titles: SharedMap<Id, Arc<Named>>,
     /// The version of each venue with its listed details.
+    #[n(4)]
     listed: SharedMap<Id, u64>,
     /// The keys of operators, sellers and watchers, by name.
+    #[n(5)]
     keys: SharedMap<Id, Arc<AccessKey>>,
+    #[n(1)]
     key_changes: Changes<()>,
 }
 
 /// A title and its remembered puts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 struct Named {
+    #[n(0)]
     title: Title,
+    #[n(1)]
     puts: Changes<()>,
 }
 
@@ -182,9 +190,19 @@ impl fmt::Debug for Directory {
     }
 }
 
-impl Serialize for Directory {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.entries.serialize(serializer)
+impl Encode for Directory {
+    fn encode(&self, out: &mut Writer) {
+        self.entries.encode(out);
+    }
+}
+
+impl Decode for Directory {
+    fn shape(schema: &mut Schema) -> Shape {
+        Entries::shape(schema)
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Directory, Error> {
+        Entries::decode(from).map(Directory::from)
     }
 }
 

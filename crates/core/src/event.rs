@@ -11,7 +11,7 @@ mod venue;
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 pub use self::{
     cart::{CartEvent, GrownLine, NewLine, Owed, QuotaClaim, Reserved},
@@ -24,55 +24,76 @@ pub use self::{
     venue::VenueEvent,
 };
 use crate::{
-    answer::{Answer, At},
+    answer::{At, KeptAnswer},
     id::{CartId, HoldId, Request},
     planted,
     time::Timestamp,
 };
 
 /// An event of an entity. Each raises the entity's version by one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum Event {
-    Venue(VenueEvent),
-    Session(SessionEvent),
-    Cart(CartEvent),
-    Product(ProductEvent),
-    Resource(ResourceEvent),
-    Customer(CustomerEvent),
-    Directory(DirectoryEvent),
-    Cluster(ClusterEvent),
+    #[n(0)]
+    Venue(#[n(0)] VenueEvent),
+    #[n(1)]
+    Session(#[n(0)] SessionEvent),
+    #[n(2)]
+    Cart(#[n(0)] CartEvent),
+    #[n(3)]
+    Product(#[n(0)] ProductEvent),
+    #[n(4)]
+    Resource(#[n(0)] ResourceEvent),
+    #[n(5)]
+    Customer(#[n(0)] CustomerEvent),
+    #[n(6)]
+    Directory(#[n(0)] DirectoryEvent),
+    #[n(7)]
+    Cluster(#[n(0)] ClusterEvent),
 }
 
 /// An answer that is remembered, so that a repeat of its request gets the same (P9).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Remembered {
+    #[n(0)]
     pub request: Request,
-    pub answer: Answer,
+    #[n(1)]
+    pub answer: KeptAnswer,
     /// The versions of the entities that were asked for it, in the order of its lines. The entity's own version is that of this
     /// event.
+    #[n(2)]
     pub asked: Vec<At>,
 }
 
 impl Remembered {
     /// An answer that needed no other entity.
-    pub fn alone(request: Request, answer: Answer) -> Remembered {
+    pub fn alone(request: Request, answer: KeptAnswer) -> Remembered {
         Remembered { request, answer, asked: Vec::new() }
     }
 }
 
 /// Events of holds of any inventory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum HoldEvent {
     /// The cart keeps the hold for longer.
+    #[n(0)]
     Extended {
+        #[n(0)]
         hold: HoldId,
         /// When the cart is asked again, the grace included.
+        #[n(1)]
         deadline: Timestamp,
     },
     /// An unknown hold was released. It is remembered, because the ask for it may still be on its way.
-    Remembered { hold: HoldId, revision: u64 },
+    #[n(1)]
+    Remembered {
+        #[n(0)]
+        hold: HoldId,
+        #[n(1)]
+        revision: u64,
+    },
     /// The cart is terminal, so its released holds are forgotten.
-    Forgotten(CartId),
+    #[n(2)]
+    Forgotten(#[n(0)] CartId),
 }
 
 impl Event {

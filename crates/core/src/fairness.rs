@@ -10,7 +10,7 @@
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use core::cmp::Reverse;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     planted,
     refusal::Refusal,
     shared_map::SharedMap,
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer, append_short, take_short},
     time::Timestamp,
 };
 
@@ -51,21 +52,28 @@ const PART: u64 = 1 << 10;
 const SHOWN_MAX: usize = 10;
 
 /// The terms of holders. A value of 0 turns its rule off.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Fairness {
     /// Seats, places, units or slots of one supply that a holder always may have. 0 turns all rules off. 6.
+    #[n(0)]
     pub floor: u32,
     /// What is free divided by this is the most that one holder may have. 4.
+    #[n(1)]
     pub free_part: u32,
     /// The whole divided by this is the most that all holders together may have above their floors. 4.
+    #[n(2)]
     pub whole_part: u32,
     /// Seat-seconds above the floors that all holders together may use for each seat of the whole, as far as they buy nothing. 18.
+    #[n(3)]
     pub whole_seconds: u32,
     /// Seat-seconds above the floor that a holder may use, as far as it buys nothing. 3 600.
+    #[n(4)]
     pub seat_seconds: u32,
     /// Seat-seconds that each seat bought adds. 240, so that an office that pays slowly is not refused by chance.
+    #[n(5)]
     pub bonus_seconds: u32,
     /// The shortest life of a hold above the floor, in milliseconds. 180 000.
+    #[n(6)]
     pub life_min_ms: u64,
 }
 
@@ -110,13 +118,11 @@ pub(crate) struct Supply {
 }
 
 /// The account that a hold is charged to, as the event has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
     /// The account of the holder.
-    #[serde(with = "tag_bytes")]
     pub own: u64,
     /// The account of the wider network.
-    #[serde(with = "tag_bytes")]
     pub wider: u64,
     /// How long before the deadline of the hold it was decided, in milliseconds.
     pub age_ms: u64,
@@ -130,31 +136,54 @@ pub struct Charge {
     pub life_seconds: u32,
 }
 
-/// The number of an account as six bytes. Compact encodings of numbers make hashes longer.
-mod tag_bytes {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+// A byte string, because every hold of a buyer without a key has one: both tags in six bytes each, then the numbers, seven bits a byte.
+// A later version adds numbers behind them.
+impl Encode for Charge {
+    fn encode(&self, out: &mut Writer) {
+        let Charge { own, wider, age_ms, floor, bonus_seconds, forgives, life_seconds } = *self;
+        let mut bytes = Vec::with_capacity(32);
+        [own, wider].iter().for_each(|tag| bytes.extend_from_slice(&tag.to_be_bytes()[2..]));
+        let numbers = [age_ms, floor.into(), bonus_seconds.into(), forgives.into(), life_seconds.into()];
+        numbers.into_iter().for_each(|number| append_short(number, &mut bytes));
+        out.bytes(&bytes);
+    }
+}
 
-    pub(super) fn serialize<S: Serializer>(tag: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-        let [_, _, bytes @ ..] = tag.to_be_bytes();
-        bytes.serialize(serializer)
+impl Decode for Charge {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("charge")
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-        let [a, b, c, d, e, f] = <[u8; 6]>::deserialize(deserializer)?;
-        Ok(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+    fn decode(from: &mut Reader<'_>) -> Result<Charge, Error> {
+        let cut_off = || Error::message("a charge is cut off");
+        let (tags, mut rest) = from.bytes()?.split_at_checked(12).ok_or_else(cut_off)?;
+        let tag = |bytes: &[u8]| bytes.iter().fold(0, |tag, byte| tag << 8 | u64::from(*byte));
+        let age_ms = take_short(&mut rest)?;
+        let mut next = || u32::try_from(take_short(&mut rest)?).map_err(|_| Error::message("a charge is too high"));
+        let (floor, bonus_seconds, forgives, life_seconds) = (next()?, next()?, next()?, next()?);
+        if !rest.is_empty() {
+            return Err(Error::message("a charge has numbers that are unknown to this program"));
+        }
+        let (own, wider) = (tag(&tags[..6]), tag(&tags[6..]));
+        Ok(Charge { own, wider, age_ms, floor, bonus_seconds, forgives, life_seconds })
     }
 }
 
 /// The charge of a live hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(crate) struct Charged {
+    #[n(0)]
     own: u64,
+    #[n(1)]
     bonus_seconds: u32,
     /// Since when it is charged, in running time.
+    #[n(2)]
     since: Timestamp,
     /// The integral of the account then.
+    #[n(3)]
     mark: u64,
     /// Until when it may live, in running time. `None` within the floor.
+    #[n(4)]
     pub(crate) until: Option<Timestamp>,
 }
 
@@ -166,16 +195,22 @@ impl Charged {
 }
 
 /// What a holder has, and has used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 struct Account {
+    #[n(0)]
     held: u32,
+    #[n(1)]
     floor: u32,
     /// The wider network that it counts in as long as it holds something. A customer may come from another one meanwhile.
+    #[n(2)]
     wider: u64,
     /// Seat-milliseconds above the floor, less what sales gave back. Below 0 is a bonus.
+    #[n(3)]
     used: i64,
+    #[n(4)]
     at: Timestamp,
     /// The milliseconds for which one seat was charged since the beginning, in parts.
+    #[n(5)]
     integral: u64,
 }
 
@@ -207,17 +242,23 @@ impl Account {
 }
 
 /// What the holders of a wider network have, and have used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 struct Wider {
     /// Above the floors of the holders.
+    #[n(0)]
     above: u64,
     /// Within them.
+    #[n(1)]
     within: u64,
+    #[n(2)]
     floor: u32,
     /// Seat-milliseconds above the floors, less what sales gave back.
+    #[n(3)]
     used_above: i64,
     /// Seat-milliseconds within the floors, above those of eight holders, less what sales gave back.
+    #[n(4)]
     used_within: i64,
+    #[n(5)]
     at: Timestamp,
 }
 
@@ -252,23 +293,30 @@ fn forgiven(used: i64, forgives: u64) -> i64 {
 }
 
 /// The accounts of the holders of one inventory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 pub(crate) struct Accounts {
+    #[n(0)]
     own: SharedMap<u64, Account>,
+    #[n(1)]
     wider: SharedMap<u64, Wider>,
     /// All holders together, by the number of the supply.
+    #[n(2)]
     pools: Vec<Pool>,
 }
 
 /// What all holders of a supply have, and have used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 struct Pool {
     /// Above their floors, and in wider networks beyond eight floors.
+    #[n(0)]
     above: u64,
     /// Seat-milliseconds of that, less what sales gave back and what was forgiven.
+    #[n(1)]
     used: i64,
     /// Seat-seconds that are forgiven each second.
+    #[n(2)]
     forgives: u32,
+    #[n(3)]
     at: Timestamp,
 }
 

@@ -6,7 +6,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::ops::Bound::{Excluded, Included, Unbounded};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -21,49 +21,66 @@ use crate::{
     portion::Portion,
     refusal::Refusal,
     shared_map::{SharedMap, SharedSet},
+    stored::{Decode, Encode},
     time::Timestamp,
 };
 
 /// Holds and sales. `W` is the content of one hold, as the inventory keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(bound(deserialize = "W: Deserialize<'de> + Clone"))]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(bounds(W: Encode + Decode + Clone))]
 pub(crate) struct Holds<W> {
+    #[n(1)]
     live: SharedMap<HoldId, Hold<W>>,
     /// Revisions of released holds about which their carts may still send messages.
+    #[n(2)]
     released: SharedMap<HoldId, u64>,
+    #[n(3)]
     sales: SharedMap<HoldId, Sale<W>>,
     /// Holds whose sale was refunded. They stay, because the message that sold one may come a second time, at any later time.
+    #[n(4)]
     refunded: SharedSet<HoldId>,
     /// What the networks and customers hold that have a share. `None` until one holds something.
+    #[n(0)]
     accounts: MaybeAccounts,
     /// Deadlines of the live holds. Follows from the rest.
-    #[serde(skip)]
+    #[stored(skip)]
     due: SharedSet<(Timestamp, HoldId)>,
 }
 
 /// A live hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(bounds(W: Encode + Decode))]
 pub(crate) struct Hold<W> {
     /// The highest revision seen.
+    #[n(0)]
     pub(crate) revision: u64,
     /// Hash of the ask.
+    #[n(1)]
     pub(crate) want_hash: u64,
     /// When the cart is asked about it.
+    #[n(2)]
     pub(crate) deadline: Timestamp,
     /// The inventory's version when the hold got its content. A repeat is answered with it.
+    #[n(3)]
     pub(crate) version: u64,
     /// The account that it is charged to, if its holder has a share.
+    #[n(5)]
     pub(crate) charged: Option<Box<Charged>>,
+    #[n(4)]
     pub(crate) what: W,
 }
 
 /// A hold that was sold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(bounds(W: Encode + Decode))]
 pub(crate) struct Sale<W> {
     /// When the order was decided.
+    #[n(0)]
     pub(crate) at: Timestamp,
     /// The inventory's version with the sale.
+    #[n(1)]
     pub(crate) version: u64,
+    #[n(2)]
     pub(crate) what: W,
 }
 

@@ -21,6 +21,7 @@ use crate::{
     product::Product,
     refusal::Refusal,
     session::Session,
+    stored,
     time::Timestamp,
 };
 
@@ -455,9 +456,9 @@ impl Counted for Customer {
     }
 }
 
-pub(crate) fn reread<T: serde::Serialize + serde::de::DeserializeOwned>(kept: &T) -> T {
-    let bytes = postcard::to_allocvec(kept).expect("what is kept can be written down");
-    postcard::from_bytes(&bytes).expect("what was written down can be read")
+pub(crate) fn reread<T: stored::Encode + stored::Decode>(kept: &T) -> T {
+    let bytes = stored::append(kept, Vec::new());
+    stored::read(&bytes).expect("what was written down can be read")
 }
 
 /// In a usual run, holds are granted, changed, sold and refunded.

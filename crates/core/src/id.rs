@@ -2,22 +2,36 @@
 
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
+
+use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer};
 
 /// The longest id, in bytes.
 pub const ID_BYTES_MAX: usize = 64;
 
-/// An id chosen by a client. It has 1 to 64 of `A-Z a-z 0-9 . _ : -`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "SmolStr")]
+/// The smallest id.
+const FIRST_ID: &str = "-";
+
+/// An id chosen by a client. It has 1 to 64 of `A-Z a-z 0-9 . _ : -`, which [`Id::new`] checks when a request is read. A stored id is
+/// only checked for what searches rely on, that none is before the first one.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(SmolStr);
 
-impl TryFrom<SmolStr> for Id {
-    type Error = &'static str;
+impl Decode for Id {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("id")
+    }
 
-    fn try_from(text: SmolStr) -> Result<Id, &'static str> {
-        if Id::allows(&text) { Ok(Id(text)) } else { Err("an id is 1 to 64 of A-Z a-z 0-9 . _ : -") }
+    fn decode(from: &mut Reader<'_>) -> Result<Id, Error> {
+        let text = from.str()?;
+        if text >= FIRST_ID { Ok(Id(SmolStr::new(text))) } else { Err(Error::message("an id is before the first one")) }
+    }
+}
+
+impl Encode for Id {
+    fn encode(&self, out: &mut Writer) {
+        self.0.encode(out);
     }
 }
 
@@ -93,14 +107,14 @@ impl fmt::Debug for CartToken {
 }
 
 /// The id of a cart. It is the first 16 bits of its token, then 112 bits of the token's hash.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
+#[stored(transparent)]
 pub struct CartId(pub u128);
 
 /// An order. A cart makes at most one, so it has the cart's 128 bits. The order lives in its cart and is found without an index
 /// (P7).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
+#[stored(transparent)]
 pub struct OrderId(pub u128);
 
 impl CartId {
@@ -137,8 +151,8 @@ hexadecimal!(CartId);
 hexadecimal!(OrderId);
 
 /// The hash of a client's request id. Equal hashes count as equal ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
+#[stored(transparent)]
 pub struct RequestHash(pub u64);
 
 impl RequestHash {
@@ -172,11 +186,13 @@ fn key_hash(key: &[u8]) -> u64 {
 }
 
 /// A request that changes something, by its id and a hash of its command (P9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Request {
     /// The client's request id, hashed.
+    #[n(0)]
     pub id: RequestHash,
     /// A hash of the whole command. Another body under the same id is refused.
+    #[n(1)]
     pub body: u64,
 }
 
@@ -184,14 +200,18 @@ pub struct Request {
 ///
 /// A repeat after a crash asks with the same id and finds the same hold. The attempt counts the holds of this request that the
 /// cart has disowned. A disowned hold can never become a line, so the next try is another hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
 pub struct HoldId {
+    #[n(0)]
     pub cart: CartId,
     /// The request that asked for it.
+    #[n(1)]
     pub request: RequestHash,
     /// The line of that request. 0 unless it asked for several.
+    #[n(2)]
     pub part: u16,
     /// How many earlier holds of this request and part the cart has disowned.
+    #[n(3)]
     pub attempt: u16,
 }
 
@@ -208,23 +228,31 @@ impl HoldId {
 }
 
 /// A thing that one actor owns.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
 pub enum Entity {
     /// A building with halls, and the index of its sessions.
-    Venue(Id),
+    #[n(0)]
+    Venue(#[n(0)] Id),
     /// One title at one time in one hall, with its seat map.
-    Session(Id),
+    #[n(1)]
+    Session(#[n(0)] Id),
     /// One buyer's lines, and the order they became.
-    Cart(CartId),
+    #[n(2)]
+    Cart(#[n(0)] CartId),
     /// A thing sold by quantity.
-    Product(Id),
+    #[n(3)]
+    Product(#[n(0)] Id),
     /// A thing booked by time.
-    Resource(Id),
+    #[n(4)]
+    Resource(#[n(0)] Id),
     /// One customer's quotas and purchases.
-    Customer(Id),
+    #[n(5)]
+    Customer(#[n(0)] Id),
     /// The catalogue of venues and titles. There is one.
+    #[n(6)]
     Directory,
     /// Members and places of the cluster. There is one.
+    #[n(7)]
     Cluster,
 }
 
@@ -262,6 +290,9 @@ impl Entity {
                 return with(&key[..18]);
             }
         };
+        if id.len() > ID_BYTES_MAX {
+            return with(&[&[kind, b'/'], id].concat());
+        }
         key[0] = kind;
         key[1] = b'/';
         key[2..2 + id.len()].copy_from_slice(id);

@@ -9,74 +9,95 @@ use core::{
     ops::Range,
 };
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 pub use self::neighbours::PITCH_USUAL;
-use crate::{id::Id, names::Names, seat::Seat};
+use crate::{
+    id::Id,
+    names::Names,
+    seat::Seat,
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
+};
 
 /// The most seats of one layout.
 pub const LAYOUT_SEATS_MAX: usize = 200_000;
 
-/// The most categories of one layout. Their ordinals fit a byte.
+/// The most categories of one layout. Their ordinals fit a byte, so stored layouts are read with it as well.
 pub const LAYOUT_CATEGORIES_MAX: usize = 255;
 
 /// The longest label of a row or a seat, in bytes.
 pub const LABEL_BYTES_MAX: usize = 32;
 
-/// The highest coordinate of a seat, in hundredths of a seat's width. With it sums of distances stay exact.
+/// The highest coordinate of a seat, in hundredths of a seat's width. With it sums of distances stay exact, so stored layouts are read
+/// with it as well, and it is never lowered.
 pub const POINT_MAX: i32 = 100_000_000;
 
 /// The default focal point of a layout without points, in the middle of the edge of the stage.
 const FOCAL_DEFAULT: Point = Point { x: 0, y: 0 };
 
 /// A place on the plan, in hundredths of a seat's width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Stored)]
 pub struct Point {
     /// To the right.
+    #[n(0)]
     pub x: i32,
     /// Away from the stage.
+    #[n(1)]
     pub y: i32,
 }
 
 /// The labels of the seats of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Stored)]
 pub enum Labels {
     /// `first`, `first + step`, …
+    #[n(0)]
     Numbers {
         /// The label of the first seat.
+        #[n(0)]
         first: i32,
         /// The difference to the next label.
+        #[n(1)]
         step: i32,
     },
     /// One text a seat.
-    Names(Vec<SmolStr>),
+    #[n(1)]
+    Names(#[n(0)] Vec<SmolStr>),
 }
 
 /// Neighbouring seats of one category, the unit in which layouts are written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Stored)]
 pub struct Run {
     /// Free seat widths before this run. With 0 its first seat is the neighbour of the last seat before it, unless both have points
     /// that are too far from each other.
+    #[n(0)]
     pub gap: u16,
     /// At least 1.
+    #[n(1)]
     pub count: u16,
+    #[n(2)]
     pub labels: Labels,
     /// The category that prices them.
+    #[n(3)]
     pub category: Id,
     /// Whether they are places for wheelchair users. Best available offers them only when asked for.
+    #[n(5)]
     pub accessible: bool,
     /// The position of each seat. Empty means a straight row, centred on x = 0 at y = 100 × row.
+    #[n(4)]
     pub points: Vec<Point>,
 }
 
 /// One row of seats.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Stored)]
 pub struct Row {
+    #[n(0)]
     pub label: SmolStr,
     /// The part of the house it is in (stalls, balcony), if the house has parts.
+    #[n(2)]
     pub section: Option<Id>,
     /// Its seats, from left to right.
+    #[n(1)]
     pub runs: Vec<Run>,
 }
 
@@ -99,11 +120,14 @@ pub struct Layout {
 }
 
 /// Names for people of the parts of a layout, each list by id, with no id twice, and of what its seats look at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Stored)]
 pub struct LayoutNames {
+    #[n(1)]
     pub sections: Vec<(Id, Names)>,
+    #[n(2)]
     pub categories: Vec<(Id, Names)>,
     /// Of the stage, which may be a screen or a pitch. Without any it is called a stage.
+    #[n(0)]
     pub stage: Names,
 }
 
@@ -173,7 +197,14 @@ impl Layout {
     /// # Errors
     /// [`LayoutError`] if there are too many seats, a run is empty, labels repeat or are missing, or a point is too far.
     pub fn new(rows: Vec<Row>, focal: Option<Point>) -> Result<Layout, LayoutError> {
-        let seats = check_rows(&rows)?;
+        check_rows(&rows)?;
+        Layout::decided(rows, focal)
+    }
+
+    /// The layout of rows whose number and labels were checked when they were put. What would break the indexes of seats is checked
+    /// again, and nothing else, so that another bound makes nothing unreadable.
+    fn decided(rows: Vec<Row>, focal: Option<Point>) -> Result<Layout, LayoutError> {
+        let seats = check_indexes(&rows)?;
         let near = focal.unwrap_or_else(|| neighbours::stage(&rows));
         if !in_reach(near) {
             return Err(LayoutError::TooFar { row: 0 });
@@ -208,7 +239,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`LayoutError::NamedWrongly`].
-    pub fn named(mut self, names: LayoutNames) -> Result<Layout, LayoutError> {
+    pub fn named(self, names: LayoutNames) -> Result<Layout, LayoutError> {
         let LayoutNames { mut sections, mut categories, stage } = names;
         for (kind, named) in [("section", &mut sections), ("category", &mut categories)] {
             named.retain(|(_, names)| !names.is_empty());
@@ -223,13 +254,17 @@ impl Layout {
                 return Err(LayoutError::NamedWrongly { kind, id: id.clone() });
             }
         }
-        self.names = LayoutNames { sections, categories, stage };
+        Ok(self.with_names(LayoutNames { sections, categories, stage }))
+    }
+
+    fn with_names(mut self, names: LayoutNames) -> Layout {
+        self.names = names;
         if self.names != LayoutNames::default() {
             let mut digest = Digest(self.digest);
             self.names.hash(&mut digest);
             self.digest = digest.finish();
         }
-        Ok(self)
+        self
     }
 
     /// The names of its sections, categories and stage.
@@ -431,50 +466,29 @@ impl PartialEq for Layout {
 
 impl Eq for Layout {}
 
-#[derive(Serialize)]
-struct PartsRef<'a> {
-    rows: &'a [Row],
-    focal: Option<Point>,
-    names: &'a LayoutNames,
-}
-
-#[derive(Deserialize)]
-struct Parts {
-    rows: Vec<Row>,
-    focal: Option<Point>,
-    names: LayoutNames,
-}
-
-impl Serialize for Layout {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        PartsRef { rows: &self.rows, focal: self.focal, names: &self.names }.serialize(serializer)
+impl Encode for Layout {
+    fn encode(&self, out: &mut Writer) {
+        (&self.rows, self.focal, &self.names).encode(out);
     }
 }
 
-impl<'de> Deserialize<'de> for Layout {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
-        let parts = Parts::deserialize(deserializer)?;
-        let layout = Layout::new(parts.rows, parts.focal).and_then(|layout| layout.named(parts.names));
-        layout.map_err(D::Error::custom)
+impl Decode for Layout {
+    fn shape(schema: &mut Schema) -> Shape {
+        <(Vec<Row>, Option<Point>, LayoutNames)>::shape(schema)
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Layout, Error> {
+        let (rows, focal, names) = Decode::decode(from)?;
+        Layout::decided(rows, focal).map(|layout| layout.with_names(names)).map_err(Error::message)
     }
 }
 
-/// Checks everything that needs no index. Returns the number of seats.
-fn check_rows(rows: &[Row]) -> Result<usize, LayoutError> {
+/// Checks the rules of a layout that is put.
+fn check_rows(rows: &[Row]) -> Result<(), LayoutError> {
     let mut names = BTreeSet::new();
     let mut seats = 0;
     for (number, row) in rows.iter().enumerate() {
-        if number > usize::from(u16::MAX) {
-            return Err(LayoutError::TooLong { row: number });
-        }
-        if row.runs.is_empty() || row.runs.iter().any(|run| run.count == 0) {
-            return Err(LayoutError::EmptyRun { row: number });
-        }
-        let long: usize = row.runs.iter().map(|run| usize::from(run.count)).sum();
-        if long > usize::from(u16::MAX) {
-            return Err(LayoutError::TooLong { row: number });
-        }
-        seats += long;
+        seats += check_row(number, row)?;
         if seats > LAYOUT_SEATS_MAX {
             return Err(LayoutError::TooManySeats);
         }
@@ -486,24 +500,50 @@ fn check_rows(rows: &[Row]) -> Result<usize, LayoutError> {
         }
         check_labels(number, row)?;
     }
-    Ok(seats)
+    Ok(())
+}
+
+/// Checks that each seat has a number and a label. Returns the number of seats.
+fn check_indexes(rows: &[Row]) -> Result<usize, LayoutError> {
+    let seats = rows.iter().enumerate().map(|(number, row)| check_row(number, row));
+    seats.sum()
+}
+
+/// Checks that each seat of a row has a number and a label. Returns how many there are.
+fn check_row(number: usize, row: &Row) -> Result<usize, LayoutError> {
+    if number > usize::from(u16::MAX) {
+        return Err(LayoutError::TooLong { row: number });
+    }
+    if row.runs.is_empty() || row.runs.iter().any(|run| run.count == 0) {
+        return Err(LayoutError::EmptyRun { row: number });
+    }
+    let long: usize = row.runs.iter().map(|run| usize::from(run.count)).sum();
+    if long > usize::from(u16::MAX) {
+        return Err(LayoutError::TooLong { row: number });
+    }
+    for run in &row.runs {
+        let count = usize::from(run.count);
+        if !(run.points.is_empty() || run.points.len() == count) {
+            return Err(LayoutError::Uneven { row: number });
+        }
+        match &run.labels {
+            Labels::Names(names) if names.len() != count => return Err(LayoutError::Uneven { row: number }),
+            Labels::Numbers { .. } if last_number(run).is_none() => return Err(LayoutError::BadLabel { row: number }),
+            Labels::Names(_) | Labels::Numbers { .. } => {}
+        }
+    }
+    Ok(long)
 }
 
 fn check_labels(number: usize, row: &Row) -> Result<(), LayoutError> {
     if let [run] = &row.runs[..]
         && counts_through(run)
-        && run.points.is_empty()
     {
         return Ok(());
     }
     let mut seen = BTreeSet::new();
     for run in &row.runs {
-        let count = usize::from(run.count);
-        let named = matches!(&run.labels, Labels::Names(names) if names.len() != count);
-        if named || !(run.points.is_empty() || run.points.len() == count) {
-            return Err(LayoutError::Uneven { row: number });
-        }
-        for place in 0..count {
+        for place in 0..usize::from(run.count) {
             let label = run.labels.label(place).filter(good_label).ok_or(LayoutError::BadLabel { row: number })?;
             if !seen.insert(label.clone()) {
                 return Err(LayoutError::SeatLabelTwice { row: number, label });
@@ -513,12 +553,15 @@ fn check_labels(number: usize, row: &Row) -> Result<(), LayoutError> {
     Ok(())
 }
 
-/// Whether the labels of a run are numbers that go up or down, so no two are equal. Most rows are one such run, and layouts are
-/// read with every session of a hall.
+/// Whether the labels of a run are numbers that go up or down, so no two are equal. Most rows are one such run.
 fn counts_through(run: &Run) -> bool {
-    let Labels::Numbers { first, step } = run.labels else { return false };
-    let last = i64::from(first) + i64::from(step) * (i64::from(run.count) - 1);
-    step != 0 && i32::try_from(last).is_ok()
+    matches!(run.labels, Labels::Numbers { step, .. } if step != 0)
+}
+
+/// The label of the last seat of a run with numbers, if it is in range. Then the others are as well.
+fn last_number(run: &Run) -> Option<i32> {
+    let Labels::Numbers { first, step } = run.labels else { return None };
+    i32::try_from(i64::from(first) + i64::from(step) * (i64::from(run.count) - 1)).ok()
 }
 
 fn good_label(label: &SmolStr) -> bool {

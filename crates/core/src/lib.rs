@@ -82,8 +82,8 @@ pub mod event;
 pub mod fairness;
 pub mod refusal;
 
-pub mod packing;
 pub mod shared_map;
+pub mod stored;
 
 mod best;
 mod changes;
@@ -112,6 +112,7 @@ pub mod resource;
 pub mod rules;
 pub mod session;
 pub mod venue;
+pub mod version;
 
 pub mod host;
 pub mod state_map;

@@ -2,10 +2,10 @@
 
 use alloc::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
-    answer::Answer,
+    answer::KeptAnswer,
     event::Remembered,
     id::{Request, RequestHash},
     refusal::Refusal,
@@ -16,15 +16,15 @@ use crate::{
 pub(crate) const REMEMBERED_MAX: usize = 256;
 
 /// The newest answers of an entity, by version.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
+#[stored(transparent)]
 pub(crate) struct Memory {
     answers: SharedMap<u64, Arc<Remembered>>,
 }
 
 impl Memory {
     /// The answer to a request that was granted before and its version, if it is remembered. Refused if it had another body.
-    pub(crate) fn answered(&self, request: Request) -> Option<Result<(Answer, u64), Refusal>> {
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<(KeptAnswer, u64), Refusal>> {
         let (version, known) = self.answers.iter().rev().find(|(_, known)| known.request.id == request.id)?;
         let same = known.request.body == request.body;
         Some(if same { Ok((known.answer.clone(), *version)) } else { Err(Refusal::RequestIdReused) })
@@ -56,7 +56,7 @@ impl Memory {
 mod tests {
     use super::{Memory, REMEMBERED_MAX};
     use crate::{
-        answer::Answer,
+        answer::KeptAnswer,
         event::Remembered,
         id::{Request, RequestHash},
         refusal::Refusal,
@@ -67,10 +67,10 @@ mod tests {
         let mut memory = Memory::default();
         let request = |number: u64| Request { id: RequestHash(number), body: number };
         for number in 0..=REMEMBERED_MAX as u64 {
-            memory.remember(3 * number, &Remembered::alone(request(number), Answer::Done));
+            memory.remember(3 * number, &Remembered::alone(request(number), KeptAnswer::Done));
         }
         assert_eq!(memory.answered(request(0)), None, "the oldest is forgotten");
-        assert_eq!(memory.answered(request(1)), Some(Ok((Answer::Done, 3))));
+        assert_eq!(memory.answered(request(1)), Some(Ok((KeptAnswer::Done, 3))));
         let other = Request { id: RequestHash(1), body: 2 };
         assert_eq!(memory.answered(other), Some(Err(Refusal::RequestIdReused)));
     }

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
+
+use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer};
 
 /// The highest price of one seat, place, unit or slot, in minor units.
 pub const PRICE_MAX: i64 = 1_000_000_000_000;
@@ -10,20 +12,25 @@ pub const PRICE_MAX: i64 = 1_000_000_000_000;
 /// The highest total of a cart, in minor units. Every JSON number up to it is exact.
 pub const AMOUNT_MAX: i64 = (1 << 53) - 1;
 
-/// An ISO 4217 code of three capital letters.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "[u8; 3]")]
+/// An ISO 4217 code of three capital letters. A stored code is read if it is text, so that another rule makes nothing unreadable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Currency([u8; 3]);
 
-impl TryFrom<[u8; 3]> for Currency {
-    type Error = &'static str;
+impl Encode for Currency {
+    fn encode(&self, out: &mut Writer) {
+        self.as_str().encode(out);
+    }
+}
 
-    fn try_from(code: [u8; 3]) -> Result<Currency, &'static str> {
-        if code.iter().all(u8::is_ascii_uppercase) {
-            Ok(Currency(code))
-        } else {
-            Err("a currency is three capital letters")
-        }
+impl Decode for Currency {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("currency")
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Currency, Error> {
+        let code: [u8; 3] =
+            from.str()?.as_bytes().try_into().map_err(|_| Error::message("a currency has three letters"))?;
+        Ok(Currency(code))
     }
 }
 
@@ -31,7 +38,7 @@ impl Currency {
     /// The currency with this code, or `None` if it is not three capital letters.
     pub fn new(code: &str) -> Option<Currency> {
         let bytes: [u8; 3] = code.as_bytes().try_into().ok()?;
-        Currency::try_from(bytes).ok()
+        bytes.iter().all(u8::is_ascii_uppercase).then_some(Currency(bytes))
     }
 
     /// The three letters.
@@ -47,8 +54,10 @@ impl fmt::Debug for Currency {
 }
 
 /// An amount in minor units (cents) of a currency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Money {
+    #[n(0)]
     pub amount: i64,
+    #[n(1)]
     pub currency: Currency,
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 /// The longest name of a venue, a city, a title or a person, in bytes.
@@ -15,8 +15,8 @@ pub const LOCALES_MAX: usize = 32;
 pub const LOCALE_BYTES_MAX: usize = 35;
 
 /// Names of one thing by locale, like `da` or `zh-Hant`. They are in the order of locales, each of which has one name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Stored)]
+#[stored(transparent)]
 pub struct Names(Vec<(SmolStr, SmolStr)>);
 
 impl Names {

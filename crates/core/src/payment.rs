@@ -2,7 +2,7 @@
 
 use core::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{
@@ -16,10 +16,12 @@ use crate::{
 pub const SOURCE_BYTES_MAX: usize = 256;
 
 /// One attempt of a cart to pay. It is the idempotency key of all its calls to the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
 pub struct PaymentKey {
+    #[n(0)]
     pub cart: CartId,
     /// The number of the attempt, from 1.
+    #[n(1)]
     pub attempt: u32,
 }
 
@@ -46,49 +48,70 @@ impl FromStr for PaymentKey {
 }
 
 /// A call to a gateway. A repeat with the same key and step has no second effect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum GatewayCall {
     /// Set the amount aside.
+    #[n(0)]
     Authorize {
+        #[n(0)]
         key: PaymentKey,
+        #[n(1)]
         amount: Money,
         /// The client's token of the gateway.
+        #[n(3)]
         source: SmolStr,
         /// The order it will be for.
+        #[n(2)]
         order: OrderId,
     },
     /// Take the authorized amount, because the order is decided.
+    #[n(1)]
     Capture {
+        #[n(0)]
         key: PaymentKey,
         /// The gateway's name for the authorization.
+        #[n(2)]
         reference: SmolStr,
+        #[n(1)]
         amount: Money,
     },
     /// Give up an authorization that exists or may exist.
+    #[n(2)]
     Void {
+        #[n(0)]
         key: PaymentKey,
         /// The gateway's name for the authorization, if it is known.
+        #[n(1)]
         reference: Option<SmolStr>,
     },
     /// Pay back.
+    #[n(3)]
     Refund {
+        #[n(0)]
         key: PaymentKey,
         /// The number of the refund, from 1.
+        #[n(1)]
         refund: u32,
         /// The gateway's name for the authorization.
+        #[n(3)]
         reference: SmolStr,
+        #[n(2)]
         amount: Money,
     },
 }
 
 /// A step of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum PaymentStep {
+    #[n(0)]
     Authorize,
+    #[n(1)]
     Capture,
+    #[n(2)]
     Void,
     /// The refund with this number.
-    Refund(u32),
+    #[n(3)]
+    Refund(#[n(0)] u32),
 }
 
 impl GatewayCall {
@@ -114,71 +137,95 @@ impl GatewayCall {
 }
 
 /// The outcome of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum GatewayOutcome {
     /// The amount is set aside.
+    #[n(0)]
     Authorized {
         /// The gateway's name for it.
+        #[n(1)]
         reference: SmolStr,
+        #[n(0)]
         amount: Money,
     },
     /// The amount is taken.
+    #[n(1)]
     Captured,
     /// The authorization is given up.
+    #[n(2)]
     Voided,
     /// The amount is paid back.
+    #[n(3)]
     Refunded,
     /// The payer's side said no.
+    #[n(4)]
     Declined {
         /// Why, in the gateway's words.
+        #[n(0)]
         reason: SmolStr,
     },
     /// A capture, void or refund that will not succeed, even if it is asked for again.
+    #[n(5)]
     Failed {
         /// Why, in the gateway's words.
+        #[n(0)]
         reason: SmolStr,
     },
     /// It may or may not have happened. The cart asks again with the same key.
+    #[n(6)]
     Unknown {
         /// What went wrong.
+        #[n(0)]
         reason: SmolStr,
     },
 }
 
 /// The effect of a decline on the cart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum OnDecline {
     /// Everything is released at once and the cart is canceled (AE).
+    #[n(0)]
     Release,
     /// The cart is active again until its deadline.
+    #[n(1)]
     Keep,
 }
 
 /// Why the payment of a checkout failed. The cart remembers it under the request of the checkout.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum PaymentFailure {
+    #[n(0)]
     Declined {
         /// Whether an operator said so, and not the gateway.
+        #[n(1)]
         by_operator: bool,
         /// Why, in the gateway's words.
+        #[n(0)]
         reason: SmolStr,
     },
     /// The gateway authorized another amount than it was asked for. The authorization is voided.
+    #[n(1)]
     AmountMismatch {
         /// What was asked for.
+        #[n(0)]
         asked: Money,
         /// What was set aside.
+        #[n(1)]
         got: Money,
     },
     /// Something in the cart was taken away while the gateway was asked, for example because its session is canceled. The attempt
     /// is voided.
+    #[n(2)]
     Withdrawn {
         /// Why it was taken away, in the operator's words.
+        #[n(0)]
         reason: SmolStr,
     },
     /// The buyer or an operator ended the attempt before the gateway had answered. It is voided.
+    #[n(3)]
     Canceled {
         /// Whether an operator ended it, and not the buyer.
+        #[n(0)]
         by_operator: bool,
     },
 }
@@ -196,70 +243,92 @@ impl PaymentFailure {
 }
 
 /// The state of an order's money. It is a record beside the order, which never changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum PaymentStatus {
     /// Paid elsewhere, as the client said.
+    #[n(0)]
     Recorded,
     /// Authorized. The capture is on its way.
+    #[n(1)]
     Authorized,
     /// The amount is taken.
+    #[n(2)]
     Captured,
     /// The capture failed and waits for an operator.
+    #[n(3)]
     CaptureFailed {
         /// Why, in the gateway's words.
+        #[n(0)]
         reason: SmolStr,
     },
 }
 
 /// A refund of an order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct RefundRecord {
     /// Its number in the order, from 1.
+    #[n(0)]
     pub number: u32,
     /// When it was decided.
+    #[n(1)]
     pub at: Timestamp,
     /// Which lines of the order.
+    #[n(2)]
     pub lines: alloc::vec::Vec<u32>,
+    #[n(3)]
     pub amount: Money,
     /// Why, in the operator's words.
+    #[n(5)]
     pub reason: SmolStr,
     /// The state of the money.
+    #[n(4)]
     pub status: RefundStatus,
 }
 
 /// The state of a refund's money.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum RefundStatus {
     /// The order was paid elsewhere, and so is the refund.
+    #[n(0)]
     Recorded,
     /// The gateway is asked, or will be.
+    #[n(1)]
     Pending,
     /// The amount is paid back.
+    #[n(2)]
     Refunded,
     /// It failed and waits for an operator.
+    #[n(3)]
     Failed {
         /// Why, in the gateway's words.
+        #[n(0)]
         reason: SmolStr,
     },
 }
 
 /// An attempt whose money is given up or will be. The cart keeps this record in every state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct VoidRecord {
+    #[n(0)]
     pub attempt: u32,
+    #[n(1)]
     pub status: VoidStatus,
 }
 
 /// The state of a void.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum VoidStatus {
     /// The gateway is asked, or will be.
+    #[n(0)]
     Pending,
     /// The authorization is given up.
+    #[n(1)]
     Voided,
     /// It failed and waits for an operator.
+    #[n(2)]
     Failed {
         /// Why, in the gateway's words.
+        #[n(0)]
         reason: SmolStr,
     },
 }
@@ -274,11 +343,13 @@ pub struct OpenPayment {
 }
 
 /// How many steps of payments are open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct PaymentCounts {
     /// Authorizations, captures, voids and refunds whose outcome is not known yet.
+    #[n(0)]
     pub pending: u64,
     /// Captures, voids and refunds that failed for good and wait for an operator.
+    #[n(1)]
     pub failed: u64,
 }
 
@@ -302,22 +373,29 @@ impl PaymentCounts {
 }
 
 /// An operator's report of a step whose outcome the gateway does not give, or that was done by hand after it had failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum Settlement {
     /// The amount was set aside under this name.
+    #[n(0)]
     Authorized {
         /// The gateway's name for it.
+        #[n(0)]
         reference: SmolStr,
     },
     /// The amount was not set aside.
+    #[n(1)]
     Declined,
     /// The amount was taken.
+    #[n(2)]
     Captured,
     /// The authorization was given up.
+    #[n(3)]
     Voided,
     /// The amount was paid back.
+    #[n(4)]
     Refunded {
         /// The number of the refund, from 1.
+        #[n(0)]
         refund: u32,
     },
 }

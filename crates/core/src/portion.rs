@@ -1,48 +1,122 @@
 //! The content of holds and lines. It is seats, places, units, a slot or a part of a quota.
 
-use alloc::sync::Arc;
+use alloc::{sync::Arc, vec::Vec};
+use core::slice;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{
     id::{Entity, Id},
     money::AMOUNT_MAX,
     seat::{Seat, SeatSet},
+    stored::{Decode, Encode, Error, FieldReader, Reader, Schema, Shape, Writer},
     text::Text,
     time::Timestamp,
 };
 
 /// One seat of a line and the price captured when it was held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PricedSeat {
     pub seat: Seat,
     /// In minor units of the cart's currency.
     pub price: i64,
 }
 
+// Many of them are the seats, then the prices up to the last one that is not that of the seat before.
+impl Encode for PricedSeat {
+    fn encode(&self, out: &mut Writer) {
+        PricedSeat::encode_list(slice::from_ref(self), out);
+    }
+
+    fn encode_list(list: &[PricedSeat], out: &mut Writer) {
+        out.list(2);
+        let mut seats = Vec::with_capacity(2 * list.len());
+        list.iter().for_each(|priced| priced.seat.append(&mut seats));
+        out.bytes(&seats);
+        let prices =
+            list.windows(2).rposition(|pair| pair[0].price != pair[1].price).map_or(list.len().min(1), |at| at + 2);
+        out.list(prices);
+        list[..prices].iter().for_each(|priced| priced.price.encode(out));
+    }
+}
+
+impl Decode for PricedSeat {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("priced seat")
+    }
+
+    fn list_shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("priced seats")
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<PricedSeat, Error> {
+        match PricedSeat::decode_list(from)?[..] {
+            [priced] => Ok(priced),
+            _ => Err(Error::message("there is not one priced seat")),
+        }
+    }
+
+    fn decode_list(from: &mut Reader<'_>) -> Result<Vec<PricedSeat>, Error> {
+        let mut fields = FieldReader::of_struct(from)?;
+        let (seats, prices): (Vec<Seat>, Vec<i64>) = (fields.next(from)?, fields.next(from)?);
+        fields.end()?;
+        let is_short = match prices[..] {
+            [.., before, last] => before != last,
+            [_] => true,
+            [] => seats.is_empty(),
+        };
+        if prices.len() > seats.len() || !is_short {
+            return Err(Error::message("prices do not belong to their seats"));
+        }
+        let mut last = 0;
+        let mut prices = prices.into_iter();
+        Ok(seats
+            .into_iter()
+            .map(|seat| {
+                last = prices.next().unwrap_or(last);
+                PricedSeat { seat, price: last }
+            })
+            .collect())
+    }
+}
+
 /// The most units or places of one line.
 pub const LINE_QUANTITY_MAX: u32 = 1_000_000;
 
 /// The content of a hold without prices, as carts and inventories exchange it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum Portion {
     /// Seats of a session.
-    Seats(SeatSet),
+    #[n(0)]
+    Seats(#[n(0)] SeatSet),
     /// Places in an area of a session.
+    #[n(1)]
     Places {
+        #[n(0)]
         area: Id,
         /// At least 1.
+        #[n(1)]
         quantity: u32,
     },
     /// Units of a product, at least 1.
-    Units(u32),
+    #[n(2)]
+    Units(#[n(0)] u32),
     /// Time of a resource, `[begin, end)`.
-    Slot { begin: Timestamp, end: Timestamp },
+    #[n(3)]
+    Slot {
+        #[n(0)]
+        begin: Timestamp,
+        #[n(1)]
+        end: Timestamp,
+    },
     /// A part of a customer's quota.
+    #[n(4)]
     Quota {
+        #[n(0)]
         quota: Id,
         /// At least 1.
+        #[n(1)]
         count: u32,
     },
 }
@@ -78,32 +152,46 @@ impl Portion {
 }
 
 /// The content of a line, with the prices captured when it was held. They stay until the line ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum Content {
     /// Seats, ascending, each with its price. They are shared by the line, its answer, the order and the remembered answer.
-    Seats(Arc<[PricedSeat]>),
+    #[n(0)]
+    Seats(#[n(0)] Arc<[PricedSeat]>),
     /// Places in an area.
+    #[n(1)]
     Places {
+        #[n(0)]
         area: Id,
+        #[n(1)]
         quantity: u32,
         /// The price of one in minor units.
+        #[n(2)]
         price: i64,
     },
     /// Units of a product.
+    #[n(2)]
     Units {
+        #[n(0)]
         quantity: u32,
         /// The price of one in minor units.
+        #[n(1)]
         price: i64,
         /// The product's name when they were held.
+        #[n(2)]
         name: SmolStr,
     },
     /// Time of a resource, `[begin, end)`.
+    #[n(3)]
     Slot {
+        #[n(0)]
         begin: Timestamp,
+        #[n(1)]
         end: Timestamp,
         /// The price of the whole slot in minor units.
+        #[n(2)]
         price: i64,
         /// The details when it was held.
+        #[n(3)]
         details: SmolStr,
     },
 }
@@ -189,15 +277,19 @@ impl Content {
 pub type Note = Text<0, 256, true>;
 
 /// What a line is, from its hold to the order. A cart, its answers, the order and the history have it from here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct LineItem {
     /// The session, product or resource.
+    #[n(0)]
     pub entity: Entity,
     /// Its content, with the prices captured when it was held.
+    #[n(1)]
     pub content: Content,
     /// What the buyer notes at it. Empty if nothing.
+    #[n(2)]
     pub note: SmolStr,
     /// The IANA name of the zone of its session or resource when it was held, if one was known.
+    #[n(3)]
     pub zone: Option<SmolStr>,
 }
 

@@ -9,7 +9,7 @@ mod tests;
 
 use alloc::{sync::Arc, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -26,24 +26,31 @@ use crate::{
 };
 
 /// The state of a product.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Product {
+    #[n(0)]
     id: Id,
+    #[n(1)]
     version: u64,
+    #[n(2)]
     details: Arc<ProductDetails>,
+    #[n(3)]
     holds: Holds<Units>,
+    #[n(4)]
     puts: Changes<Taken>,
     /// Follows from the holds.
-    #[serde(skip)]
+    #[stored(skip)]
     taken: Taken,
 }
 
 /// The content of one hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 struct Units {
+    #[n(0)]
     quantity: u32,
     /// The price of one unit in minor units, captured when it was held first. Later changes of the product's price do not change
     /// it.
+    #[n(1)]
     price: i64,
 }
 

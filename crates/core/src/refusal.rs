@@ -11,15 +11,15 @@ mod stored;
 
 use alloc::{vec, vec::Vec};
 
-use boxoffice_declare::{Rows, Stored};
+use boxoffice_declare::{Rows, StoredByCode};
 use smol_str::{SmolStr, format_smolstr};
 
+pub(crate) use self::row::show;
 use self::samples::{conflict, dollar, euro, id, seat, short, taken};
 pub use self::{
     details::{CartDifference, Conflict, LineRefusal, Shortage, TakenSeat},
     row::{Detail, Kind, Row, Shown, rows},
 };
-pub(crate) use self::{row::show, stored::next_field};
 use crate::{
     id::{Entity, Id},
     money::{Currency, Money},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Why a command was refused. Nothing changed, unless it is an outcome: [`Refusal::is_outcome`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Rows, Stored)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Rows, StoredByCode)]
 #[rows(Refusal)]
 pub enum Refusal {
     /// The body is not what the op asks for, or a bound of the cart is reached. The message names the field and

@@ -14,11 +14,11 @@ mod tests;
 
 use alloc::{sync::Arc, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{
-    answer::{Answer, ResourceView},
+    answer::{Answer, KeptAnswer, ResourceView},
     calendar::{BookingKey, BookingName, Buffers, Calendar, Slot},
     changes::Changes,
     command::ResourceDetails,
@@ -36,49 +36,66 @@ use crate::{
 use place::Place;
 
 /// The state of a resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Resource {
+    #[n(0)]
     id: Id,
+    #[n(1)]
     version: u64,
+    #[n(2)]
     details: Arc<ResourceDetails>,
+    #[n(3)]
     calendar: Calendar,
+    #[n(4)]
     holds: Holds<Time>,
+    #[n(8)]
     notes: SharedMap<Id, Note>,
     /// Holds and sales that operators canceled and whose carts have not released or refunded them yet.
+    #[n(9)]
     revoked: SharedSet<HoldId>,
+    #[n(5)]
     memory: Memory,
     /// Each with the number of bookings then.
+    #[n(6)]
     puts: Changes<u64>,
+    #[n(7)]
     widest: Width,
     /// Follows from the details.
-    #[serde(skip, default = "Place::unset")]
+    #[stored(skip = Place::unset)]
     place: Arc<Place>,
     /// Series and bookings of each. Follows from the notes.
-    #[serde(skip)]
+    #[stored(skip)]
     series: SharedSet<(Id, Id)>,
 }
 
 /// The content of one hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 struct Time {
+    #[n(0)]
     slot: Slot,
     /// The price of the whole slot in minor units, captured when it was held.
+    #[n(1)]
     price: i64,
+    #[n(2)]
     details: SmolStr,
 }
 
 /// The details of a booking that was made without a cart.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 struct Note {
+    #[n(0)]
     details: SmolStr,
+    #[n(1)]
     series: Option<Id>,
 }
 
 /// The widest terms since the calendar was last empty. The current terms may be narrower than those of existing bookings, which
 /// stay when the terms change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 struct Width {
+    #[n(0)]
     capacity: u32,
+    #[n(1)]
     gap_ms: u64,
 }
 
@@ -236,7 +253,7 @@ impl Resource {
 
     /// The answer to a booking that was granted before and its version, if it is remembered. Refused if its request id was used
     /// for something else.
-    pub(crate) fn answered(&self, request: Request) -> Option<Result<(Answer, u64), Refusal>> {
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<(KeptAnswer, u64), Refusal>> {
         let put = self.puts.knows(request.id).then_some(Err(Refusal::RequestIdReused));
         put.or_else(|| self.memory.answered(request))
     }
@@ -259,15 +276,11 @@ impl Resource {
     }
 
     /// Computes what is not serialized.
-    ///
-    /// # Errors
-    /// The details are none that were ever put, so the state is damaged.
-    pub(crate) fn rebuild(&mut self) -> Result<(), SmolStr> {
+    pub(crate) fn rebuild(&mut self) {
         self.holds.rebuild();
-        self.place = Arc::new(Place::new(&self.details)?);
+        self.place = Arc::new(Place::decided(&self.details));
         let series = |(id, note): (&Id, &Note)| note.series.clone().map(|series| ((series, id.clone()), ()));
         self.series = self.notes.iter().filter_map(series).collect();
-        Ok(())
     }
 
     /// Bytes on the heap, without long names and details.
@@ -287,7 +300,7 @@ impl Resource {
 }
 
 fn slot(begin: Timestamp, end: Timestamp) -> Slot {
-    Slot::new(begin, end).unwrap_or_else(|| panic!("booked from {} to {}", begin.0, end.0))
+    Slot::decided(begin, end).unwrap_or_else(|| panic!("booked from {} to {}", begin.0, end.0))
 }
 
 /// All bookings of an answer, by begin.

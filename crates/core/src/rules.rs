@@ -1,6 +1,6 @@
 //! The terms of a deployment, with lifetimes of carts and holds, and timeouts of clients and gateways.
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{fairness::Fairness, payment::OnDecline};
 
@@ -8,36 +8,50 @@ use crate::{fairness::Fairness, payment::OnDecline};
 const DOUBLED_MAX: u32 = 5;
 
 /// Terms of time and of payment. Operators may change them, so events have their results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Rules {
     /// How long a cart lives untouched, unless the cart or a session says otherwise. 30 minutes (TH).
+    #[n(0)]
     pub hold_ttl_ms: u64,
     /// The longest time to live a cart may ask for. One day.
+    #[n(1)]
     pub hold_ttl_max_ms: u64,
     /// An active cart ends at this age even if it is touched. One day.
+    #[n(2)]
     pub cart_age_max_ms: u64,
     /// The longest time to live of a cart that a guest opens. 15 minutes.
+    #[n(3)]
     pub guest_ttl_max_ms: u64,
     /// A cart that a guest opened ends at this age. One hour.
+    #[n(4)]
     pub guest_age_max_ms: u64,
     /// How long after a hold's deadline its inventory asks the cart about it, the grace of P8. Two seconds.
+    #[n(5)]
     pub grace_ms: u64,
     /// How long after a grant the inventory asks the cart about the hold for the first time, even if it may live longer. This
     /// frees a hold after a crash between the grant and the cart's line. 10 seconds.
+    #[n(6)]
     pub confirm_ms: u64,
     /// How long a checkout waits for all inventories to confirm the sale before it answers `settling`. Two seconds.
+    #[n(7)]
     pub settle_ms: u64,
     /// How long until an ask without a reply is repeated. One second.
+    #[n(8)]
     pub ask_again_ms: u64,
     /// How long a checkout waits for the gateway before it answers `payment_pending`. The attempt goes on. 10 seconds.
+    #[n(9)]
     pub payment_wait_ms: u64,
     /// How long until a gateway is asked again with the same key. It doubles with each time, up to 32 times as long. Two seconds.
+    #[n(10)]
     pub payment_again_ms: u64,
     /// What a decline does to a cart, if the checkout does not say.
+    #[n(11)]
     pub on_decline: OnDecline,
     /// Whether there is a gateway. Without one no attempt begins, and earlier attempts stay open.
+    #[n(13)]
     pub gateway: bool,
     /// What one holder may have of a supply.
+    #[n(12)]
     pub fairness: Fairness,
 }
 

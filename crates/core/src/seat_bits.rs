@@ -5,7 +5,7 @@
 
 use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer};
 
 /// Words of one chunk. A write copies no more, and a hall of 4 096 seats needs no second one.
 const CHUNK_WORDS: usize = 64;
@@ -121,17 +121,33 @@ fn place(index: u32) -> (usize, u64) {
     ((index / 64) as usize % CHUNK_WORDS, 1 << (index % 64))
 }
 
-impl Serialize for SeatBits {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.words().collect::<Vec<u64>>())
+impl Encode for SeatBits {
+    fn encode(&self, out: &mut Writer) {
+        out.bytes(&self.words().flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+    }
+
+    fn is_absent(&self) -> bool {
+        self.chunks.is_empty()
     }
 }
 
-impl<'de> Deserialize<'de> for SeatBits {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SeatBits, D::Error> {
-        let words = Vec::<u64>::deserialize(deserializer)?;
+impl Decode for SeatBits {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("bits of seats")
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<SeatBits, Error> {
+        let (words, rest) = from.bytes()?.as_chunks::<8>();
+        if !rest.is_empty() {
+            return Err(Error::message("bits of seats are words of eight bytes"));
+        }
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let chunk = |words: &[u64]| words.iter().any(|word| *word != 0).then(|| words.into());
         Ok(SeatBits { chunks: words.chunks(CHUNK_WORDS).map(chunk).collect() })
+    }
+
+    fn absent() -> Option<SeatBits> {
+        Some(SeatBits::default())
     }
 }
 
@@ -142,7 +158,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::SeatBits;
-    use crate::{packing, random_tests::cases};
+    use crate::{random_tests::cases, stored};
 
     #[test]
     fn seats_come_and_go_and_an_empty_set_owns_nothing() {
@@ -183,9 +199,9 @@ mod tests {
                 match what {
                     0 => copies.push((bits.clone(), model.clone())),
                     1 => {
-                        let again: SeatBits = packing::read(&packing::append(&bits, Vec::new())).expect("it was written");
+                        let again: SeatBits = stored::read(&stored::append(&bits, Vec::new())).expect("it was written");
                         prop_assert_eq!(&again, &bits);
-                        prop_assert_eq!(packing::append(&again, Vec::new()), packing::append(&bits, Vec::new()));
+                        prop_assert_eq!(stored::append(&again, Vec::new()), stored::append(&bits, Vec::new()));
                         bits = again;
                     }
                     _ => {}

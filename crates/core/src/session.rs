@@ -17,7 +17,7 @@ mod tests;
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::format_smolstr;
 
 pub(crate) use areas::check_areas;
@@ -45,29 +45,42 @@ use crate::{
 use book::{Book, Share};
 
 /// The state of a session. It is serialized without its layout, because snapshots write each layout once and set it again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Session {
+    #[n(0)]
     version: u64,
+    #[n(1)]
     terms: Arc<SessionTerms>,
+    #[n(2)]
     book: Option<Box<Book>>,
 }
 
 /// The part that does not change after the opening, except the zone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 struct SessionTerms {
+    #[n(0)]
     venue: Id,
+    #[n(1)]
     id: Id,
+    #[n(2)]
     hall: Id,
+    #[n(3)]
     title: Id,
+    #[n(4)]
     starts_at: Timestamp,
+    #[n(5)]
     ends_at: Timestamp,
+    #[n(6)]
     currency: Currency,
     /// In minor units, by category ordinal.
+    #[n(8)]
     prices: Box<[i64]>,
+    #[n(7)]
     zone: VenueZone,
     /// `None` if all have their defaults, as most sessions have them.
+    #[n(9)]
     extras: Option<Box<SessionExtras>>,
-    #[serde(skip, default = "Layout::unset")]
+    #[stored(skip = Layout::unset)]
     layout: Arc<Layout>,
 }
 

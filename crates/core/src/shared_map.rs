@@ -4,17 +4,13 @@
 use alloc::{sync::Arc, vec::Vec};
 use core::{
     fmt,
-    marker::PhantomData,
     ops::{Bound, RangeBounds},
 };
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{MapAccess, Visitor},
-    ser::SerializeMap,
+use crate::{
+    planted,
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer, entries},
 };
-
-use crate::planted;
 
 /// The most entries of one leaf. A write copies no more.
 const LEAF_MAX: usize = 64;
@@ -372,43 +368,33 @@ impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for SharedMap<K, V> {
     }
 }
 
-impl<K: Serialize, V: Serialize> Serialize for SharedMap<K, V> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.len))?;
-        self.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
-        map.end()
-    }
-}
-
-impl<'de, K, V> Deserialize<'de> for SharedMap<K, V>
-where
-    K: Deserialize<'de> + Ord + Clone,
-    V: Deserialize<'de> + Clone,
-{
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SharedMap<K, V>, D::Error> {
-        deserializer.deserialize_map(Entries(PhantomData))
-    }
-}
-
-struct Entries<K, V>(PhantomData<(K, V)>);
-
-impl<'de, K, V> Visitor<'de> for Entries<K, V>
-where
-    K: Deserialize<'de> + Ord + Clone,
-    V: Deserialize<'de> + Clone,
-{
-    type Value = SharedMap<K, V>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<SharedMap<K, V>, A::Error> {
-        let mut map = SharedMap::new();
-        while let Some((key, value)) = entries.next_entry()? {
-            map.insert(key, value);
+impl<K: Encode, V: Encode> Encode for SharedMap<K, V> {
+    fn encode(&self, out: &mut Writer) {
+        out.map(self.len);
+        for (key, value) in self.iter() {
+            key.encode(out);
+            value.encode(out);
         }
+    }
+
+    fn is_absent(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl<K: Decode + Ord + Clone, V: Decode + Clone> Decode for SharedMap<K, V> {
+    fn shape(schema: &mut Schema) -> Shape {
+        Shape::Map(alloc::boxed::Box::new((K::shape(schema), V::shape(schema))))
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<SharedMap<K, V>, Error> {
+        let mut map = SharedMap::new();
+        entries(from, |key, value| _ = map.insert(key, value))?;
         Ok(map)
+    }
+
+    fn absent() -> Option<SharedMap<K, V>> {
+        Some(SharedMap::new())
     }
 }
 

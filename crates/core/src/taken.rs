@@ -1,14 +1,16 @@
 //! Counters of held and sold places, units and parts of quotas.
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::holds::Refunded;
 
 /// Places, units or parts of a quota that are not free, by state (P1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub(crate) struct Taken {
     /// In carts.
+    #[n(0)]
     pub(crate) held: u64,
+    #[n(1)]
     pub(crate) sold: u64,
 }
 

@@ -5,7 +5,7 @@
 
 use core::{fmt, ops::Deref};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::names::NAME_BYTES_MAX;
@@ -27,8 +27,8 @@ pub type OptionalReason = Text<0, 256, true>;
 
 /// A text of `MIN` to `MAX` bytes. With `LINES` it may have several lines, with tabs, as a form or a spreadsheet sends them. Other
 /// control characters are in no text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(transparent)]
 pub struct Text<const MIN: usize, const MAX: usize, const LINES: bool = false>(SmolStr);
 
 /// Why a text is not within its bounds.
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn a_longer_text_of_another_version_is_read() {
         let long: String = ['x'; 9].iter().collect();
-        let stored = postcard::to_allocvec(&long).expect("it is text");
-        let read: Text<0, 8> = postcard::from_bytes(&stored).expect("what is stored is not checked");
+        let stored = crate::stored::append(&long, alloc::vec::Vec::new());
+        let read: Text<0, 8> = crate::stored::read(&stored).expect("what is stored is not checked");
         assert_eq!((&*read, read.check()), (&*long, Err(TextError::TooLong)));
     }
 }

@@ -1,12 +1,32 @@
 //! Instants and spans, in milliseconds. Nothing here reads a clock.
 
-use serde::{Deserialize, Serialize};
+use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer};
 
 /// Milliseconds since 1970-01-01T00:00:00Z, of true time or, where stated, of a shard's running time. Running time never steps
 /// and carries all deadlines. It means nothing outside its shard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
+
+// The bytes of the number from its first that is not zero. Those of this century have 6, where CBOR's numbers have 4 or 8.
+impl Encode for Timestamp {
+    fn encode(&self, out: &mut Writer) {
+        out.bytes(&self.0.to_be_bytes()[self.0.leading_zeros() as usize / 8..]);
+    }
+}
+
+impl Decode for Timestamp {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("instant")
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Timestamp, Error> {
+        let bytes = from.bytes()?;
+        if bytes.len() > 8 || bytes.first() == Some(&0) {
+            return Err(Error::message("an instant has up to eight bytes, the first of which is not zero"));
+        }
+        Ok(Timestamp(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))))
+    }
+}
 
 /// The end of the year 9999, the latest instant that a client may send.
 pub const TIMESTAMP_MAX: Timestamp = Timestamp(253_402_300_799_999);

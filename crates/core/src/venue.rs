@@ -12,7 +12,7 @@ use alloc::{
 };
 use core::ops::Bound;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
@@ -33,49 +33,68 @@ pub(crate) use decide::{Creation, Search};
 
 /// The state of a venue. It is serialized without its layouts, because [`crate::state_map::Cut`] writes each layout once and
 /// sets it again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Venue {
+    #[n(0)]
     version: u64,
+    #[n(1)]
     id: Id,
+    #[n(2)]
     details: VenueDetails,
+    #[n(7)]
     halls: BTreeMap<Id, Hall>,
+    #[n(8)]
     sessions: BTreeMap<Id, Booked>,
     /// Sessions by start, then id.
+    #[n(9)]
     by_start: BTreeSet<(Timestamp, Id)>,
     /// Sessions that are owed their opening.
+    #[n(10)]
     opening: BTreeSet<Id>,
     /// The version with the current details.
+    #[n(3)]
     put: u64,
     /// The version with the details that the directory knows.
+    #[n(4)]
     listed: u64,
     /// The version with the current zone.
+    #[n(5)]
     zoned: u64,
     /// Sessions that are owed the current zone. Those of them that are owed their opening are sent it afterwards.
+    #[n(11)]
     zoning: BTreeSet<Id>,
     /// Puts of the details, with the number of coming sessions that show another hour. Halls remember their own.
+    #[n(6)]
     puts: Changes<u32>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 struct Hall {
+    #[n(1)]
     name: SmolStr,
+    #[n(2)]
     comments: SmolStr,
-    #[serde(skip, default = "Layout::unset")]
+    #[stored(skip = Layout::unset)]
     layout: Arc<Layout>,
     /// The end and the session, by start. They never overlap.
+    #[n(3)]
     bookings: BTreeMap<Timestamp, (Timestamp, Id)>,
+    #[n(0)]
     puts: Changes<()>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 struct Booked {
     /// Its prices are in the order of the layout's categories.
+    #[n(0)]
     session: NewSession,
-    #[serde(skip, default = "Layout::unset")]
+    #[stored(skip = Layout::unset)]
     layout: Arc<Layout>,
     /// The venue's version when the session acknowledged its opening, or `None` before.
+    #[n(1)]
     opened: Option<u64>,
     /// Whether it is canceled and has no part of its hall.
+    #[n(2)]
     canceled: bool,
 }
 

@@ -8,6 +8,7 @@ mod facts;
 mod op;
 mod refusal;
 mod shape;
+mod stored;
 
 #[cfg(test)]
 mod tests;
@@ -67,9 +68,22 @@ pub fn rows(input: TokenStream) -> TokenStream {
 }
 
 /// Writes and reads the values of an enum with [`Rows`] by the code of their row, so the order of the variants is free.
-#[proc_macro_derive(Stored)]
-pub fn stored(input: TokenStream) -> TokenStream {
+#[proc_macro_derive(StoredByCode)]
+pub fn stored_by_code(input: TokenStream) -> TokenStream {
     written(refusal::stored(input.into()))
+}
+
+/// Writes and reads values in their stored form, which `boxoffice_core::stored` describes. Each field and each variant has a number,
+/// `#[n(3)]`, which is used once and never again.
+///
+/// - `#[stored(transparent)]`: a struct with one field is written as that field.
+/// - `#[stored(lenient)]`: fields that this program does not know are skipped. Otherwise they are refused.
+/// - `#[stored(skip)]` or `#[stored(skip = path)]`: the field is not stored. It is read as its default, or as what a function gives.
+/// - `#[stored(with = path)]`: a module whose `encode` and `decode` write and read the field.
+/// - `#[stored(bounds(T: Encode + Decode))]`: what the type's parameters must be.
+#[proc_macro_derive(Stored, attributes(n, stored))]
+pub fn stored(input: TokenStream) -> TokenStream {
+    written(stored::expand(input.into()))
 }
 
 /// The code, or the errors at their places.

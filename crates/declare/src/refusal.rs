@@ -44,6 +44,7 @@ struct Answer {
     pattern: TokenStream,
     /// The names of the bound fields.
     fields: Vec<Ident>,
+    types: Vec<Type>,
     /// The named fields, in order. Empty for a tuple.
     named: Vec<Ident>,
     is_unit: bool,
@@ -169,46 +170,71 @@ pub(crate) fn stored(input: TokenStream) -> Result<TokenStream> {
     let stored = variants.iter().map(Answer::stored_code).collect::<Result<Vec<LitInt>>>()?;
     let write = variants.iter().zip(&stored).map(|(variant, code)| {
         let Answer { name, pattern, fields, .. } = variant;
-        let count = fields.len() + 1;
+        let mut present = quote!(0);
+        for (place, field) in fields.iter().enumerate() {
+            let count = place + 1;
+            present = quote!(if !Encode::is_absent(#field) { #count } else { #present });
+        }
+        let writes = fields
+            .iter()
+            .enumerate()
+            .map(|(place, field)| quote!(if present > #place { Encode::encode(#field, out); }));
         quote! {
             Self::#name #pattern => {
-                let mut tuple = serializer.serialize_tuple(#count)?;
-                tuple.serialize_element(&#code)?;
-                #(tuple.serialize_element(#fields)?;)*
-                tuple.end()
+                let present: usize = #present;
+                out.variant(#code, present);
+                #(#writes)*
             }
         }
     });
     let read = variants.iter().zip(&stored).map(|(variant, code)| {
         let Answer { name, fields, named, .. } = variant;
-        let values = fields.iter().map(|_| quote!(crate::refusal::next_field(fields)?));
+        let values = fields.iter().map(|_| quote!(fields.next(from)?));
         let value = match (named.is_empty(), fields.is_empty()) {
             (_, true) => quote!(Self::#name),
             (true, false) => quote!(Self::#name(#(#values),*)),
             (false, false) => quote!(Self::#name { #(#named: #values),* }),
         };
-        quote!(#code => Ok(#value),)
+        quote!(#code => #value,)
     });
-    let most = variants.iter().map(|variant| variant.fields.len()).max().unwrap_or(0);
+    let shapes = variants.iter().zip(&stored).map(|(variant, code)| {
+        let Answer { name, fields, types, .. } = variant;
+        let name = name.to_string();
+        let fields = fields.iter().zip(types).enumerate().map(|(number, (name, ty))| {
+            let (number, name) = (number as u32, name.to_string());
+            quote!((#number, #name, <#ty as crate::stored::Decode>::shape(schema)))
+        });
+        quote!((#code, #name, alloc::vec![#(#fields),*]))
+    });
+    let text = name.to_string();
     Ok(quote! {
-        impl serde::Serialize for #name {
+        impl #name {
+            /// The variants with their codes and fields, for the list of stored types.
+            fn stored_shape(schema: &mut crate::stored::Schema) -> crate::stored::Shape {
+                schema.define(#text, |schema| crate::stored::Definition::Enum(alloc::vec![#(#shapes),*]))
+            }
+        }
+
+        impl crate::stored::Encode for #name {
             /// Writes the code, then the fields.
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeTuple;
+            fn encode(&self, out: &mut crate::stored::Writer) {
+                use crate::stored::Encode;
                 match self { #(#write)* }
             }
         }
 
         impl #name {
-            /// The most fields that one of them has.
-            const STORED_FIELDS_MAX: usize = #most;
-
             /// Reads the fields that follow a code.
-            fn read_stored<'de, A: serde::de::SeqAccess<'de>>(code: u16, fields: &mut A) -> Result<Self, A::Error> {
-                match code {
+            fn read_stored(
+                code: u32,
+                mut fields: crate::stored::FieldReader,
+                from: &mut crate::stored::Reader<'_>,
+            ) -> Result<Self, crate::stored::Error> {
+                let value = match code {
                     #(#read)*
-                    _ => Err(serde::de::Error::custom(format_args!("the code {code} is not known"))),
-                }
+                    _ => return Err(crate::stored::unknown_variant(code)),
+                };
+                fields.end().map(|()| value)
             }
         }
     })
@@ -340,7 +366,8 @@ impl Answer {
                 check_template(buyer, &names)?;
             }
         }
-        Ok(Answer { name: variant.ident.clone(), pattern, fields: bound, named, is_unit, shown, samples, row })
+        let types = variant.fields.iter().map(|field| field.ty.clone()).collect();
+        Ok(Answer { name: variant.ident.clone(), pattern, fields: bound, types, named, is_unit, shown, samples, row })
     }
 
     fn own(&self) -> Option<&Row> {
@@ -365,7 +392,7 @@ impl Answer {
                 format!("`{}` is stored under no number: `#[row_of(…, stored = 0)]`", self.name),
             )
         })?;
-        Ok(LitInt::new(&format!("{}u16", code.base10_digits()), code.span()))
+        Ok(LitInt::new(&format!("{}u32", code.base10_digits()), code.span()))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use boxoffice_core::stored::Stored;
 use bytes::{Buf, BufMut, Bytes};
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use tokio::runtime::Handle;
 
@@ -224,13 +224,16 @@ mod tests {
 pub const DURABLE_POSITION_BYTES: usize = 24;
 
 /// The durable end of a node's log, which the node attaches to its hellos and frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct DurablePosition {
     /// The lower half of its data directory's number.
+    #[n(0)]
     pub disk: u64,
     /// A random number of its process.
+    #[n(1)]
     pub run: u64,
     /// The last durable record of its log.
+    #[n(2)]
     pub durable: u64,
 }
 

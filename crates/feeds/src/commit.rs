@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use boxoffice_core::stored::Stored;
 use boxoffice_core::{
     answer::{AreaCounts, CartView, Purchase, StockCounts},
     id::Entity,
     seat::SeatState,
 };
-use serde::{Deserialize, Serialize};
 
 /// Days that one delta of a resource can name. Beyond it watchers receive a snapshot, which means that any day may have
 /// changed.
@@ -17,38 +17,52 @@ pub const DAYS_MAX: usize = 1_024;
 pub(super) const PURCHASES_WAITING_MAX: usize = 1_024;
 
 /// A change of one entity by one pass of the replication thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Commit {
+    #[n(0)]
     pub entity: Entity,
     /// Its version before, or a customer's cursor.
+    #[n(1)]
     pub from: u64,
     /// Its version after, or a customer's cursor.
+    #[n(2)]
     pub to: u64,
+    #[n(3)]
     pub update: FeedUpdate,
 }
 
 /// The changed parts of an entity with their new state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum FeedUpdate {
     /// Seats and areas of a session. The last entry of a seat or area counts.
+    #[n(0)]
     Session {
         /// Seats by index in layout order, with their new state.
+        #[n(0)]
         seats: Vec<(u32, SeatState)>,
         /// Areas with their new counts.
+        #[n(1)]
         areas: Vec<AreaCounts>,
     },
-    Product(StockCounts),
+    #[n(1)]
+    Product(#[n(0)] StockCounts),
     /// The bookings of a resource.
+    #[n(2)]
     Resource {
         /// UTC days with changed bookings, as days since 1970-01-01. `None` for more than [`DAYS_MAX`].
+        #[n(1)]
         days: Option<BTreeSet<u32>>,
+        #[n(0)]
         bookings: u64,
     },
     /// The whole cart.
-    Cart(Box<CartView>),
+    #[n(3)]
+    Cart(#[n(0)] Box<CartView>),
     /// A customer's purchases between the two cursors, or none if they must be read from the store.
-    Purchases(Vec<Purchase>),
+    #[n(4)]
+    Purchases(#[n(0)] Vec<Purchase>),
     /// Unknown, because the replica received a whole state.
+    #[n(5)]
     Lost,
 }
 

@@ -36,35 +36,47 @@ mod tests;
 
 use std::sync::Arc;
 
+use boxoffice_core::stored::Stored;
 use boxoffice_core::{
     answer::{CartView, MapView, Purchase, StockCounts},
     id::{Entity, Id},
 };
 use boxoffice_env::Clock;
-use serde::{Deserialize, Serialize};
 
 pub use commit::{Commit, DAYS_MAX, FeedUpdate};
 pub use watcher::{FeedEvent, Watcher, Watching};
 
 /// The state of an entity with which its feed begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum InitialState {
-    Session(MapView),
+    #[n(0)]
+    Session(#[n(0)] MapView),
+    #[n(1)]
     Product {
+        #[n(0)]
         version: u64,
+        #[n(1)]
         counts: StockCounts,
     },
+    #[n(2)]
     Resource {
+        #[n(0)]
         version: u64,
+        #[n(1)]
         bookings: u64,
     },
+    #[n(3)]
     Cart {
+        #[n(0)]
         version: u64,
+        #[n(1)]
         cart: Box<CartView>,
     },
     /// A customer, possibly without purchases.
+    #[n(4)]
     Customer {
         /// The cursor of the newest purchase, 0 without any.
+        #[n(0)]
         newest: u64,
     },
 }

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use boxoffice_core::version::{NEWEST, WriteVersion};
 use boxoffice_env::{Disk, MemoryDisk, OpenMode, OsRng};
 use boxoffice_node::decoders;
 use boxoffice_shard::{EntryKind, Position, Record, SnapshotMeta, Turns, decoders as shard};
@@ -127,11 +128,12 @@ fn make() -> MemoryDisk {
         log.sync().expect("it is synced");
     }
     drop(log);
-    let archives = ArchiveFiles::open(Arc::new(disk.clone()), Path::new(ARCHIVE)).expect("archives");
+    let archives =
+        ArchiveFiles::open(Arc::new(disk.clone()), Path::new(ARCHIVE), &WriteVersion::new(NEWEST)).expect("archives");
     archives.archive(dir, 1, u64::MAX).expect("it is archived");
     let snapshots = SnapshotFiles::open(Arc::new(disk.clone()), Path::new(SNAPSHOTS)).expect("snapshots");
-    snapshots.save(3, 1, &records(1)).expect("it is saved");
-    snapshots.save(3, 2, &records(2)).expect("it is saved");
+    snapshots.save(NEWEST, 3, 1, &records(1)).expect("it is saved");
+    snapshots.save(NEWEST, 3, 2, &records(2)).expect("it is saved");
     disk
 }
 
@@ -221,7 +223,7 @@ fn forged(input: &[u8]) -> Vec<u8> {
     }
     let end = file.len() as u64;
     file[..8].copy_from_slice(b"BOXOARCH");
-    file[8..12].copy_from_slice(&boxoffice_storage::archive_files::FORMAT.to_le_bytes());
+    file[8..12].copy_from_slice(&u32::from(NEWEST.number()).to_le_bytes());
     file[16..24].copy_from_slice(&1_u64.to_le_bytes());
     file[24..32].copy_from_slice(&end.to_le_bytes());
     let crc = crc32c::crc32c(&file[..60]).to_le_bytes();

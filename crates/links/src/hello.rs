@@ -26,16 +26,14 @@
 //!
 //! [`CLUSTER_SECRET_BYTES_MIN`]: super::config::CLUSTER_SECRET_BYTES_MIN
 
-use boxoffice_core::packing;
+use boxoffice_core::{
+    stored::{self, Stored},
+    version::LINK,
+};
 use boxoffice_env::{DurablePosition, Local, NodeId, PeerHello, Rng};
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::queues::LinkKind;
-
-/// The version of hellos and frames, and of the placement, because nodes with different placements must not form a
-/// cluster.
-pub(super) const VERSION: u16 = 10;
 
 /// The beginning of every hello of every version. The version (u16 LE) follows.
 const MAGIC: &[u8; 8] = b"boxoffic";
@@ -58,7 +56,7 @@ pub(super) struct Hello {
 pub(super) enum BadHello {
     #[error("this is no hello of a node")]
     Foreign,
-    #[error("versions {0} and {VERSION} of the link's protocol do not go together; run the same release on all nodes")]
+    #[error("versions {0} and {LINK} of the link's protocol do not go together; run the same release on all nodes")]
     Version(u16),
     #[error("a hello cannot be read: {0}")]
     Malformed(String),
@@ -73,14 +71,14 @@ impl Hello {
 
     pub(super) fn bytes(&self) -> Vec<u8> {
         let index = u8::try_from(self.link_kind.index()).expect("there are two kinds");
-        [&MAGIC[..], &VERSION.to_le_bytes(), &self.nonce, &[index]].concat()
+        [&MAGIC[..], &LINK.to_le_bytes(), &self.nonce, &[index]].concat()
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Hello, BadHello> {
         let bytes = bytes.strip_prefix(MAGIC).ok_or(BadHello::Foreign)?;
         let (version, bytes) = bytes.split_first_chunk().ok_or(BadHello::Foreign)?;
         let version = u16::from_le_bytes(*version);
-        if version != VERSION {
+        if version != LINK {
             return Err(BadHello::Version(version));
         }
         let malformed = |what: &str| BadHello::Malformed(what.to_owned());
@@ -93,18 +91,26 @@ impl Hello {
 }
 
 /// What a node says of itself to a node that knows the secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(super) struct Claims {
+    #[n(0)]
     pub(super) cluster: u128,
+    #[n(1)]
     pub(super) node: NodeId,
+    #[n(2)]
     pub(super) disk: u128,
     /// A random number of the process. It changes with a restart.
+    #[n(3)]
     pub(super) incarnation: u64,
     /// The receiver.
+    #[n(4)]
     pub(super) to: NodeId,
+    #[n(7)]
     pub(super) program: SmolStr,
     /// The version of its copy of the cluster's table.
+    #[n(5)]
     table: u64,
+    #[n(6)]
     durable_position: DurablePosition,
 }
 
@@ -128,14 +134,14 @@ impl Claims {
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        packing::append(self, Vec::new())
+        stored::append(self, Vec::new())
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Claims, BadHello> {
         if bytes.len() > CLAIMS_BYTES_MAX {
             return Err(BadHello::Malformed(format!("a node claims no more than {CLAIMS_BYTES_MAX} bytes")));
         }
-        packing::read(bytes).map_err(BadHello::Malformed)
+        stored::read(bytes).map_err(BadHello::Malformed)
     }
 
     /// The claims that the node decides about.
@@ -145,7 +151,7 @@ impl Claims {
             cluster: self.cluster,
             node: self.node,
             disk: self.disk,
-            version: VERSION,
+            version: LINK,
             program,
             table: self.table,
             durable_position: self.durable_position,
@@ -183,7 +189,7 @@ mod tests {
             Hello::read(&changed)
         };
         assert_eq!(changed(0), Err(BadHello::Foreign));
-        assert_eq!(changed(8), Err(BadHello::Version(VERSION + 1)));
+        assert_eq!(changed(8), Err(BadHello::Version(LINK + 1)));
         assert!(matches!(changed(bytes.len() - 1), Err(BadHello::Malformed(_))));
         assert_eq!(Hello::read(b"GET / HTTP/1.1\r\n"), Err(BadHello::Foreign));
         assert_eq!(Hello::read(b"box"), Err(BadHello::Foreign));

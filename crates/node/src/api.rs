@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boxoffice_core::answer::Outcome;
-use serde::{Deserialize, Serialize};
+use boxoffice_core::stored::Stored;
 use smol_str::SmolStr;
 
 use crate::contain::{self, CallerKey};
@@ -12,25 +12,31 @@ use crate::contain::{self, CallerKey};
 pub const TIMEOUT_MS: u64 = 10_000;
 
 /// Why a command got no decision. It may have happened only with [`Failure::Unknown`] and [`Failure::Internal`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Stored)]
 pub enum Failure {
     /// 901: too much is under way. It did not happen. Try again after this many milliseconds.
     #[error("too much is under way; try again in {0} ms")]
-    Busy(u32),
+    #[n(0)]
+    Busy(#[n(0)] u32),
     /// 902: it may or may not have happened. Repeat it with the same request id.
     #[error("no answer is known; repeat with the same request id")]
+    #[n(1)]
     Unknown,
     /// 903: the shard has no leader yet. It did not happen.
     #[error("the shard has no leader yet; try again in a moment")]
+    #[n(2)]
     NotReady,
     /// 904: the node is going down. It did not happen.
     #[error("the node is draining; use another one or reconnect")]
+    #[n(3)]
     Draining,
     /// 905: the disk is full. It did not happen. Reads go on.
     #[error("the disk is full: only reads are served until there is space again")]
+    #[n(4)]
     ReadOnly,
     /// 906: the decision panicked. It is not repeated, because it would only panic once more.
     #[error("a fault of the server; its log says more")]
+    #[n(5)]
     Internal,
 }
 

@@ -9,7 +9,7 @@ use boxoffice_core::{
     answer::{CartAudit, CartState, Claim, HoldView, SaleView},
     id::{CartId, Entity, HoldId, Id, OrderId},
     money::Currency,
-    payment::{OpenPayment, PaymentCounts},
+    payment::{OpenPayment, PaymentCounts, PaymentStatus},
     portion::Portion,
     state_map::State,
 };
@@ -344,7 +344,7 @@ impl Books {
                 CartState::Canceled | CartState::Expired => {}
             }
         }
-        self.audit.carts_archived = self.left.carts.iter().sum();
+        self.audit.carts_archived = self.left.all_carts();
         add(&mut self.audit, &self.here);
         add(&mut self.audit, &self.left);
         let count = self.audit.violations.len();
@@ -414,14 +414,19 @@ fn bought(cart: &CartAudit, entity: &Entity, hold: HoldId, sold: &Portion) -> bo
 /// Adds the sums of entities to a node's audit.
 fn add(audit: &mut NodeAudit, totals: &Totals) {
     let carts = &mut audit.carts;
-    let places = [&mut carts.active, &mut carts.checking_out, &mut carts.done, &mut carts.canceled, &mut carts.expired];
-    places.into_iter().zip(totals.carts).for_each(|(sum, more)| *sum += more);
+    carts.active += totals.carts(CartState::Active);
+    carts.checking_out += totals.carts(CartState::CheckingOut);
+    carts.done += totals.carts(CartState::Done);
+    carts.canceled += totals.carts(CartState::Canceled);
+    carts.expired += totals.carts(CartState::Expired);
     audit.orders += totals.orders;
     audit.order_seats += totals.order_seats;
     add_totals(&mut audit.order_totals, &totals.revenue);
     let payments = &mut audit.payments;
-    let places = [&mut payments.recorded, &mut payments.authorized, &mut payments.captured, &mut payments.failed];
-    places.into_iter().zip(totals.payments).for_each(|(sum, more)| *sum += more);
+    payments.recorded += totals.payments(&PaymentStatus::Recorded);
+    payments.authorized += totals.payments(&PaymentStatus::Authorized);
+    payments.captured += totals.payments(&PaymentStatus::Captured);
+    payments.failed += totals.payments(&PaymentStatus::CaptureFailed { reason: SmolStr::default() });
     audit.refunds += totals.refunds.values().map(|(refunds, _)| refunds).sum::<u64>();
     add_totals(&mut audit.refund_totals, &totals.refunds);
     audit.customers += totals.customers;

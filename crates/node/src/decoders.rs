@@ -3,20 +3,23 @@
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 
-use boxoffice_core::{packing, state_map::Cut};
+use boxoffice_core::{
+    state_map::Cut,
+    stored::{self, Decode, Encode},
+    version::{ClusterVersion, NEWEST, WriteVersion},
+};
 use boxoffice_env::{Disk, DurablePosition};
 use boxoffice_replication::{peer_frame, transfer::message};
 use boxoffice_shard::{Record, ShardId};
 use boxoffice_storage::{archive_files::ArchiveFiles, codec, history, snapshot};
 use bytes::Bytes;
-use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{message as calls, remote_feeds};
 
 /// The content of some bytes, for people. `None` if they are refused.
 pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
-    fn text<T: Debug + DeserializeOwned>(bytes: &[u8]) -> Option<String> {
-        packing::read::<T>(bytes).ok().map(|value| format!("{value:?}"))
+    fn text<T: Debug + Decode>(bytes: &[u8]) -> Option<String> {
+        stored::read::<T>(bytes).ok().map(|value| format!("{value:?}"))
     }
     match target {
         "lane_calls" => text::<calls::Message<'_>>(bytes),
@@ -29,8 +32,8 @@ pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
     }
 }
 
-fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<Vec<u8>> {
-    packing::read::<T>(bytes).ok().map(|value| packing::append(&value, Vec::new()))
+fn again<T: Encode + Decode>(bytes: &[u8]) -> Option<Vec<u8>> {
+    stored::read::<T>(bytes).ok().map(|value| stored::append(&value, Vec::new()))
 }
 
 /// Messages, and the shard that each is for.
@@ -94,7 +97,13 @@ pub fn snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
 /// An entity in the store.
 pub fn stored(bytes: &[u8]) -> Option<Vec<u8>> {
     let stored = history::record::decode(bytes).ok()?;
-    Some(history::record::encode_checked(&Cut::one(stored.entity, stored.state, stored.index)).to_vec())
+    Some(
+        history::record::encode_checked(
+            ClusterVersion::read(bytes[0]).ok()?,
+            &Cut::one(stored.entity, stored.state, stored.index),
+        )
+        .to_vec(),
+    )
 }
 
 /// The records in the archive of segment `number`.
@@ -102,8 +111,9 @@ pub fn stored(bytes: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// What is wrong with the archive.
 pub fn archive(disk: Arc<dyn Disk>, dir: &Path, number: u64) -> Result<Vec<Record>, String> {
-    let table =
-        ArchiveFiles::open(disk, dir).and_then(|files| files.table(number)).map_err(|error| error.to_string())?;
+    let table = ArchiveFiles::open(disk, dir, &WriteVersion::new(NEWEST))
+        .and_then(|files| files.table(number))
+        .map_err(|error| error.to_string())?;
     let mut records = Vec::new();
     let table = table.ok_or("there is no such archive")?;
     table.records(|record| records.push(record)).map_err(|error| error.to_string())?;

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use boxoffice_core::stored::Stored;
 use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{archive_files::ArchiveError, history::HistoryStoreError, log::LogError};
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// The most events of one answer.
@@ -14,30 +14,40 @@ pub const HISTORY_MAX: usize = 1_000;
 pub(crate) const HISTORIES_MAX: usize = 2;
 
 /// One event of an entity.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct HistoryEntry {
+    #[n(0)]
     pub shard: ShardId,
     /// The place in the shard's log. Events of one turn have the same.
+    #[n(1)]
     pub index: u64,
     /// The shard's time when it was decided.
+    #[n(2)]
     pub time: Timestamp,
     /// The entity's version with this event. The first event has 1.
+    #[n(3)]
     pub version: u64,
+    #[n(4)]
     pub event: Event,
     /// The name of the key or the operator that asked for it.
+    #[n(5)]
     pub by: Option<SmolStr>,
 }
 
 /// A part of the history of an entity.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct HistoryPart {
     /// The events, oldest first.
+    #[n(2)]
     pub entries: Vec<HistoryEntry>,
     /// The entity's version now. 0 if there is no such entity.
+    #[n(0)]
     pub version: u64,
     /// Events of older versions than this were not searched. 1 if all were.
+    #[n(1)]
     pub from: u64,
     /// Whether the search ended because it found as many events as were asked for.
+    #[n(3)]
     pub is_full: bool,
 }
 
@@ -92,24 +102,31 @@ impl HistoryPart {
 }
 
 /// A query for a history, here or at another node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(crate) struct HistoryQuery<'a> {
+    #[n(0)]
     pub(crate) entity: Cow<'a, Entity>,
     /// Only events that changed this seat.
+    #[n(3)]
     pub(crate) seat: Option<Seat>,
     /// The maximum number of events.
+    #[n(1)]
     pub(crate) limit: u32,
     /// Only events older than this version.
+    #[n(2)]
     pub(crate) before: u64,
 }
 
 /// Why another node has no history.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(crate) enum NoHistory {
     /// It has no replica of the shard, or is lost.
+    #[n(0)]
     Elsewhere,
     /// It reads other histories.
+    #[n(1)]
     Busy,
     /// Something there cannot be read, with the error in its words.
-    Broken(String),
+    #[n(2)]
+    Broken(#[n(0)] String),
 }

@@ -1,14 +1,16 @@
 //! The leader hint of a shard.
 
+use boxoffice_core::stored::Stored;
 use boxoffice_shard::NodeId;
-use serde::{Deserialize, Serialize};
 
 /// The leader of a shard and its term, as a replica or another node knows them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub(crate) struct LeaderInfo {
     /// The term. 0 if there is no replica, or none that has known a leader since it began.
+    #[n(0)]
     pub(crate) term: u64,
     /// Its leader; `None` if there is none, or none is known.
+    #[n(1)]
     pub(crate) leader: Option<NodeId>,
 }
 

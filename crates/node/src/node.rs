@@ -8,7 +8,7 @@ use std::sync::{
 use boxoffice_core::{
     command::{Command, VenueCommand},
     id::Request,
-    packing,
+    stored,
 };
 use boxoffice_env::{Local, World};
 use boxoffice_feeds::{FeedSettings, Feeds};
@@ -281,7 +281,7 @@ impl NodeHandle {
         if bytes_max >= 2 * frame_bytes_max {
             return Ok(());
         }
-        let bytes = packing::append(command, Vec::new()).len();
+        let bytes = stored::append(command, Vec::new()).len();
         match bytes <= bytes_max {
             true => Ok(()),
             false => Err(format_smolstr!(

@@ -12,17 +12,17 @@ use std::{
     },
 };
 
+use boxoffice_core::stored::Stored;
 use boxoffice_core::{
     answer::Purchase,
     id::{Entity, Id},
-    packing,
+    stored,
 };
 use boxoffice_env::{Lane, World};
 use boxoffice_feeds::{Commit, Feeds, InitialState, NoFeed};
 use boxoffice_replication::{history_reads::ReadError, replication::Replication, shard_state::WatchedEntities};
 use boxoffice_shard::{NodeId, ShardId};
 use boxoffice_storage::history::StoredEntity;
-use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
@@ -37,24 +37,31 @@ const SILENT_MS: u64 = 1_000;
 /// For how many milliseconds it is remembered that a page was asked for.
 const PAGE_MS: u64 = 10_000;
 
-/// Messages between nodes about feeds, in postcard.
-#[derive(Debug, Serialize, Deserialize)]
+/// Messages between nodes about feeds.
+#[derive(Debug, Stored)]
 pub(crate) enum Message {
     /// Watch this entity for the sender, in place of its earlier watch of it.
-    Watch(Number, Entity),
+    #[n(0)]
+    Watch(#[n(0)] Number, #[n(1)] Entity),
     /// Do not watch it any more.
-    Unwatch(Number, Entity),
+    #[n(1)]
+    Unwatch(#[n(0)] Number, #[n(1)] Entity),
     /// The initial state. `None` if there is nothing to watch.
-    Begun(Number, Entity, Option<InitialState>),
+    #[n(2)]
+    Begun(#[n(0)] Number, #[n(1)] Entity, #[n(2)] Option<InitialState>),
     /// A commit of it.
-    Commit(Number, Commit),
+    #[n(3)]
+    Commit(#[n(0)] Number, #[n(1)] Commit),
     /// Purchases of a customer after a cursor, at most this number.
-    Read(Number, Id, u64, u32),
+    #[n(4)]
+    Read(#[n(0)] Number, #[n(1)] Id, #[n(2)] u64, #[n(3)] u32),
     /// Those purchases.
-    Purchases(Number, Vec<Purchase>),
+    #[n(5)]
+    Purchases(#[n(0)] Number, #[n(1)] Vec<Purchase>),
     /// Whether the replica where it is watched has a leader, and so receives commits. It has one until this message
     /// says otherwise.
-    HasLeader(Number, Entity, bool),
+    #[n(6)]
+    HasLeader(#[n(0)] Number, #[n(1)] Entity, #[n(2)] bool),
 }
 
 /// A node's number for a watch or a question of its own.
@@ -149,7 +156,7 @@ impl RemoteFeeds {
 
     /// Sends a message to a node. Returns whether it is on its way.
     fn send(&self, node: NodeId, message: &Message) -> bool {
-        self.world.net.send(node, Lane::Feeds, packing::append(message, Vec::new()).into()).is_ok()
+        self.world.net.send(node, Lane::Feeds, stored::append(message, Vec::new()).into()).is_ok()
     }
 
     /// Begins to watch an entity at a node that has it, its preferred leader first. The answer goes to
@@ -280,7 +287,7 @@ impl RemoteFeeds {
 
     /// A frame of the lane of feeds.
     pub(crate) fn take(self: &Arc<Self>, from: NodeId, frame: &[u8]) {
-        let message: Message = match packing::read(frame) {
+        let message: Message = match stored::read(frame) {
             Ok(message) => message,
             Err(why) => return self.replication.not_understood(from, &why),
         };

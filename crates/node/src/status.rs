@@ -187,7 +187,7 @@ impl NodeHandle {
         for lead in shared.shards.iter() {
             let actors = lead.leader_state.lock().actors.len() as u64;
             status.under_way += lead.under_way() as u64;
-            let left: u64 = shared.replication.history.summary(lead.id).totals.carts.iter().sum();
+            let left: u64 = shared.replication.history.summary(lead.id).totals.all_carts();
             let (entities, payments, tombstones) = {
                 let kept = &lead.state.replica.lock().kept;
                 (kept.len() as u64, kept.payments(), kept.tombstones())

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_core::{id::hash64, packing, state_map::Cut};
+use boxoffice_core::stored::Stored;
+use boxoffice_core::{id::hash64, state_map::Cut, stored};
 use boxoffice_shard::{Members, NodeId, ReplicaId, ShardId};
-use serde::{Deserialize, Serialize};
 
 /// Checksums of one replica that are kept. Older ones are forgotten. Replicas are hardly ever more sampled entries apart.
 const KEPT_MAX: usize = 256;
@@ -17,18 +17,21 @@ const KEPT_MAX: usize = 256;
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 /// The checksum of a replica's state after one entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Checksum {
+    #[n(0)]
     pub shard: ShardId,
     /// The entry.
+    #[n(1)]
     pub index: u64,
     /// The checksum of all entities that it changed.
+    #[n(2)]
     pub sum: u64,
 }
 
 /// The checksum of these entities. `scratch` is memory to write them into.
 pub(crate) fn sum(cut: &Cut, scratch: &mut Vec<u8>) -> u64 {
-    let bytes = packing::append(cut, std::mem::take(scratch));
+    let bytes = stored::append(cut, std::mem::take(scratch));
     let sum = hash64(&bytes);
     *scratch = bytes;
     scratch.clear();

@@ -8,6 +8,7 @@ use boxoffice_core::{
     id::Entity,
     state_map::{ShardAudit, StateMap},
     time::Timestamp,
+    version::{NEWEST, WriteVersion},
 };
 use boxoffice_env::{StoreSettings, World};
 use boxoffice_shard::{EntryKind, Position, Record, ShardId, Turns};
@@ -116,7 +117,14 @@ fn open_history(world: &World, dir: &Path, identity: &Identity) -> Result<Option
     if !world.stores.exists(&store) {
         return Ok(None);
     }
-    Ok(Some(HistoryStore::open(&*world.stores, &store, &StoreSettings::default(), identity.disk, &[])?))
+    Ok(Some(HistoryStore::open(
+        &*world.stores,
+        &store,
+        &StoreSettings::default(),
+        identity.disk,
+        &[],
+        &WriteVersion::new(NEWEST),
+    )?))
 }
 
 /// An entry replaces everything that was written before at its place and after it.

@@ -5,7 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use boxoffice_core::{planted, state_map::StateMap};
+use boxoffice_core::{
+    planted,
+    state_map::StateMap,
+    version::{NEWEST, WriteVersion},
+};
 use boxoffice_env::World;
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
@@ -54,6 +58,9 @@ pub(crate) fn restored<T>(
 ) -> Result<Restored<T>, ReplicationError> {
     let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards, joining: config.joining.clone() };
     let mut directory = DataDirectory::open(world, &config.data_dir, &wanted)?;
+    // Before anything can be written under it.
+    let version = WriteVersion::new(NEWEST);
+    directory.raise(&*world.disk, version.get())?;
     let snapshot_files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
     let mut snapshots_kept = vec![SnapshotsKept::default(); usize::from(config.shards) + 1];
     for name in snapshot_files.list()? {
@@ -79,19 +86,20 @@ pub(crate) fn restored<T>(
         shards.push(Arc::new(state));
     }
     let owner = directory.identity().disk;
-    let history = HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?
-        .measured_by(Arc::clone(&world.clock));
-    let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
+    let history =
+        HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests, &version)?
+            .measured_by(Arc::clone(&world.clock));
+    let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir(), &version)?;
     let peer_positions = directory.load_peer_positions(&*world.disk)?;
     let division = Division::new(config.replicators);
-    let (log, mut records) = open_log(&config, world, &directory, (preallocation, division.replicators()))?;
+    let (log, mut records) = open_log(&config, world, (&directory, &version), (preallocation, division.replicators()))?;
     let replays = check_history(&history, &shards, &metas, &records)?;
     forget_bad_snapshots(&metas, &mut records);
     // Only a directory that has no log yet may have no epoch.
     let epochs = Arc::new(EpochTracker::open(world, &directory, config.fsync));
     directory.record_log_created(&*world.disk)?;
 
-    let engines = engines(&engine_config(&config, world, &directory), division, &metas, records)?;
+    let engines = engines(&engine_config(&config, world, (&directory, &version)), division, &metas, records)?;
     let engine_of = |shard: ShardId| &engines[division.of(shard)];
     for meta in metas.iter().filter(|meta| engine_of(meta.shard).snapshot_meta(meta.shard) != Some(*meta)) {
         // The snapshot is of a replica that is gone.
@@ -133,13 +141,18 @@ pub(crate) fn restored<T>(
     Ok(Restored { replication, engines, log, replays, snapshots_kept, leftover, epochs })
 }
 
-fn engine_config(config: &ReplicationConfig, world: &World, directory: &DataDirectory) -> Config {
+fn engine_config(
+    config: &ReplicationConfig,
+    world: &World,
+    (directory, version): (&DataDirectory, &WriteVersion),
+) -> Config {
     let identity = directory.identity();
     let seed = world.rng.u64();
     let mut engine = match identity.peers.is_empty() {
         true => Config::founding(config.node_id, seed, config.shards),
         false => Config::joining(config.node_id, seed, config.shards),
     };
+    engine.version = version.get();
     engine.generation_min = identity.generation_min;
     // An entry must fit into a segment of the log.
     let entry_bytes = usize::try_from(config.log_segment_bytes / 4).unwrap_or(usize::MAX);
@@ -154,7 +167,7 @@ fn engine_config(config: &ReplicationConfig, world: &World, directory: &DataDire
 fn open_log(
     config: &ReplicationConfig,
     world: &World,
-    directory: &DataDirectory,
+    (directory, version): (&DataDirectory, &WriteVersion),
     (preallocation, writers): (Preallocation, usize),
 ) -> Result<(Log, Vec<Record>), ReplicationError> {
     let identity = directory.identity();
@@ -166,7 +179,9 @@ fn open_log(
         Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     };
     let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
-    let log_config = LogConfig { preallocation, writers, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
+    let version = version.clone();
+    let log_config =
+        LogConfig { preallocation, writers, version, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
     let (mut log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
     if let Some((seq, why)) = undecodable {
         return Err(ReplicationError::UndecodableRecord { seq, why });

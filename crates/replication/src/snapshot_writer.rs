@@ -90,7 +90,12 @@ impl SnapshotWriter {
         store_batches: u64,
         state: &[u8],
     ) -> Result<(), ReplicationError> {
-        Ok(self.files.save_reserved(meta.shard, meta.position.index, &snapshot::encode(meta, store_batches, state))?)
+        Ok(self.files.save_reserved(
+            meta.version,
+            meta.shard,
+            meta.position.index,
+            &snapshot::encode(meta, store_batches, state),
+        )?)
     }
 
     /// Removes every snapshot of a shard that has no replica here any more.
@@ -153,5 +158,5 @@ fn report<T>(replication: &Weak<Replication<T>>, meta: &SnapshotMeta, written: R
 fn write(files: &SnapshotFiles, meta: &SnapshotMeta, store_batches: u64, cut: Cut) -> Result<(), ReplicationError> {
     let bytes = snapshot::encode(meta, store_batches, &snapshot::encode_state(&cut));
     drop(cut);
-    Ok(files.save(meta.shard, meta.position.index, &bytes)?)
+    Ok(files.save(meta.version, meta.shard, meta.position.index, &bytes)?)
 }

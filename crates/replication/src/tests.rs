@@ -1,7 +1,7 @@
 //! The replication alone: on a disk in memory, with an owner that records its events.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -19,10 +19,14 @@ use boxoffice_core::{
     money::{Currency, Money},
     state_map::StateMap,
     time::Timestamp,
+    version::NEWEST,
 };
-use boxoffice_env::{Clock, MemoryDisk, MemoryStores, OsClock, World};
-use boxoffice_shard::{Epoch, Input, RejectReason, ShardTime};
-use boxoffice_storage::codec;
+use boxoffice_env::{Clock, MemoryDisk, MemoryStores, OsClock, OsRng, World};
+use boxoffice_shard::{EntryKind, Epoch, Input, Position, Record, RejectReason, ShardTime};
+use boxoffice_storage::{
+    codec, identity,
+    log::{Kind, Log, LogConfig, Preallocation, Start},
+};
 
 use crate::{
     config::ReplicationConfig,
@@ -35,6 +39,8 @@ use crate::{
 };
 
 const SHARD: u16 = 1;
+const DIR: &str = "/data";
+const SEGMENT_BYTES: u64 = 1 << 20;
 /// Time limit of every step, with a wide margin.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -157,21 +163,29 @@ impl TestReplication {
     }
 
     fn start_with(disk: &Arc<MemoryDisk>, stores: &Arc<MemoryStores>, clock: Arc<dyn Clock>) -> TestReplication {
-        let (disk, stores) = (Arc::clone(disk) as _, Arc::clone(stores) as _);
-        let world = World { clock, disk, stores, ..World::standalone() };
-        let config = ReplicationConfig {
-            data_dir: PathBuf::from("/data"),
-            shards: SHARD,
-            log_segment_bytes: 1 << 20,
-            checksum_entries: 0,
-            history_archive_bytes: 0,
-            ..ReplicationConfig::default()
-        };
-        let opened = Opened::open(config, &world, Runner::Threads).expect("a data directory");
+        let opened = TestReplication::open(disk, stores, clock).expect("a data directory");
         let replication = Arc::clone(&opened.replication);
         let (sender, events) = mpsc::channel();
         let running = opened.start(&Listener(sender)).expect("threads");
         TestReplication { replication, running, events }
+    }
+
+    fn open(
+        disk: &Arc<MemoryDisk>,
+        stores: &Arc<MemoryStores>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Opened<NewShow>, ReplicationError> {
+        let (disk, stores) = (Arc::clone(disk) as _, Arc::clone(stores) as _);
+        let world = World { clock, disk, stores, ..World::standalone() };
+        let config = ReplicationConfig {
+            data_dir: PathBuf::from(DIR),
+            shards: SHARD,
+            log_segment_bytes: SEGMENT_BYTES,
+            checksum_entries: 0,
+            history_archive_bytes: 0,
+            ..ReplicationConfig::default()
+        };
+        Opened::open(config, &world, Runner::Threads)
     }
 
     fn next(&self) -> Notified {
@@ -231,6 +245,36 @@ async fn committed_turns_survive_a_power_cut() {
     again.epoch();
     assert_eq!(again.version(), Some(1));
     again.stop().await.1.expect("an orderly end");
+}
+
+/// As a later program leaves it whose cluster has gone on to the next version, but for the identity, which refuses it sooner.
+#[tokio::test]
+async fn a_log_with_an_entry_of_a_later_version_is_refused_by_name() {
+    let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
+    let shop = TestReplication::start(&disk, &stores);
+    shop.epoch();
+    shop.stop().await.1.expect("an orderly end");
+    let dir = Path::new(DIR);
+    let owner = identity::read(&*disk, dir).expect("readable").expect("an identity").disk;
+    let append = |payload: Vec<u8>| {
+        let config = LogConfig { preallocation: Preallocation::Inline, ..LogConfig::new(owner, SEGMENT_BYTES) };
+        let (kept, rng) = (Arc::new(disk.copy()), Arc::new(OsRng));
+        let log = Log::open(kept.clone(), rng, &dir.join("log"), config, Start::Existing, &mut |_| {});
+        let mut log = log.expect("a log").0;
+        let (position, kind) = (Position { index: 9, term: 9 }, EntryKind::Turns);
+        let mut record = Vec::new();
+        Record::Entry { shard: SHARD, position, kind, payload: payload.into() }.encode(&mut record);
+        log.append(Kind::Ordinary, &[&record], &[]).expect("room");
+        log.sync().expect("a good disk");
+        drop(log);
+        TestReplication::open(&kept, &stores, Arc::new(OsClock::new())).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let newer = NEWEST.number() + 1;
+    let refused = append(vec![newer, 0xFF]).expect_err("the entry is of a later version");
+    let expected = format!("an entry was written under version {newer}, this program reads up to {NEWEST}");
+    assert!(refused.contains(&expected), "{refused}");
+    let other = append(vec![NEWEST.number(), 0xFF]).err();
+    assert!(!other.is_some_and(|other| other.contains("version")), "the entry is of this version");
 }
 
 /// Clocks that agree and go on. One reading of the wall clock in three takes 300 ms longer, before or after the clock is read.

@@ -62,6 +62,7 @@ impl AppliedState {
         if header.stamp_ms < meta.stamp_ms {
             return Err(FatalError::Stamp { last_ms: meta.stamp_ms, found_ms: header.stamp_ms });
         }
+        meta.version = meta.version.max(header.version);
         meta.epoch = header.epoch;
         meta.sequence = header.sequence;
         meta.stamp_ms = header.stamp_ms;
@@ -87,6 +88,8 @@ impl AppliedState {
 
 #[cfg(test)]
 mod tests {
+    use boxoffice_core::version::NEWEST;
+
     use super::*;
     use crate::name::{Epoch, ReplicaId};
 
@@ -105,7 +108,7 @@ mod tests {
 
     fn follows(term: u64, epoch: u64, sequence: u64, stamp_ms: u64) -> Result<(), String> {
         let epoch = Epoch(epoch);
-        let header = Header { epoch, sequence, stamp_ms, distance_ms: 0 };
+        let header = Header { version: NEWEST, epoch, sequence, stamp_ms, distance_ms: 0, mark: None };
         let followed = applied_state().follow(at(21, term), header);
         followed.map_err(|broken| broken.to_string())
     }

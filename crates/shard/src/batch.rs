@@ -1,20 +1,23 @@
 //! The payload of one log entry: the turns of a shard that were proposed in the same pass.
 //!
-//! Layout, little-endian: version 1 byte, count 4, epoch 8, sequence 8, stamp 8, distance 8. Each turn follows with its length
-//! (4) and its bytes. An entry without turns only changes the distance.
+//! Layout: version 1 byte, twice the count and whether there is a mark, epoch, sequence, stamp, distance with its sign in the lowest
+//! bit, the mark if there is one. All but the version are numbers of seven bits a byte. Each turn follows with its length, as such a
+//! number, and its bytes. An entry without turns only changes the distance.
 
-use bytes::{Buf, BufMut, Bytes};
+use boxoffice_core::version::ClusterVersion;
+use bytes::{BufMut, Bytes};
 
-use crate::codec::{Malformed, Reader};
+use crate::codec::{Malformed, Reader, VARINT_BYTES_MAX, put_varint, read_varint, unzigzag, varint_bytes, zigzag};
 use crate::name::Epoch;
 
-const VERSION: u8 = 6;
-const HEADER_BYTES: usize = 1 + 4 + 8 + 8 + 8 + 8;
-const LENGTH_BYTES: usize = 4;
+const TURNS: &str = "an entry's list of turns";
+const HEADER_BYTES_MAX: usize = 1 + 6 * VARINT_BYTES_MAX;
 
 /// The header of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// The version of the cluster under which the entry was written.
+    pub(crate) version: ClusterVersion,
     /// The leadership that proposed the entry.
     pub(crate) epoch: Epoch,
     /// The entry's number within its epoch, counted from 1 without gaps.
@@ -23,6 +26,9 @@ pub(crate) struct Header {
     pub(crate) stamp_ms: u64,
     /// True time less running time, milliseconds.
     pub(crate) distance_ms: i64,
+    /// Reserved for the marks of a backup that is consistent over all shards. Nothing writes one yet, and without one it takes no
+    /// byte.
+    pub(crate) mark: Option<u64>,
 }
 
 /// When an entry was proposed, according to its header.
@@ -79,7 +85,7 @@ impl Turns {
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest: &[u8] = &self.body;
         (0..self.count).map(move |_| {
-            let (turn, after) = split(rest);
+            let (turn, after) = split(rest).expect("all lengths were checked when the entry was opened");
             rest = after;
             turn
         })
@@ -91,85 +97,99 @@ impl Turns {
     }
 }
 
-fn split(mut rest: &[u8]) -> (&[u8], &[u8]) {
-    let length = rest.get_u32_le() as usize;
-    rest.split_at(length)
+/// The first turn and what follows it.
+///
+/// # Errors
+///
+/// [`Malformed`] when the bytes are too few.
+fn split(rest: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    let (length, used) = read_varint(TURNS, rest)?;
+    let rest = &rest[used..];
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    rest.split_at_checked(length).ok_or_else(|| Malformed::Short { what: TURNS, missing: length - rest.len() })
 }
 
 /// How many bytes one turn adds to an entry.
 pub(crate) fn cost(turn: &[u8]) -> usize {
-    LENGTH_BYTES + turn.len()
+    varint_bytes(turn.len() as u64) + turn.len()
 }
 
 /// Builds the payload of an entry in one allocation.
 pub(crate) fn seal<'a>(header: Header, turns: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
-    let (count, body) = turns.clone().fold((0u32, 0usize), |(count, body), turn| (count + 1, body + cost(turn)));
-    let mut payload = Vec::with_capacity(HEADER_BYTES + body);
-    payload.put_u8(VERSION);
-    payload.put_u32_le(count);
-    payload.put_u64_le(header.epoch.0);
-    payload.put_u64_le(header.sequence);
-    payload.put_u64_le(header.stamp_ms);
-    payload.put_i64_le(header.distance_ms);
+    let (count, body) = turns.clone().fold((0u64, 0usize), |(count, body), turn| (count + 1, body + cost(turn)));
+    let Header { version, epoch, sequence, stamp_ms, distance_ms, mark } = header;
+    let mut space = [0; HEADER_BYTES_MAX];
+    let mut rest = &mut space[..];
+    rest.put_u8(version.number());
+    let numbers = [count << 1 | u64::from(mark.is_some()), epoch.0, sequence, stamp_ms, zigzag(distance_ms)];
+    numbers.into_iter().chain(mark).for_each(|number| put_varint(&mut rest, number));
+    let head = HEADER_BYTES_MAX - rest.len();
+    let mut payload = Vec::with_capacity(head + body);
+    payload.put_slice(&space[..head]);
     for turn in turns {
-        let length = u32::try_from(turn.len()).expect("a turn is limited far below 4 GiB");
-        payload.put_u32_le(length);
+        put_varint(&mut payload, turn.len() as u64);
         payload.put_slice(turn);
     }
     payload
+}
+
+/// The version of a payload.
+///
+/// # Errors
+///
+/// [`Malformed`] when this program does not read it.
+pub(crate) fn version(payload: &Bytes) -> Result<ClusterVersion, Malformed> {
+    Reader::new("an entry", &mut payload.clone()).version()
 }
 
 /// Checks a payload and takes it apart without copying.
 ///
 /// # Errors
 ///
-/// [`Malformed`] when the version is unknown or the lengths do not fill the payload exactly.
+/// [`Malformed`] when this program does not read its version, or the lengths do not fill the payload exactly.
 pub(crate) fn open(mut payload: Bytes) -> Result<(Header, Turns), Malformed> {
-    let mut reader = Reader::new("an entry's header", &mut payload);
-    let version = reader.u8()?;
-    if version != VERSION {
-        return Err(Malformed::Unknown { what: "an entry's version", found: version });
-    }
-    let count = reader.u32()?;
+    let mut reader = Reader::new("an entry", &mut payload);
+    let version = reader.version()?;
+    let head = reader.varint()?;
     let header = Header {
-        epoch: Epoch(reader.u64()?),
-        sequence: reader.u64()?,
-        stamp_ms: reader.u64()?,
-        distance_ms: reader.i64()?,
+        version,
+        epoch: Epoch(reader.varint()?),
+        sequence: reader.varint()?,
+        stamp_ms: reader.varint()?,
+        distance_ms: unzigzag(reader.varint()?),
+        mark: if head & 1 == 1 { Some(reader.varint()?) } else { None },
     };
+    let count = u32::try_from(head >> 1).map_err(|_| Malformed::Number { what: "an entry" })?;
     check_lengths(count, &payload)?;
     let turns = Turns { count, body: payload };
     Ok((header, turns))
 }
 
-fn check_lengths(count: u32, body: &[u8]) -> Result<(), Malformed> {
-    const WHAT: &str = "an entry's list of turns";
-    let mut rest = body;
+fn check_lengths(count: u32, mut rest: &[u8]) -> Result<(), Malformed> {
     for _ in 0..count {
-        let short = |missing| Malformed::Short { what: WHAT, missing };
-        if rest.len() < LENGTH_BYTES {
-            return Err(short(LENGTH_BYTES - rest.len()));
-        }
-        let length = rest.get_u32_le() as usize;
-        if rest.len() < length {
-            return Err(short(length - rest.len()));
-        }
-        rest.advance(length);
+        (_, rest) = split(rest)?;
     }
     match rest.len() {
         0 => Ok(()),
-        extra => Err(Malformed::Long { what: WHAT, extra }),
+        extra => Err(Malformed::Long { what: TURNS, extra }),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use boxoffice_core::version::{NEWEST, OtherVersion};
     use proptest::prelude::*;
 
     use super::*;
 
-    const HEADER: Header =
-        Header { epoch: Epoch(3), sequence: 9, stamp_ms: 1_700_000_000_123, distance_ms: -3_600_000 };
+    const HEADER: Header = Header {
+        version: NEWEST,
+        epoch: Epoch(3),
+        sequence: 9,
+        stamp_ms: 1_700_000_000_123,
+        distance_ms: -3_600_000,
+        mark: None,
+    };
 
     fn sealed(turns: &[Vec<u8>]) -> Vec<u8> {
         seal(HEADER, turns.iter().map(Vec::as_slice))
@@ -214,10 +234,26 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_another_version_is_refused() {
-        let mut newer = sealed(&[b"hold a3".to_vec()]);
-        newer[0] = 1;
-        let refusal = open(newer.into()).unwrap_err();
-        assert_eq!(refusal, Malformed::Unknown { what: "an entry's version", found: 1 });
+    fn a_payload_of_another_version_is_refused_before_anything_else() {
+        let newer = NEWEST.number() + 1;
+        for found in [newer, 6] {
+            let mut other = sealed(&[b"hold a3".to_vec()]);
+            other[0] = found;
+            other.truncate(2);
+            let version = OtherVersion { found: found.into() };
+            assert_eq!(open(other.into()), Err(Malformed::Version { what: "an entry", version }));
+        }
+        let refusal = open(vec![newer].into()).unwrap_err().to_string();
+        assert_eq!(refusal, format!("an entry was written under version {newer}, this program reads up to {NEWEST}"));
+    }
+
+    #[test]
+    fn a_header_is_short_and_a_mark_that_is_absent_takes_no_byte() {
+        let bytes = |mark: Option<u64>| seal(Header { mark, ..HEADER }, std::iter::once(&[7; 200][..]));
+        assert_eq!(open(bytes(Some(1 << 40)).into()).unwrap().0.mark, Some(1 << 40));
+        assert_eq!(bytes(Some(5)).len(), bytes(None).len() + 1);
+        let head = bytes(None).len() - 200;
+        println!("an entry with one turn of 200 bytes: header and length {head} bytes; 41 in fixed numbers");
+        assert_eq!(head, 16);
     }
 }

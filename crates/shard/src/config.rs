@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use boxoffice_core::version::{ClusterVersion, NEWEST};
+
 use crate::name::{FOUNDING, NodeId, ReplicaId, ShardId};
 
 /// The time between two ticks of an engine, in milliseconds.
@@ -43,6 +45,8 @@ pub const COMMIT_BROADCAST_MS: u64 = 15;
 pub struct Config {
     /// This node.
     pub node: NodeId,
+    /// The version of the cluster, under which entries and snapshots are written.
+    pub version: ClusterVersion,
     /// The seed of the election timeouts, in which campaigns of several shards are spread.
     pub seed: u64,
     /// The number of data shards. They are 1..=`shards`. The directory is shard 0.
@@ -91,6 +95,7 @@ impl Config {
     pub fn joining(node: NodeId, seed: u64, shards: u16) -> Config {
         Config {
             node,
+            version: NEWEST,
             seed,
             shards,
             groups: BTreeMap::new(),

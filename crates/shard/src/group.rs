@@ -411,7 +411,7 @@ impl<T> Group<T> {
             self.apply_all(ready.take_committed_entries(), early)?;
             self.begin_when_clocks_are_known(now, clocks, out);
         }
-        self.write_entries(ready.entries(), write);
+        self.write_entries(ready.entries(), write)?;
         self.write_state(write);
         self.ready = Some(ready);
         Ok(())

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use boxoffice_core::version::ClusterVersion;
+
 use crate::batch::{self, Header};
 use crate::clocks::TrueTime;
 use crate::config::Config;
@@ -129,11 +131,12 @@ impl<T> Leadership<T> {
     }
 
     /// The payload of the next entry, with the first `count` proposals.
-    pub(crate) fn seal(&mut self, count: usize, mono_ms: u64) -> Vec<u8> {
+    pub(crate) fn seal(&mut self, version: ClusterVersion, count: usize, mono_ms: u64) -> Vec<u8> {
         self.sequence += 1;
         self.stamp_ms = self.stamp_ms.max(self.time.at(mono_ms));
         let (stamp_ms, distance_ms) = (self.stamp_ms, self.time.distance_ms);
-        let header = Header { epoch: self.epoch, sequence: self.sequence, stamp_ms, distance_ms };
+        let (epoch, sequence) = (self.epoch, self.sequence);
+        let header = Header { version, epoch, sequence, stamp_ms, distance_ms, mark: None };
         let turns = self.turns.range(..count);
         batch::seal(header, turns.flat_map(Proposed::turns))
     }

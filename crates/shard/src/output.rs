@@ -1,5 +1,6 @@
 //! Everything that an engine returns.
 
+use boxoffice_core::version::ClusterVersion;
 use bytes::Bytes;
 
 use crate::batch::{Stamp, Turns};
@@ -39,6 +40,9 @@ pub struct Write {
     /// Encoded [`Record`](crate::Record)s for one append to the log, which must be durable before
     /// [`Engine::persisted`](crate::Engine::persisted) is called.
     pub records: Vec<u8>,
+    /// The highest version of the entries and snapshots among them. The data directory must be known to hold it before they are
+    /// written.
+    pub version: Option<ClusterVersion>,
     /// The index of the last entry of each shard that has entries among the records.
     pub marks: Vec<(ShardId, u64)>,
 }

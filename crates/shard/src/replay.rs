@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use raft::eraftpb::{Entry, EntryType, HardState};
 
+use crate::batch;
 use crate::config::Config;
 use crate::name::{FOUNDING, Position, ReplicaId, ShardId};
 use crate::record::{EntryKind, Record};
@@ -82,6 +83,13 @@ struct Replay<'a> {
 impl Replay<'_> {
     fn read(&mut self, record: Record) -> Result<(), RestoreError> {
         let shard = record.shard();
+        if let Record::Entry { position, kind: EntryKind::Turns, payload, .. } = &record
+            && !payload.is_empty()
+        {
+            // Before anything is applied.
+            let refused = |why| RestoreError::Entry { shard, index: position.index, why };
+            batch::version(payload).map_err(refused)?;
+        }
         match record {
             Record::Replica { replica, .. } => self.begin(shard, replica),
             Record::Gone { generation, .. } => self.end(shard, generation),
@@ -269,10 +277,13 @@ fn entry_type(kind: EntryKind) -> EntryType {
 
 #[cfg(test)]
 mod tests {
+    use boxoffice_core::version::{ClusterVersion, NEWEST};
     use bytes::Bytes;
     use raft::Storage;
 
     use super::*;
+    use crate::batch::Header;
+    use crate::name::Epoch;
 
     fn entry(index: u64, term: u64) -> Record {
         Record::Entry { shard: 1, position: Position { index, term }, kind: EntryKind::Turns, payload: Bytes::new() }
@@ -406,6 +417,26 @@ mod tests {
     fn a_shard_beyond_the_configured_number_is_refused() {
         let record = Record::Snapshot { shard: 9, index: 1 };
         assert_eq!(refused(vec![record]), RestoreError::UnknownShard { shard: 9 });
+    }
+
+    #[test]
+    fn an_entry_of_a_later_version_is_refused_before_anything_is_applied() {
+        let version = ClusterVersion::numbered(NEWEST.number() + 1);
+        let header = Header { version, epoch: Epoch(1), sequence: 1, stamp_ms: 5, distance_ms: 0, mark: None };
+        let payload = |header: Header| Bytes::from(batch::seal(header, std::iter::once(&b"sold"[..])));
+        let later = |kind, payload| vec![replica(1), Record::Entry { shard: 1, position: at(1, 1), kind, payload }];
+        let refusal = refused(later(EntryKind::Turns, payload(header)));
+        assert_eq!(
+            refusal.to_string(),
+            format!(
+                "shard 1, entry 1: an entry was written under version {version}, this program reads up to {NEWEST}"
+            )
+        );
+        let config = Config::founding(7, 0, 1);
+        for read in [payload(Header { version: NEWEST, ..header }), Bytes::new()] {
+            replay(&config, None, later(EntryKind::Turns, read))
+                .expect("its own version, and the first entry of a leader");
+        }
     }
 
     #[test]

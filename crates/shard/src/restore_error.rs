@@ -1,5 +1,6 @@
 //! Why an engine cannot start from its disk.
 
+use crate::codec::Malformed;
 use crate::name::{NodeId, ReplicaId, ShardId};
 
 /// Why an engine cannot start from its disk.
@@ -73,6 +74,9 @@ pub enum RestoreError {
         /// The last entry found.
         found: u64,
     },
+    /// An entry of the log cannot be read, most likely because a later program wrote it.
+    #[error("shard {shard}, entry {index}: {why}")]
+    Entry { shard: ShardId, index: u64, why: Malformed },
     /// The configuration cannot work.
     #[error("the configuration cannot work: {0}")]
     Config(String),

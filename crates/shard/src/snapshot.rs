@@ -1,16 +1,21 @@
 //! The description of a snapshot: its position, and everything that its state does not contain.
 //!
 //! Layout, little-endian: version 1 byte, shard 2, replica 8, index 8, term 8, stamp 8, distance 8, epoch 8, sequence
-//! 8, placed 8, auto-leave 1, then four lists of replica ids, each a count (2) and the ids (8 each).
+//! 8, placed 8, flags 1 (auto-leave, mark, chain), the mark 8 and the chain 16 if there are any, then four lists of replica ids, each
+//! a count (2) and the ids (8 each).
 
+use boxoffice_core::version::{ClusterVersion, OLDEST_READ};
 use bytes::{BufMut, Bytes};
 use raft::eraftpb::ConfState;
 
 use crate::codec::{Malformed, Reader};
 use crate::name::{Epoch, Position, ReplicaId, ShardId};
 
-const VERSION: u8 = 7;
 const LENGTH_BYTES: usize = 4;
+/// The flags. Others are not known.
+const AUTO_LEAVE: u8 = 1;
+const MARK: u8 = 2;
+const CHAIN: u8 = 4;
 
 /// The members of a shard's group, at one position of its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,6 +85,8 @@ impl Members {
 /// that position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotMeta {
+    /// The version under which it is written, with its state: that of the newest entry in it.
+    pub version: ClusterVersion,
     pub shard: ShardId,
     /// The replica. Another replica cannot use the snapshot.
     pub replica: ReplicaId,
@@ -95,6 +102,10 @@ pub struct SnapshotMeta {
     pub sequence: u64,
     /// The newest target configuration that a membership change so far was made for. 0 before the first.
     pub placed: u64,
+    /// Reserved for the newest mark of a backup that is consistent over all shards. Nothing writes one yet.
+    pub mark: Option<u64>,
+    /// Reserved for the hash over all entries so far. Nothing writes one yet.
+    pub chain: Option<u128>,
     /// The members of the shard's group. Empty until the replica receives its first message.
     pub members: Members,
 }
@@ -103,6 +114,7 @@ impl SnapshotMeta {
     /// A replica before the first entry of its shard.
     pub(crate) fn born(shard: ShardId, replica: ReplicaId, voters: Vec<ReplicaId>) -> SnapshotMeta {
         SnapshotMeta {
+            version: OLDEST_READ,
             shard,
             replica,
             position: Position::default(),
@@ -111,6 +123,8 @@ impl SnapshotMeta {
             epoch: Epoch::default(),
             sequence: 0,
             placed: 0,
+            mark: None,
+            chain: None,
             members: Members::born(voters),
         }
     }
@@ -123,7 +137,7 @@ impl SnapshotMeta {
     /// Encodes the description.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
-        out.put_u8(VERSION);
+        out.put_u8(self.version.number());
         out.put_u16_le(self.shard);
         out.put_u64_le(self.replica.bits());
         out.put_u64_le(self.position.index);
@@ -134,7 +148,11 @@ impl SnapshotMeta {
         out.put_u64_le(self.sequence);
         out.put_u64_le(self.placed);
         let members = &self.members;
-        out.put_u8(u8::from(members.auto_leave));
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        let (mark, chain) = (flag(self.mark.is_some(), MARK), flag(self.chain.is_some(), CHAIN));
+        out.put_u8(flag(members.auto_leave, AUTO_LEAVE) | mark | chain);
+        self.mark.iter().for_each(|mark| out.put_u64_le(*mark));
+        self.chain.iter().for_each(|chain| out.put_u128_le(*chain));
         put_replicas(&mut out, &members.voters);
         put_replicas(&mut out, &members.learners);
         put_replicas(&mut out, &members.voters_outgoing);
@@ -149,11 +167,9 @@ impl SnapshotMeta {
     /// [`Malformed`] when the bytes are anything else.
     pub fn decode(mut bytes: Bytes) -> Result<SnapshotMeta, Malformed> {
         let mut reader = Reader::new("a snapshot's description", &mut bytes);
-        let version = reader.u8()?;
-        if version != VERSION {
-            return Err(Malformed::Unknown { what: "a snapshot's version", found: version });
-        }
-        let meta = SnapshotMeta {
+        let version = reader.version()?;
+        let mut meta = SnapshotMeta {
+            version,
             shard: reader.u16()?,
             replica: reader.replica()?,
             position: Position { index: reader.u64()?, term: reader.u64()? },
@@ -162,8 +178,21 @@ impl SnapshotMeta {
             epoch: Epoch(reader.u64()?),
             sequence: reader.u64()?,
             placed: reader.u64()?,
-            members: read_members(&mut reader)?,
+            mark: None,
+            chain: None,
+            members: Members::default(),
         };
+        let flags = reader.u8()?;
+        if flags & !(AUTO_LEAVE | MARK | CHAIN) != 0 {
+            return Err(Malformed::Unknown { what: "a snapshot's list of flags", found: flags });
+        }
+        if flags & MARK != 0 {
+            meta.mark = Some(reader.u64()?);
+        }
+        if flags & CHAIN != 0 {
+            meta.chain = Some(reader.u128()?);
+        }
+        meta.members = read_members(flags & AUTO_LEAVE != 0, &mut reader)?;
         reader.end()?;
         Ok(meta)
     }
@@ -175,14 +204,7 @@ fn put_replicas(out: &mut Vec<u8>, replicas: &[ReplicaId]) {
     replicas.iter().for_each(|replica| out.put_u64_le(replica.bits()));
 }
 
-fn read_members(reader: &mut Reader<'_>) -> Result<Members, Malformed> {
-    let auto_leave = match reader.u8()? {
-        0 => false,
-        1 => true,
-        found => {
-            return Err(Malformed::Unknown { what: "a snapshot's mark of a joint change", found });
-        }
-    };
+fn read_members(auto_leave: bool, reader: &mut Reader<'_>) -> Result<Members, Malformed> {
     Ok(Members {
         voters: read_replicas(reader)?,
         learners: read_replicas(reader)?,
@@ -217,6 +239,7 @@ pub(crate) fn unpack(mut packed: Bytes) -> Result<(SnapshotMeta, Bytes), Malform
 
 #[cfg(test)]
 mod tests {
+    use boxoffice_core::version::{NEWEST, OtherVersion};
     use proptest::prelude::*;
 
     use super::*;
@@ -224,6 +247,7 @@ mod tests {
     fn meta() -> SnapshotMeta {
         let replicas = |ids: &[(u64, u64)]| ids.iter().map(|(node, nth)| ReplicaId::new(*node, *nth)).collect();
         SnapshotMeta {
+            version: NEWEST,
             shard: 7,
             replica: ReplicaId::new(2, 17),
             position: Position { index: 10_000, term: 4 },
@@ -232,6 +256,8 @@ mod tests {
             epoch: Epoch(4),
             sequence: 88,
             placed: 12,
+            mark: None,
+            chain: None,
             members: Members {
                 voters: replicas(&[(1, 1), (2, 17), (3, 18)]),
                 learners: replicas(&[(4, 19)]),
@@ -258,6 +284,26 @@ mod tests {
         }
         let long = [whole, vec![0]].concat();
         assert!(SnapshotMeta::decode(long.into()).is_err());
+    }
+
+    #[test]
+    fn a_mark_and_a_chain_take_bytes_only_if_they_are_there() {
+        let plain = meta().encode().len();
+        for (mark, chain, more) in [(Some(7), None, 8), (None, Some(9), 16), (Some(7), Some(9), 24)] {
+            let meta = SnapshotMeta { mark, chain, ..meta() };
+            let bytes = meta.encode();
+            assert_eq!(bytes.len(), plain + more);
+            assert_eq!(SnapshotMeta::decode(bytes.into()), Ok(meta));
+        }
+    }
+
+    #[test]
+    fn a_description_of_another_version_is_refused_before_anything_else() {
+        for found in [NEWEST.number() + 1, 7] {
+            let version = OtherVersion { found: found.into() };
+            let refused = SnapshotMeta::decode(Bytes::from(vec![found]));
+            assert_eq!(refused, Err(Malformed::Version { what: "a snapshot's description", version }));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Compressed old segments of the log. Only requests for the history of an entity need them.
 //!
 //! ```text
-//! header, 64 bytes: magic, format, checksums, number, sizes
+//! header, 64 bytes: magic, the version under which it was written, checksums, number, sizes
 //! pieces: length, packed length, checksum of the packed bytes (4 bytes each), then the packed bytes (LZ4 block)
 //! table: for each shard (2 bytes) the first index of its entries (8); then the entities' key hashes (8), ascending
 //! ```
@@ -14,7 +14,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use boxoffice_core::id::{Entity, hash64};
+use boxoffice_core::{
+    id::{Entity, hash64},
+    version::{ClusterVersion, WriteVersion},
+};
 use boxoffice_env::{Disk, DiskFile, OpenMode};
 use boxoffice_shard::{EntryKind, Record, ShardId, Turns};
 use bytes::Bytes;
@@ -27,8 +30,6 @@ mod error;
 pub use error::ArchiveError;
 use error::failed;
 
-/// The version of an archive file's format.
-pub const FORMAT: u32 = 5;
 const MAGIC: &[u8; 8] = b"BOXOARCH";
 const HEADER: usize = 64;
 const HEADER_CRC_AT: usize = 60;
@@ -45,6 +46,8 @@ const LZ4_RATIO_MAX: usize = 255;
 pub struct ArchiveFiles {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
+    /// The version under which archives are written.
+    version: WriteVersion,
 }
 
 /// The table of an archive, read before its records.
@@ -59,11 +62,11 @@ pub struct RecordIndex {
 }
 
 impl ArchiveFiles {
-    /// Opens the directory `dir`, creates it if it does not exist, and removes temporary files.
+    /// Opens the directory `dir`, creates it if it does not exist, and removes temporary files. Archives are written under `version`.
     ///
     /// # Errors
     /// [`ArchiveError::Io`].
-    pub fn open(disk: Arc<dyn Disk>, dir: &Path) -> Result<ArchiveFiles, ArchiveError> {
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, version: &WriteVersion) -> Result<ArchiveFiles, ArchiveError> {
         disk.create_dir_all(dir).map_err(failed("create", dir))?;
         for name in disk.list(dir).map_err(failed("list", dir))? {
             if name.ends_with(".tmp") {
@@ -73,7 +76,7 @@ impl ArchiveFiles {
         }
         // The process before may have ended between a name and the directory's sync.
         disk.sync_dir(dir).map_err(failed("sync", dir))?;
-        Ok(ArchiveFiles { disk, dir: dir.to_owned() })
+        Ok(ArchiveFiles { disk, dir: dir.to_owned(), version: version.clone() })
     }
 
     /// The archived segments, oldest first.
@@ -138,7 +141,7 @@ impl ArchiveFiles {
                 packed = packer.pack(record.payload);
             }
         })?;
-        let packed = packed.and_then(|()| Ok(packer.close(number)?));
+        let packed = packed.and_then(|()| Ok(packer.close(self.version.get(), number)?));
         packed.map_err(|error| match error {
             PackError::Bad(why) => {
                 ArchiveError::Damaged { file: log_dir.to_owned(), why: format!("segment {number}: {why}") }
@@ -167,7 +170,7 @@ impl ArchiveFiles {
     /// Reads the table of archive `number`, `None` if it does not exist.
     ///
     /// # Errors
-    /// [`ArchiveError::Damaged`], [`ArchiveError::Io`].
+    /// [`ArchiveError::Damaged`], [`ArchiveError::OtherVersion`], [`ArchiveError::Io`].
     pub fn table(&self, number: u64) -> Result<Option<RecordIndex>, ArchiveError> {
         let path = self.dir.join(name(number));
         let file = match self.disk.open(&path, OpenMode::Read) {
@@ -186,9 +189,8 @@ impl ArchiveFiles {
         if &header[..8] != MAGIC || u32_at(HEADER_CRC_AT) != crc32c::crc32c(&header[..HEADER_CRC_AT]) {
             return Err(bad("it does not begin like an archive"));
         }
-        if u32_at(8) != FORMAT {
-            return Err(bad(&format!("it has format {}, this program reads format {FORMAT}", u32_at(8))));
-        }
+        ClusterVersion::read(u32_at(8))
+            .map_err(|version| ArchiveError::OtherVersion { file: path.clone(), version })?;
         let (end, shards, hashes) = (u64_at(24), u32_at(32) as usize, u32_at(36) as usize);
         let table = shards * SHARD_BYTES + hashes * 8;
         if u64_at(16) != number || end < HEADER as u64 || end.checked_add(table as u64) != Some(length) {
@@ -305,7 +307,7 @@ impl Packer<'_> {
         Ok(())
     }
 
-    fn close(mut self, number: u64) -> io::Result<()> {
+    fn close(mut self, version: ClusterVersion, number: u64) -> io::Result<()> {
         if !self.records.is_empty() {
             self.piece()?;
         }
@@ -320,7 +322,7 @@ impl Packer<'_> {
         let mut header = [0; HEADER];
         let count = |count: usize| u32::try_from(count).expect("a segment has far fewer entities").to_le_bytes();
         header[..8].copy_from_slice(MAGIC);
-        header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        header[8..12].copy_from_slice(&u32::from(version.number()).to_le_bytes());
         header[12..16].copy_from_slice(&crc32c::crc32c(&table).to_le_bytes());
         header[16..24].copy_from_slice(&number.to_le_bytes());
         header[24..32].copy_from_slice(&self.at.to_le_bytes());
@@ -353,5 +355,47 @@ fn number_in(name: &str) -> Option<u64> {
 impl From<LogError> for ArchiveError {
     fn from(error: LogError) -> ArchiveError {
         ArchiveError::Log(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::version::NEWEST;
+    use boxoffice_env::{MemoryDisk, OsRng};
+    use boxoffice_shard::Position;
+
+    use super::*;
+    use crate::log::{Kind, Log, LogConfig, Preallocation, SEGMENT_BYTES_MIN, Start};
+
+    /// Archives the first segment of a log under this version.
+    fn archived(version: ClusterVersion) -> ArchiveFiles {
+        let disk = Arc::new(MemoryDisk::new());
+        let dir = Path::new("/data/log");
+        let config = LogConfig { preallocation: Preallocation::Inline, ..LogConfig::new(1, SEGMENT_BYTES_MIN) };
+        let (mut log, _) = Log::open(disk.clone(), Arc::new(OsRng), dir, config, Start::New, &mut |_| {}).unwrap();
+        let position = Position { index: 4, term: 1 };
+        let mut record = Vec::new();
+        Record::Entry { shard: 3, position, kind: EntryKind::Turns, payload: Bytes::new() }.encode(&mut record);
+        log.append(Kind::Ordinary, &[&record], &[]).unwrap();
+        log.sync().unwrap();
+        drop(log);
+        let archives = ArchiveFiles::open(disk, Path::new("/data/archive"), &WriteVersion::new(version)).unwrap();
+        archives.archive(dir, 1, u64::MAX).unwrap();
+        archives
+    }
+
+    #[test]
+    fn an_archive_of_a_later_version_is_refused() {
+        let read = archived(NEWEST).table(1).unwrap().expect("it was archived");
+        assert_eq!(read.firsts, BTreeMap::from([(3, 4)]));
+        let newer = ClusterVersion::numbered(NEWEST.number() + 1);
+        let refused = archived(newer).table(1).map(|_| ()).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!(
+                "the archive /data/archive/0000000000000001.boxlog was written under version {newer}, this program reads up to {NEWEST}; \
+                 start a release that reads it, or remove it: only history is lost with it"
+            )
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! The encoding of turns in the log. It is [postcard](https://postcard.jamesmunns.com/wire-format), as in records and
-//! snapshots. Without names it is half as long as MessagePack and is read in half the time. Every disk format has a
-//! version.
+//! The encoding of turns in the log, in the stored form of values ([`stored`]).
 
-use boxoffice_core::{event::Event, id::Entity, packing};
+use boxoffice_core::{
+    event::Event,
+    id::Entity,
+    stored::{self, FieldReader, Reader},
+};
 use smol_str::SmolStr;
 
 /// Bytes that most turns fit into.
@@ -11,21 +13,22 @@ const TURN_BYTES: usize = 160;
 /// Encodes a turn: the events of one entity that one input led to, and the name of the key or operator that asked for
 /// them.
 pub fn encode(entity: &Entity, by: Option<&SmolStr>, events: &[Event]) -> Vec<u8> {
-    packing::append(&(entity, by, events), Vec::with_capacity(TURN_BYTES))
+    stored::append(&(entity, by, events), Vec::with_capacity(TURN_BYTES))
 }
 
 /// Decodes a turn.
 ///
 /// # Errors
-/// As [`packing::read`].
+/// As [`stored::read`].
 pub fn decode(bytes: &[u8]) -> Result<(Entity, Option<SmolStr>, Vec<Event>), String> {
-    packing::read(bytes)
+    stored::read(bytes)
 }
 
 /// Decodes only the entity of a turn.
 ///
 /// # Errors
-/// As [`packing::read`].
+/// As [`stored::read`].
 pub fn entity(bytes: &[u8]) -> Result<Entity, String> {
-    postcard::take_from_bytes(bytes).map(|(entity, _)| entity).map_err(|error| error.to_string())
+    let mut from = Reader::new(bytes);
+    FieldReader::of_struct(&mut from).and_then(|mut fields| fields.next(&mut from)).map_err(|error| error.to_string())
 }

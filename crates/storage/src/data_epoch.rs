@@ -12,9 +12,9 @@ use std::{
 };
 
 use boxoffice_core::id::hash64;
+use boxoffice_core::stored::Stored;
 use boxoffice_env::{Disk, FileIdentity, OpenMode, World};
 use boxoffice_shard::NodeId;
-use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{fsync::Fsync, identity::DataDirectory};
@@ -30,10 +30,12 @@ const BYTES_MAX: u64 = 1_024;
 const EPOCH_MAX: u64 = (1 << 52) - 1;
 
 /// An epoch with the time when it was drawn. The youngest wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
 pub struct DataEpoch {
     /// In milliseconds since 1970, 0 for a cluster's first one.
+    #[n(0)]
     born_ms: u64,
+    #[n(1)]
     epoch: u64,
 }
 

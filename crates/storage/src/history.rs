@@ -33,11 +33,10 @@ use std::{
     },
 };
 
-use boxoffice_core::{id::Entity, planted, state_map::EvictionCandidate};
+use boxoffice_core::{id::Entity, planted, state_map::EvictionCandidate, stored::Stored, version::WriteVersion};
 use boxoffice_env::{Clock, KeyValue, Store, StoreError, StoreSettings, Stores, no_wait};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
-use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
 pub use damage::Damage;
@@ -58,6 +57,8 @@ const SCAN: usize = 256;
 pub struct HistoryStore {
     store: Arc<dyn Store>,
     dir: PathBuf,
+    /// The version under which records are written.
+    version: WriteVersion,
     /// Locked by each batch, and while an audit compares the totals with the records.
     writing: Mutex<WriterState>,
     /// Shards without a replica here, whose records are to be removed.
@@ -132,15 +133,19 @@ impl WriterState {
 }
 
 /// The store's summary of a shard, written with every batch of its records.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 pub struct ShardHistory {
     /// The last log index of any record.
+    #[n(0)]
     pub upto: u64,
     /// How many batches the store had with the last one of this shard.
+    #[n(1)]
     pub batches: u64,
     /// The sums of the records.
+    #[n(2)]
     pub totals: Totals,
     /// The last log index of records imported from another node. They are committed, and may be ahead of the log here.
+    #[n(3)]
     pub imported_upto: u64,
 }
 
@@ -222,6 +227,7 @@ pub enum HistoryStoreError {
 
 impl HistoryStore {
     /// Opens the store in `dir` for the data directory `owner`. `snapshots` has the last batch that each shard's snapshot needs.
+    /// Records are written under `version`.
     ///
     /// # Errors
     /// [`HistoryStoreError`].
@@ -231,6 +237,7 @@ impl HistoryStore {
         settings: &StoreSettings,
         owner: u128,
         snapshots: &[(ShardId, u64)],
+        version: &WriteVersion,
     ) -> Result<HistoryStore, HistoryStoreError> {
         let needs = snapshots.iter().find(|(_, batches)| *batches > 0);
         if let Some(&(shard, _)) = needs
@@ -243,6 +250,7 @@ impl HistoryStore {
         let history = HistoryStore {
             store,
             dir: dir.to_owned(),
+            version: version.clone(),
             writing: Mutex::default(),
             dropped_shards: Mutex::default(),
 
@@ -504,11 +512,11 @@ impl HistoryStore {
                 }
                 history.totals.add(&Totals::of(&leaving.state));
                 history.upto = history.upto.max(leaving.index);
-                pairs.push((key, record::encode(leaving)));
+                pairs.push((key, record::encode(self.version.get(), leaving)));
             }
             history.batches = number;
             history.imported_upto = history.imported_upto.max(imported_upto);
-            pairs.push((shard_key(shard), record::encode_checked(&history)));
+            pairs.push((shard_key(shard), record::encode_checked(self.version.get(), &history)));
             changed.push((shard, history));
         }
         self.write_pairs(&mut writing, (&pairs, &[]), changed)
@@ -626,7 +634,7 @@ impl HistoryStore {
             let left = ShardHistory { batches: history.batches, ..ShardHistory::default() };
             let mut pairs = Vec::from_iter(self.clear_damage(shard));
             if history != left || !pairs.is_empty() {
-                pairs.push((shard_key(shard), record::encode_checked(&left)));
+                pairs.push((shard_key(shard), record::encode_checked(self.version.get(), &left)));
                 self.write_pairs(&mut writing, (&pairs, &[]), vec![(shard, left)])?;
             }
             return Ok(false);
@@ -639,7 +647,7 @@ impl HistoryStore {
         }
         history.batches = number;
         let gone: Vec<Bytes> = found.into_iter().map(|(key, _)| key).collect();
-        let pairs = [(shard_key(shard), record::encode_checked(&history))];
+        let pairs = [(shard_key(shard), record::encode_checked(self.version.get(), &history))];
         self.write_pairs(&mut writing, (&pairs, &gone), vec![(shard, history)])?;
         Ok(true)
     }

@@ -2,12 +2,18 @@
 //!
 //! The file `identity.toml` is readable and must not be edited. It has a checksum. The file `lock` is locked while the
 //! directory is open, until the process ends.
+//!
+//! The identity holds the highest version of the cluster under which anything in the directory may be written, and the text of the
+//! release that raised it, which a program that does not read that version quotes. It is durable before the first such byte is. Keys
+//! that this program does not know are passed over, since a later one of the same version may have added them.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use boxoffice_core::version::{ClusterVersion, NEWEST};
 use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, PeerAddress, World};
 use serde::{Deserialize, Serialize};
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::log::Start;
 use crate::peer_positions::{self, PeerPositions};
@@ -16,12 +22,12 @@ mod error;
 
 pub use error::IdentityError;
 
-/// The version of the data directory. It covers the layout and the placement of entities.
-pub const FORMAT: u32 = 4;
 /// The first version that places entities by the first bits of their hashes. In earlier versions, carts had other ids and most
 /// entities other shards.
 const FORMAT_BY_PREFIX: u32 = 3;
 const FILE: &str = "identity.toml";
+/// The last key of the file. Its value is the checksum of everything before it.
+const CHECKSUM: &str = "checksum = ";
 const LOCK: &str = "lock";
 const DISK: &str = "disk";
 const LOG: &str = "log";
@@ -30,6 +36,8 @@ const HISTORY: &str = "history";
 const ARCHIVE: &str = "archive";
 /// More than the positions of any cluster need.
 const PEER_POSITIONS_BYTES_MAX: u64 = 1 << 20;
+/// More than the text of any release has.
+const RELEASE_CHARS_MAX: usize = 40;
 /// More than any identity needs.
 const FILE_BYTES_MAX: u64 = 4096;
 
@@ -104,6 +112,8 @@ pub struct Wanted {
 pub struct DataDirectory {
     path: PathBuf,
     identity: Identity,
+    /// The highest version under which anything in it may be written.
+    version: Mutex<ClusterVersion>,
     _lock: Box<dyn DiskLock>,
 }
 
@@ -122,12 +132,12 @@ impl DataDirectory {
         if let Err(error) = disk.restrict_to_owner(path) {
             tracing::warn!(dir = %path.display(), %error, "others may be able to read the data directory; make it 0700");
         }
-        let identity = match read(disk, path)? {
-            Some(identity) => {
+        let (identity, version) = match read_file(disk, path)? {
+            Some((identity, version)) => {
                 check(path, &identity, wanted)?;
                 // The process before may have ended between the file's name and the directory's sync.
                 disk.sync_dir(path).map_err(failed("sync", path))?;
-                identity
+                (identity, version)
             }
             None => {
                 refuse_orphans(disk, path)?;
@@ -149,11 +159,30 @@ impl DataDirectory {
                     peers,
                     generation_min,
                 };
-                write(disk, path, &identity)?;
-                identity
+                write(disk, path, &identity, NEWEST)?;
+                (identity, NEWEST)
             }
         };
-        Ok(DataDirectory { path: path.to_owned(), identity, _lock: lock })
+        Ok(DataDirectory { path: path.to_owned(), identity, version: Mutex::new(version), _lock: lock })
+    }
+
+    /// The highest version under which anything in it may be written.
+    pub fn version(&self) -> ClusterVersion {
+        *self.version.lock()
+    }
+
+    /// Lets bytes of this version into the directory. The identity says so durably when this returns, so it must be called before
+    /// the first such byte is appended, installed or stored.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`]. Then no such byte may be written.
+    pub fn raise(&self, disk: &dyn Disk, version: ClusterVersion) -> Result<(), IdentityError> {
+        let mut highest = self.version.lock();
+        if version > *highest {
+            write(disk, &self.path, &self.identity, version)?;
+            *highest = version;
+        }
+        Ok(())
     }
 
     /// Its owner.
@@ -220,7 +249,7 @@ impl DataDirectory {
     /// # Errors
     /// [`IdentityError::Io`].
     pub fn save_peer_positions(&self, disk: &dyn Disk, peer_positions: &PeerPositions) -> Result<(), IdentityError> {
-        match peer_positions.take_unsaved() {
+        match peer_positions.take_unsaved(self.version()) {
             Some(news) => write_file(disk, &self.path, peer_positions::FILE, &news),
             None => Ok(()),
         }
@@ -233,7 +262,7 @@ impl DataDirectory {
     pub fn record_log_created(&mut self, disk: &dyn Disk) -> Result<(), IdentityError> {
         if !self.identity.has_log {
             let identity = Identity { has_log: true, ..self.identity.clone() };
-            write(disk, &self.path, &identity)?;
+            write(disk, &self.path, &identity, self.version())?;
             self.identity = identity;
         }
         Ok(())
@@ -273,8 +302,13 @@ pub fn draw_disk_id(world: &World, path: &Path) -> Result<u128, IdentityError> {
 ///
 /// # Errors
 /// [`IdentityError::Unreadable`], [`IdentityError::OtherPlacement`], [`IdentityError::OtherVersion`],
-/// [`IdentityError::Io`].
+/// [`IdentityError::Newer`], [`IdentityError::Io`].
 pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, IdentityError> {
+    Ok(read_file(disk, dir)?.map(|(identity, _)| identity))
+}
+
+/// The owner, and the highest version under which anything in the directory may be written.
+fn read_file(disk: &dyn Disk, dir: &Path) -> Result<Option<(Identity, ClusterVersion)>, IdentityError> {
     let path = dir.join(FILE);
     let file = match disk.open(&path, OpenMode::Read) {
         Ok(file) => file,
@@ -309,11 +343,13 @@ pub fn has_met_others(disk: &dyn Disk, dir: &Path) -> Result<bool, IdentityError
     }
 }
 
-/// The fields of the file.
+/// The fields of the file but the checksum, which follows them.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct IdentityFields {
+    /// The highest version under which anything in the directory may be written. The name is from before there was one for all.
     format: u32,
+    /// The release that raised it.
+    raised_by: String,
     cluster: String,
     node: NodeId,
     disk: String,
@@ -322,26 +358,32 @@ struct IdentityFields {
     has_log: bool,
     peers: Vec<String>,
     generation_min: u64,
-    checksum: String,
 }
 
-/// The field that every version has.
+/// The fields that are read before anything else. They keep their names and meanings for ever.
 #[derive(Deserialize)]
 struct Version {
     format: u32,
+    /// Absent before there was one version for all.
+    #[serde(default)]
+    raised_by: String,
 }
 
-fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
+fn parse(dir: &Path, text: &str) -> Result<(Identity, ClusterVersion), IdentityError> {
     let malformed = |error: toml::de::Error| {
         let reason = error.message().trim_end_matches('\n');
         unreadable(dir, format!("{FILE} is malformed: {reason}"))
     };
-    let Version { format } = toml::from_str(text).map_err(malformed)?;
+    let Version { format, raised_by } = toml::from_str(text).map_err(malformed)?;
     if format < FORMAT_BY_PREFIX {
-        return Err(IdentityError::OtherPlacement { dir: dir.to_owned(), found: format, known: FORMAT });
+        return Err(IdentityError::OtherPlacement { dir: dir.to_owned(), found: format, known: NEWEST });
     }
-    if format != FORMAT {
-        return Err(IdentityError::OtherVersion { dir: dir.to_owned(), found: format, known: FORMAT });
+    let version = ClusterVersion::read(format).map_err(|other| match other.is_newer() {
+        true => IdentityError::Newer { dir: dir.to_owned(), version: other, raised_by: printable(&raised_by) },
+        false => IdentityError::OtherVersion { dir: dir.to_owned(), version: other },
+    })?;
+    if text.rsplit_once(CHECKSUM).is_none_or(|(said, found)| found != checksum(said)) {
+        return Err(unreadable(dir, format!("the checksum in {FILE} does not match")));
     }
     let fields: IdentityFields = toml::from_str(text).map_err(malformed)?;
     let number = |name: &str, text: &str| {
@@ -364,40 +406,36 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
         peers,
         generation_min: fields.generation_min,
     };
-    match checksum(&identity) == fields.checksum {
-        true => Ok(identity),
-        false => Err(unreadable(dir, format!("the checksum in {FILE} does not match"))),
-    }
+    Ok((identity, version))
 }
 
-fn checksum(identity: &Identity) -> String {
-    let Identity { cluster, node, disk, shards, created_at_ms, has_log, peers: _, generation_min } = identity;
-    let peers = written(identity).join(" ");
-    let said =
-        format!("{FORMAT} {cluster} {node} {disk:032x} {shards} {created_at_ms} {has_log} {generation_min} {peers}");
-    format!("{:08x}", crc32c::crc32c(said.as_bytes()))
+/// A text of a file that may be damaged, for a message.
+fn printable(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(RELEASE_CHARS_MAX).collect()
 }
 
-/// The peers in the format of the file.
-fn written(identity: &Identity) -> Vec<String> {
-    identity.peers.iter().map(|peer| format!("{}@{}", peer.node, peer.address)).collect()
+/// The value of the last key, with its line's end.
+fn checksum(said: &str) -> String {
+    format!("\"{:08x}\"\n", crc32c::crc32c(said.as_bytes()))
 }
 
-fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), IdentityError> {
+fn write(disk: &dyn Disk, dir: &Path, identity: &Identity, version: ClusterVersion) -> Result<(), IdentityError> {
+    let peers = identity.peers.iter().map(|peer| format!("{}@{}", peer.node, peer.address));
     let fields = IdentityFields {
-        format: FORMAT,
+        format: version.number().into(),
+        raised_by: version.release().unwrap_or_default().to_owned(),
         cluster: identity.cluster.to_string(),
         node: identity.node,
         disk: format!("{:032x}", identity.disk),
         shards: identity.shards,
         created_at_ms: identity.created_at_ms,
         has_log: identity.has_log,
-        peers: written(identity),
+        peers: peers.collect(),
         generation_min: identity.generation_min,
-        checksum: checksum(identity),
     };
     let fields = toml::to_string(&fields).expect("plain fields have a text");
-    let text = format!("# Whose data this is. Do not edit: another value loses or mixes data.\n{fields}");
+    let said = format!("# Whose data this is. Do not edit: another value loses or mixes data.\n{fields}");
+    let text = format!("{said}{CHECKSUM}{}", checksum(&said));
     write_file(disk, dir, FILE, text.as_bytes())
 }
 
@@ -542,59 +580,123 @@ mod tests {
         assert!(orphan.contains("identity.toml is missing, but there are files in log/"), "{orphan}");
     }
 
+    fn text(disk: &MemoryDisk) -> String {
+        let file = disk.open(&Path::new(DIR).join(FILE), OpenMode::Read).unwrap();
+        let mut text = vec![0; file.length().unwrap() as usize];
+        file.read_exact_at(&mut text, 0).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    /// Puts a file in place that has this text and its checksum.
+    fn put(disk: &MemoryDisk, text: &str) {
+        let (said, _) = text.rsplit_once(CHECKSUM).unwrap();
+        let text = format!("{said}{CHECKSUM}{}", checksum(said));
+        write_file(disk, Path::new(DIR), FILE, text.as_bytes()).unwrap();
+    }
+
     #[test]
-    fn a_directory_from_before_placement_by_hash_prefix_is_refused_by_name() {
+    fn a_directory_of_an_earlier_program_is_refused_by_name() {
         let (world, disk) = world();
         drop(open(&world, WANTED).unwrap());
-        let set_format = |format: &str| {
-            let file = disk.open(&Path::new(DIR).join(FILE), OpenMode::Write).unwrap();
-            let mut text = vec![0; file.length().unwrap() as usize];
-            file.read_exact_at(&mut text, 0).unwrap();
-            let text = String::from_utf8(text).unwrap();
-            let at = text.find("format = ").unwrap() + "format = ".len();
-            file.write_all_at(format.as_bytes(), at as u64).unwrap();
-        };
-        for old in ["1", "2"] {
+        let written = text(&disk);
+        let set_format = |format: u32| put(&disk, &written.replace("format = 16", &format!("format = {format}")));
+        for old in [1, 2] {
             set_format(old);
             assert_eq!(
                 refusal(&world, WANTED).to_string(),
                 format!(
-                    "/srv/data has format {old}, from before placement by hash prefix; in format 4 carts have other ids \
+                    "/srv/data has format {old}, from before placement by hash prefix; in format 16 carts have other ids \
                      and entities other shards, so this program cannot use it: start the version that wrote it, or name \
                      an empty data directory and import into it"
                 )
             );
         }
-        set_format("5");
+        for old in [3, 4, 15] {
+            set_format(old);
+            assert_eq!(
+                refusal(&world, WANTED).to_string(),
+                format!(
+                    "/srv/data was written under version {old}, this program reads from 16 on, which release 0.2.0 began; start the \
+                     program that made it, or name an empty data directory and import into it"
+                )
+            );
+        }
+        set_format(16);
+        open(&world, WANTED).unwrap();
+    }
+
+    /// The whole file may have another form then, so only these two keys are read.
+    #[test]
+    fn a_directory_of_a_later_version_is_refused_with_the_release_that_raised_it() {
+        let (world, disk) = world();
+        drop(open(&world, WANTED).unwrap());
+        let newer = NEWEST.number() + 1;
+        let later = format!("format = {newer}\nraised_by = \"0.3.0\"\ncluster = 7\n");
+        write_file(&disk, Path::new(DIR), FILE, later.as_bytes()).unwrap();
         assert_eq!(
             refusal(&world, WANTED).to_string(),
-            "/srv/data has format 5, this program uses 4; start the version that made it, or name an empty data directory and import \
-             into it"
+            format!(
+                "/srv/data was written under version {newer}, this program reads up to {NEWEST}; release 0.3.0 raised it: start \
+                 that release, or a later one"
+            )
         );
-        set_format("4");
-        open(&world, WANTED).unwrap();
+        assert_eq!(text(&disk), later, "nothing was changed");
+    }
+
+    #[test]
+    fn keys_that_another_release_has_added_are_passed_over() {
+        let (world, disk) = world();
+        let identity = open(&world, WANTED).unwrap().identity().clone();
+        let more = text(&disk).replace(CHECKSUM, &format!("[added]\nlater = true\n{CHECKSUM}"));
+        put(&disk, &more);
+        assert_eq!(open(&world, WANTED).unwrap().identity(), &identity);
+    }
+
+    /// The version is durable before `raise` returns, whatever a power cut takes, and an error leaves it as it was.
+    #[test]
+    fn a_raised_version_is_durable_before_anything_is_written_under_it() {
+        for stop in 0..12 {
+            let (world, disk) = world();
+            let made = open(&world, WANTED).unwrap();
+            // As if the directory were from an earlier release.
+            *made.version.lock() = ClusterVersion::numbered(15);
+            let lower = made.version();
+            write(&disk, Path::new(DIR), made.identity(), lower).unwrap();
+            disk.stop_after(stop);
+            let raised = made.raise(&disk, NEWEST);
+            assert_eq!(made.version(), if raised.is_ok() { NEWEST } else { lower });
+            drop(made);
+            let mut turn = 0;
+            disk.power_cut(&mut || {
+                turn += 1;
+                turn % 3 != stop % 3
+            });
+            let found = text(&disk);
+            let format = |version: ClusterVersion| found.contains(&format!("format = {version}\n"));
+            assert!(format(NEWEST) || raised.is_err() && format(lower), "{raised:?} after {stop} steps: {found}");
+        }
     }
 
     #[test]
     fn every_changed_byte_is_detected() {
         let (world, disk) = world();
-        let identity = open(&world, WANTED).unwrap().identity().clone();
+        drop(open(&world, WANTED).unwrap());
         let file = disk.open(&Path::new(DIR).join(FILE), OpenMode::Write).unwrap();
         let mut text = vec![0; file.length().unwrap() as usize];
         file.read_exact_at(&mut text, 0).unwrap();
         for (at, &old) in text.iter().enumerate() {
             let byte = match old {
-                b'0'..=b'8' | b'a'..=b'e' => old + 1,
+                b'0'..=b'8' | b'a'..=b'e' | b'#' => old + 1,
                 _ => b'#',
             };
             file.write_all_at(&[byte], at as u64).unwrap();
             match open(&world, WANTED) {
-                // The byte is in the comment, or after the end of a line.
-                Ok(opened) => assert_eq!(opened.identity(), &identity, "at {at}"),
+                Ok(_) => panic!("the change at {at} is not noticed"),
                 Err(
                     IdentityError::Unreadable { .. }
                     | IdentityError::OtherPlacement { .. }
-                    | IdentityError::OtherVersion { .. },
+                    | IdentityError::OtherVersion { .. }
+                    | IdentityError::Newer { .. },
                 ) => {}
                 Err(error) => panic!("at {at}: {error}"),
             }

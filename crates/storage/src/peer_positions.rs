@@ -7,13 +7,35 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_core::packing;
+use boxoffice_core::version::ClusterVersion;
 use boxoffice_env::{DurablePosition, PeerHello};
 use boxoffice_shard::NodeId;
+use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::Mutex;
 
 /// The file in the data directory.
 pub const FILE: &str = "neighbours";
+
+/// The fields of the file. Others are passed over, since a later program of the same version may have added them.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    nodes: BTreeMap<String, SavedPosition>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedPosition {
+    /// Hexadecimal, because TOML has no number so high.
+    disk: String,
+    /// Hexadecimal.
+    run: String,
+    durable: u64,
+}
+
+/// The field that is read before anything else.
+#[derive(Serialize, Deserialize)]
+struct SavedVersion {
+    version: u32,
+}
 
 /// The durable positions of other nodes.
 #[derive(Default)]
@@ -29,14 +51,33 @@ struct Recorded {
 impl PeerPositions {
     /// Decodes saved positions.
     pub fn read(bytes: &[u8]) -> Result<PeerPositions, String> {
-        let nodes = packing::read(bytes)?;
+        let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+        let SavedVersion { version } = toml::from_str(text).map_err(|error| error.to_string())?;
+        ClusterVersion::read(version).map_err(|other| format!("it was {other}"))?;
+        let Saved { nodes } = toml::from_str(text).map_err(|error| error.to_string())?;
+        let position = |(node, saved): (&String, &SavedPosition)| {
+            let number = |text: &str| u64::from_str_radix(text, 16).ok();
+            let (disk, run) = (number(&saved.disk)?, number(&saved.run)?);
+            Some((node.parse().ok()?, DurablePosition { disk, run, durable: saved.durable }))
+        };
+        let nodes = nodes.iter().map(position).collect::<Option<_>>().ok_or("a node or number is none")?;
         Ok(PeerPositions(Mutex::new(Recorded { nodes, is_unsaved: false })))
     }
 
-    /// The positions to be saved, if there is anything new.
-    pub fn take_unsaved(&self) -> Option<Vec<u8>> {
+    /// The positions to be saved under this version of the cluster, if there is anything new.
+    pub fn take_unsaved(&self, version: ClusterVersion) -> Option<Vec<u8>> {
         let mut recorded = self.0.lock();
-        std::mem::take(&mut recorded.is_unsaved).then(|| packing::append(&recorded.nodes, Vec::new()))
+        if !std::mem::take(&mut recorded.is_unsaved) {
+            return None;
+        }
+        let saved = |(node, position): (&NodeId, &DurablePosition)| {
+            let DurablePosition { disk, run, durable } = *position;
+            (node.to_string(), SavedPosition { disk: format!("{disk:x}"), run: format!("{run:x}"), durable })
+        };
+        let saved = Saved { nodes: recorded.nodes.iter().map(saved).collect() };
+        let text = |fields: Result<String, toml::ser::Error>| fields.expect("plain fields have a text");
+        let version = SavedVersion { version: version.number().into() };
+        Some([text(toml::to_string(&version)), text(toml::to_string(&saved))].concat().into_bytes())
     }
 
     /// Records a position from a frame of a verified link.
@@ -74,6 +115,7 @@ impl PeerPositions {
 
 #[cfg(test)]
 mod tests {
+    use boxoffice_core::version::NEWEST;
     use bytes::Bytes;
 
     use super::*;
@@ -105,12 +147,29 @@ mod tests {
     #[test]
     fn positions_are_known_after_a_restart() {
         let peer_positions = PeerPositions::default();
-        assert_eq!(peer_positions.take_unsaved(), None);
+        assert_eq!(peer_positions.take_unsaved(NEWEST), None);
         peer_positions.record(2, DurablePosition { disk: 1, run: 1, durable: 9 });
-        let written = peer_positions.take_unsaved().unwrap();
-        assert_eq!(peer_positions.take_unsaved(), None);
-        let peer_positions = PeerPositions::read(&written).unwrap();
-        assert!(peer_positions.check(&hello(2, 9)).is_err() && peer_positions.check(&hello(2, 10)).is_ok());
+        peer_positions.record(3, DurablePosition { disk: u64::MAX, run: u64::MAX, durable: i64::MAX as u64 });
+        let written = peer_positions.take_unsaved(NEWEST).unwrap();
+        assert_eq!(peer_positions.take_unsaved(NEWEST), None);
+        let read = PeerPositions::read(&written).unwrap();
+        assert!(read.check(&hello(2, 9)).is_err() && read.check(&hello(2, 10)).is_ok());
+        assert_eq!(read.0.lock().nodes, peer_positions.0.lock().nodes);
+
+        let text = String::from_utf8(written).unwrap();
+        let more = text.replace("run = ", "later = [1, 2]\nrun = ").replace("version = ", "later = true\nversion = ");
+        let read = PeerPositions::read(more.as_bytes()).expect("keys that another release has added are passed over");
+        assert_eq!(read.0.lock().nodes, peer_positions.0.lock().nodes);
+    }
+
+    #[test]
+    fn positions_of_a_later_version_are_not_decoded() {
+        let newer = NEWEST.number() + 1;
+        let refused =
+            PeerPositions::read(format!("version = {newer}\nnodes = 7\n").as_bytes()).map(|_| ()).unwrap_err();
+        assert_eq!(refused, format!("it was written under version {newer}, this program reads up to {NEWEST}"));
+        // Those of the program before the first common version are packed numbers.
+        assert!(PeerPositions::read(&[1, 2, 1, 1, 9]).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The encoding of a shard's snapshot.
 
-use boxoffice_core::{packing, state_map::Cut};
+use boxoffice_core::{state_map::Cut, stored};
 use boxoffice_shard::SnapshotMeta;
 use bytes::Bytes;
 
@@ -23,7 +23,7 @@ pub fn encode(meta: &SnapshotMeta, store_batches: u64, state: &[u8]) -> Vec<u8> 
 
 /// Encodes the state in a cut.
 pub fn encode_state(cut: &Cut) -> Vec<u8> {
-    packing::append(cut, Vec::new())
+    stored::append(cut, Vec::new())
 }
 
 /// Decodes a cut.
@@ -31,7 +31,7 @@ pub fn encode_state(cut: &Cut) -> Vec<u8> {
 /// # Errors
 /// The reason in words.
 pub fn decode_state(state: &[u8]) -> Result<Cut, String> {
-    packing::read(state)
+    stored::read(state)
 }
 
 /// Decodes a snapshot.

@@ -8,15 +8,13 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use boxoffice_core::planted;
+use boxoffice_core::{planted, version::ClusterVersion};
 use boxoffice_env::{Disk, DiskFile, OpenMode};
 
 mod error;
 
 pub use error::SnapshotError;
 
-/// The version of a snapshot file's format.
-pub const FORMAT: u32 = 6;
 /// Snapshots kept of each shard.
 pub const KEPT: usize = 2;
 const MAGIC: &[u8; 8] = b"BOXOSNAP";
@@ -104,12 +102,12 @@ impl SnapshotFiles {
         Ok(all.into_iter().find(|name| name.shard == shard).map(|name| name.index))
     }
 
-    /// Saves a snapshot durably, and removes all but the newest two.
+    /// Saves a snapshot durably, and removes all but the newest two. `version` is that of its payload.
     ///
     /// # Errors
     /// [`SnapshotError::Full`], [`SnapshotError::Io`]. The earlier snapshots stay.
-    pub fn save(&self, shard: u16, index: u64, payload: &[u8]) -> Result<(), SnapshotError> {
-        let mut writer = self.begin(shard, index)?;
+    pub fn save(&self, version: ClusterVersion, shard: u16, index: u64, payload: &[u8]) -> Result<(), SnapshotError> {
+        let mut writer = self.begin(version, shard, index)?;
         writer.write(payload)?;
         writer.finish()
     }
@@ -140,16 +138,22 @@ impl SnapshotFiles {
     ///
     /// # Errors
     /// As [`SnapshotFiles::save`]. `Full` only if too little room was reserved.
-    pub fn save_reserved(&self, shard: u16, index: u64, payload: &[u8]) -> Result<(), SnapshotError> {
+    pub fn save_reserved(
+        &self,
+        version: ClusterVersion,
+        shard: u16,
+        index: u64,
+        payload: &[u8],
+    ) -> Result<(), SnapshotError> {
         let (room, needed) = (self.room(shard), (HEADER + payload.len()) as u64);
         let is_enough = |file: &Arc<dyn DiskFile>| file.length().is_ok_and(|length| length >= needed);
         let Some(file) = self.disk.open(&room, OpenMode::Write).ok().filter(is_enough) else {
-            return self.save(shard, index, payload);
+            return self.save(version, shard, index, payload);
         };
         let name = SnapshotName { shard, index };
         let aside = self.aside(name);
         self.disk.rename(&room, &aside).map_err(failed("rename", &room))?;
-        let mut writer = self.writer(name, aside, file);
+        let mut writer = self.writer(version, name, aside, file);
         writer.write(payload)?;
         let aside = &writer.aside;
         writer.file.set_length(needed).map_err(failed("cut", aside))?;
@@ -183,27 +187,33 @@ impl SnapshotFiles {
         self.disk.sync_dir(&self.dir).map_err(failed("sync", &self.dir))
     }
 
-    /// Begins a snapshot whose payload comes in pieces.
+    /// Begins a snapshot whose payload, of this version, comes in pieces.
     ///
     /// # Errors
     /// [`SnapshotError::Full`], [`SnapshotError::Io`].
-    pub fn begin(&self, shard: u16, index: u64) -> Result<SnapshotWriter, SnapshotError> {
+    pub fn begin(&self, version: ClusterVersion, shard: u16, index: u64) -> Result<SnapshotWriter, SnapshotError> {
         let name = SnapshotName { shard, index };
         let aside = self.aside(name);
         self.remove_if_there(&aside)?;
         let file = self.disk.open(&aside, OpenMode::Create).map_err(failed("create", &aside))?;
-        Ok(self.writer(name, aside, file))
+        Ok(self.writer(version, name, aside, file))
     }
 
-    fn writer(&self, name: SnapshotName, aside: PathBuf, file: Arc<dyn DiskFile>) -> SnapshotWriter {
+    fn writer(
+        &self,
+        version: ClusterVersion,
+        name: SnapshotName,
+        aside: PathBuf,
+        file: Arc<dyn DiskFile>,
+    ) -> SnapshotWriter {
         let files = self.clone();
-        SnapshotWriter { files, name, aside, file, length: 0, unsynced: 0, crc: 0, is_finished: false }
+        SnapshotWriter { files, version, name, aside, file, length: 0, unsynced: 0, crc: 0, is_finished: false }
     }
 
     /// The newest valid snapshot of `shard`, `None` without any.
     ///
     /// # Errors
-    /// [`SnapshotError::AllBad`], [`SnapshotError::Io`].
+    /// [`SnapshotError::AllBad`], [`SnapshotError::OtherVersion`], [`SnapshotError::Io`].
     pub fn load_newest(&self, shard: u16) -> Result<Option<Loaded>, SnapshotError> {
         let mut reasons = Vec::new();
         let all = self.list()?;
@@ -241,10 +251,9 @@ impl SnapshotFiles {
         if u32_at(HEADER_CRC_AT) != crc32c::crc32c(&header[..HEADER_CRC_AT]) {
             return bad("has a bad checksum in its header");
         }
-        if u32_at(8) != FORMAT {
-            let what = format!("has format {}, this program reads format {FORMAT}", u32_at(8));
-            return bad(&what);
-        }
+        // It is not damaged, so the older one does not take its place.
+        ClusterVersion::read(u32_at(8))
+            .map_err(|version| SnapshotError::OtherVersion { file: path.clone(), version })?;
         if (u64_at(16), u64_at(24)) != (u64::from(name.shard), name.index) {
             return bad("is another snapshot under this name");
         }
@@ -283,6 +292,7 @@ impl SnapshotFiles {
 /// A snapshot being written. Dropped before [`SnapshotWriter::finish`], it leaves nothing.
 pub struct SnapshotWriter {
     files: SnapshotFiles,
+    version: ClusterVersion,
     name: SnapshotName,
     aside: PathBuf,
     file: Arc<dyn DiskFile>,
@@ -329,7 +339,7 @@ impl SnapshotWriter {
     fn header(&self) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..8].copy_from_slice(MAGIC);
-        header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        header[8..12].copy_from_slice(&u32::from(self.version.number()).to_le_bytes());
         header[12..16].copy_from_slice(&self.crc.to_le_bytes());
         header[16..24].copy_from_slice(&u64::from(self.name.shard).to_le_bytes());
         header[24..32].copy_from_slice(&self.name.index.to_le_bytes());
@@ -379,6 +389,7 @@ fn refused(doing: &'static str, file: &Path, source: io::Error) -> SnapshotError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use boxoffice_core::version::NEWEST;
     use boxoffice_env::MemoryDisk;
 
     const DIR: &str = "/data/snapshots";
@@ -404,9 +415,9 @@ mod tests {
         let files = open(&disk);
         assert_eq!(files.load_newest(1).unwrap(), None);
         for index in [9, 10, 100] {
-            files.save(1, index, &payload(1_000, index as u8)).unwrap();
+            files.save(NEWEST, 1, index, &payload(1_000, index as u8)).unwrap();
         }
-        files.save(2, 5, &[]).unwrap();
+        files.save(NEWEST, 2, 5, &[]).unwrap();
         let names: Vec<_> = files.list().unwrap().iter().map(SnapshotName::file_name).collect();
         assert_eq!(names, ["1-10.snap", "1-100.snap", "2-5.snap"]);
         disk.power_cut(&mut || false);
@@ -422,23 +433,23 @@ mod tests {
     fn a_reserved_snapshot_is_saved_on_a_full_disk() {
         let disk = MemoryDisk::new();
         let files = open(&disk);
-        files.save(1, 1, &payload(100, 1)).unwrap();
+        files.save(NEWEST, 1, 1, &payload(100, 1)).unwrap();
         files.reserve(1, 700).unwrap();
         files.reserve(1, 600).unwrap();
         disk.set_capacity(Some(1 << 20));
         let used = (1 << 20) - disk.free_bytes(Path::new(DIR)).unwrap();
         disk.set_capacity(Some(used));
-        assert!(matches!(files.save(1, 2, &payload(500, 2)), Err(SnapshotError::Full { .. })));
-        files.save_reserved(1, 2, &payload(500, 2)).unwrap();
+        assert!(matches!(files.save(NEWEST, 1, 2, &payload(500, 2)), Err(SnapshotError::Full { .. })));
+        files.save_reserved(NEWEST, 1, 2, &payload(500, 2)).unwrap();
         disk.power_cut(&mut || false);
         let files = open(&disk);
         let newest = files.load_newest(1).unwrap().unwrap();
         assert_eq!((newest.index, newest.payload, newest.warnings), (2, payload(500, 2), vec![]));
         assert!(matches!(files.reserve(1, 10_000), Err(SnapshotError::Full { .. })));
-        assert!(matches!(files.save_reserved(1, 3, &payload(10_000, 3)), Err(SnapshotError::Full { .. })));
+        assert!(matches!(files.save_reserved(NEWEST, 1, 3, &payload(10_000, 3)), Err(SnapshotError::Full { .. })));
         disk.set_capacity(None);
         files.reserve(1, 10).unwrap();
-        files.save_reserved(1, 3, &payload(500, 3)).unwrap();
+        files.save_reserved(NEWEST, 1, 3, &payload(500, 3)).unwrap();
         assert_eq!(
             files.load_newest(1).unwrap().unwrap().payload,
             payload(500, 3),
@@ -451,7 +462,7 @@ mod tests {
         let disk = MemoryDisk::new();
         let files = open(&disk);
         let whole = payload(10 * PIECE + 17, 3);
-        let mut writer = files.begin(4, 77).unwrap();
+        let mut writer = files.begin(NEWEST, 4, 77).unwrap();
         for piece in whole.chunks(300_001) {
             writer.write(piece).unwrap();
         }
@@ -459,12 +470,31 @@ mod tests {
         assert_eq!(files.load_newest(4).unwrap().unwrap().payload, whole);
     }
 
+    /// It is whole, so the older one must not take its place.
+    #[test]
+    fn a_snapshot_of_a_later_version_is_refused_and_not_passed_over() {
+        let disk = MemoryDisk::new();
+        let files = open(&disk);
+        files.save(NEWEST, 1, 1, &payload(100, 1)).unwrap();
+        let newer = ClusterVersion::numbered(NEWEST.number() + 1);
+        files.save(newer, 1, 2, &payload(100, 2)).unwrap();
+        assert_eq!(
+            files.load_newest(1).unwrap_err().to_string(),
+            format!(
+                "the snapshot /data/snapshots/1-2.snap was written under version {newer}, this program reads up to {NEWEST}; start a \
+                 release that reads it"
+            )
+        );
+        files.save(NEWEST, 1, 3, &payload(100, 3)).unwrap();
+        assert_eq!(files.load_newest(1).unwrap().unwrap().index, 3);
+    }
+
     #[test]
     fn a_bad_newest_gives_way_to_the_older_and_both_bad_is_an_error() {
         let disk = MemoryDisk::new();
         let files = open(&disk);
-        files.save(1, 1, &payload(100, 1)).unwrap();
-        files.save(1, 2, &payload(100, 2)).unwrap();
+        files.save(NEWEST, 1, 1, &payload(100, 1)).unwrap();
+        files.save(NEWEST, 1, 2, &payload(100, 2)).unwrap();
         // Every byte except the header's spare ones, which its checksum covers as well.
         for at in 0..HEADER as u64 + 100 {
             flip(&disk, "1-2.snap", at);
@@ -484,7 +514,7 @@ mod tests {
         let error = files.load_newest(1).unwrap_err();
         assert!(matches!(&error, SnapshotError::AllBad { shard: 1, reasons } if reasons.len() == 2));
         // A snapshot under another one's name is rejected.
-        files.save(3, 2, &payload(100, 2)).unwrap();
+        files.save(NEWEST, 3, 2, &payload(100, 2)).unwrap();
         disk.rename(&Path::new(DIR).join("3-2.snap"), &Path::new(DIR).join("1-3.snap")).unwrap();
         assert!(matches!(files.load_newest(1), Err(SnapshotError::AllBad { .. })));
     }
@@ -495,9 +525,9 @@ mod tests {
             for seed in 0..8_u32 {
                 let disk = MemoryDisk::new();
                 let files = open(&disk);
-                files.save(1, 1, &payload(700, 1)).unwrap();
+                files.save(NEWEST, 1, 1, &payload(700, 1)).unwrap();
                 disk.stop_after(stop);
-                let saved = files.save(1, 2, &payload(1_400, 2));
+                let saved = files.save(NEWEST, 1, 2, &payload(1_400, 2));
                 let mut turn = 0;
                 disk.power_cut(&mut || {
                     turn += 1;
@@ -516,14 +546,14 @@ mod tests {
         let disk = MemoryDisk::new();
         let files = open(&disk);
         disk.set_capacity(Some(1_000));
-        files.save(1, 1, &payload(500, 1)).unwrap();
-        assert!(matches!(files.save(1, 2, &payload(500, 2)), Err(SnapshotError::Full { .. })));
+        files.save(NEWEST, 1, 1, &payload(500, 1)).unwrap();
+        assert!(matches!(files.save(NEWEST, 1, 2, &payload(500, 2)), Err(SnapshotError::Full { .. })));
         assert_eq!(disk.list(Path::new(DIR)).unwrap(), ["1-1.snap"]);
         disk.set_capacity(None);
-        drop(files.begin(1, 3).unwrap());
+        drop(files.begin(NEWEST, 1, 3).unwrap());
         assert_eq!(disk.list(Path::new(DIR)).unwrap(), ["1-1.snap"]);
         disk.fail_syncs(true);
-        assert!(matches!(files.save(1, 2, &[]), Err(SnapshotError::Io { doing: "sync", .. })));
+        assert!(matches!(files.save(NEWEST, 1, 2, &[]), Err(SnapshotError::Io { doing: "sync", .. })));
         disk.fail_syncs(false);
         disk.open(&Path::new(DIR).join("1-9.snap.tmp"), OpenMode::Create).unwrap();
         assert_eq!(open(&disk).list().unwrap(), [SnapshotName { shard: 1, index: 1 }]);

@@ -10,9 +10,22 @@ use serde::{Deserialize, Serialize};
 
 /// A time of a resource, `[begin, end)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "(u64, u64)", into = "(u64, u64)")]
 pub struct Slot {
     pub begin: Timestamp,
     pub end: Timestamp,
+}
+
+impl From<(u64, u64)> for Slot {
+    fn from((begin, end): (u64, u64)) -> Slot {
+        Slot { begin: Timestamp(begin), end: Timestamp(end) }
+    }
+}
+
+impl From<Slot> for (u64, u64) {
+    fn from(slot: Slot) -> (u64, u64) {
+        (slot.begin.0, slot.end.0)
+    }
 }
 
 impl Slot {

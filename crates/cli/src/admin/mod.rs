@@ -19,7 +19,7 @@ use std::{
 
 use boxoffice_client::{
     CartAudit, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit, ResourceAudit,
-    Seat, SessionAudit, Settlement,
+    Seat, SessionAudit,
 };
 use boxoffice_core::calendar::Zone;
 use boxoffice_wire::repr::{self, WireRepr};
@@ -291,15 +291,16 @@ fn seat_by_place(text: &str) -> Option<Seat> {
 
 fn settle(node_args: &NodeArgs, cart: &str, attempt: u32, outcome: (SettleWord, Option<&str>, Option<u32>)) -> Outcome {
     let cart = ids::cart(cart)?;
-    let settlement = match outcome {
-        (SettleWord::Authorized, Some(reference), None) => Settlement::Authorized { reference: reference.into() },
+    let (_, reference, refund) = outcome;
+    let word = match outcome {
+        (SettleWord::Authorized, Some(_), None) => "authorized",
         (SettleWord::Authorized, None, _) => {
             return Err(Failure::Usage("authorized: say the gateway's name for it with --reference".into()));
         }
-        (SettleWord::Declined, None, None) => Settlement::Declined,
-        (SettleWord::Captured, None, None) => Settlement::Captured,
-        (SettleWord::Voided, None, None) => Settlement::Voided,
-        (SettleWord::Refunded, None, Some(refund)) => Settlement::Refunded { refund },
+        (SettleWord::Declined, None, None) => "declined",
+        (SettleWord::Captured, None, None) => "captured",
+        (SettleWord::Voided, None, None) => "voided",
+        (SettleWord::Refunded, None, Some(_)) => "refunded",
         (SettleWord::Refunded, _, None) => {
             return Err(Failure::Usage("refunded: say which with --refund".into()));
         }
@@ -312,7 +313,8 @@ fn settle(node_args: &NodeArgs, cart: &str, attempt: u32, outcome: (SettleWord, 
     };
     node_client::block_on(async {
         let client = node_args.connect().await?;
-        client.admin_settle(cart, attempt, settlement).await.map_err(|error| node_args.failure(error))?;
+        let settled = client.admin_settle(cart, attempt, word, reference, refund).await;
+        settled.map_err(|error| node_args.failure(error))?;
         say(&format!("attempt {attempt} of cart/{cart} is settled"));
         Ok(())
     })

@@ -55,20 +55,37 @@ impl Hours {
         weekly: [Vec<OpenTime>; 7],
         exceptions: impl IntoIterator<Item = (Date, Vec<OpenTime>)>,
     ) -> Result<Hours, SmolStr> {
-        let mut hours = Hours { zone, weekly, exceptions: SharedMap::new() };
-        for (times, day) in hours.weekly.iter_mut().zip(Weekday::ALL) {
-            put_in_order(times).map_err(|reason| format_smolstr!("{day:?}: {reason}"))?;
+        let exceptions: Vec<_> = exceptions.into_iter().take(EXCEPTIONS_MAX + 1).collect();
+        let mut dates: Vec<Date> = exceptions.iter().map(|(date, _)| *date).collect();
+        dates.sort_unstable();
+        if let Some(pair) = dates.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format_smolstr!("{}: named twice", pair[0]));
         }
-        for (date, mut times) in exceptions {
-            put_in_order(&mut times).map_err(|reason| format_smolstr!("{date}: {reason}"))?;
-            if hours.exceptions.insert(date, times).is_some() {
-                return Err(format_smolstr!("{date}: named twice"));
-            }
-            if hours.exceptions.len() > EXCEPTIONS_MAX {
-                return Err(format_smolstr!("at most {EXCEPTIONS_MAX} days have hours of their own"));
-            }
+        if dates.len() > EXCEPTIONS_MAX {
+            return Err(format_smolstr!("at most {EXCEPTIONS_MAX} days have hours of their own"));
+        }
+        let hours = Hours::decided(zone, weekly, exceptions);
+        for day in Weekday::ALL {
+            check(hours.weekly(day)).map_err(|reason| format_smolstr!("{day:?}: {reason}"))?;
+        }
+        for (date, times) in hours.exceptions() {
+            check(times).map_err(|reason| format_smolstr!("{date}: {reason}"))?;
         }
         Ok(hours)
+    }
+
+    /// Hours that were checked when they were decided. Another bound makes nothing unreadable.
+    pub fn decided(
+        zone: Zone,
+        mut weekly: [Vec<OpenTime>; 7],
+        exceptions: impl IntoIterator<Item = (Date, Vec<OpenTime>)>,
+    ) -> Hours {
+        weekly.iter_mut().for_each(|times| times.sort_unstable());
+        let sorted = |(date, mut times): (Date, Vec<OpenTime>)| {
+            times.sort_unstable();
+            (date, times)
+        };
+        Hours { zone, weekly, exceptions: exceptions.into_iter().map(sorted).collect() }
     }
 
     /// The zone of the hours.
@@ -134,8 +151,8 @@ impl Hours {
     }
 }
 
-/// Sorts the times of a day, if they are valid.
-fn put_in_order(times: &mut [OpenTime]) -> Result<(), SmolStr> {
+/// Checks the times of a day, which are in order.
+fn check(times: &[OpenTime]) -> Result<(), SmolStr> {
     if times.len() > OPEN_TIMES_MAX {
         return Err(format_smolstr!("at most {OPEN_TIMES_MAX} times a day"));
     }
@@ -147,7 +164,6 @@ fn put_in_order(times: &mut [OpenTime]) -> Result<(), SmolStr> {
             return Err(format_smolstr!("closes at minute {close}; a day has {DAY_MINUTES}"));
         }
     }
-    times.sort_unstable();
     match times.windows(2).find(|pair| pair[0].close > pair[1].open) {
         Some(pair) => Err(format_smolstr!("opens at minute {} before it closes at {}", pair[1].open, pair[0].close)),
         None => Ok(()),

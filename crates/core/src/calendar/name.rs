@@ -5,13 +5,13 @@
 
 use core::{cmp::Ordering, fmt};
 
-use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::BookingKey;
 use crate::{
     id::{HoldId, Id},
     planted,
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
 };
 
 /// The beginning of the name of every booking that a cart made. No booking without a cart has such a name.
@@ -65,8 +65,7 @@ impl fmt::Display for CartBookingName {
 }
 
 /// The public name of a booking. Names are in the order of their texts.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "SmolStr", into = "SmolStr")]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum BookingName {
     /// The id that the client chose.
     Named(Id),
@@ -168,17 +167,28 @@ impl fmt::Debug for CartBookingName {
     }
 }
 
-impl TryFrom<SmolStr> for BookingName {
-    type Error = &'static str;
-
-    fn try_from(text: SmolStr) -> Result<BookingName, &'static str> {
-        BookingName::parse(&text).ok_or("a booking's name is an id, or `hold:` and 32 lower-case hexadecimal digits")
+impl Encode for BookingName {
+    fn encode(&self, out: &mut Writer) {
+        self.text().encode(out);
     }
 }
 
-impl From<BookingName> for SmolStr {
-    fn from(name: BookingName) -> SmolStr {
-        name.text()
+impl Decode for BookingName {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("name of a booking")
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<BookingName, Error> {
+        let start = from.position();
+        match from.str()?.strip_prefix(CART_BOOKING_PREFIX) {
+            Some(digits) => CartBookingName::of_digits(digits)
+                .map(BookingName::Cart)
+                .ok_or_else(|| Error::message("the name of a cart's booking has 32 digits")),
+            None => {
+                from.set_position(start);
+                Id::decode(from).map(BookingName::Named)
+            }
+        }
     }
 }
 

@@ -2,37 +2,43 @@
 
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use crate::{
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
+    time::{TIMESTAMP_MAX, Timestamp},
+};
 
-use crate::time::{TIMESTAMP_MAX, Timestamp};
-
-/// The longest slot, in milliseconds. It is 366 days, and bounds the days on which a booking has pieces.
+/// The longest slot that may be asked for, in milliseconds. It is 366 days.
 pub const SLOT_SPAN_MAX_MS: u64 = 366 * DAY_MS;
+
+/// The longest slot that is kept, a century, in milliseconds. It bounds the days on which a booking has pieces, so that damaged bytes
+/// do not fill the memory.
+const SLOT_SPAN_KEPT_MAX_MS: u64 = 36_600 * DAY_MS;
 
 /// A UTC day, in milliseconds.
 pub(super) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// A half-open interval `[begin, end)`. It is never empty or inverted, and ends before the end of time. Its end is the first
-/// free instant, so the last second of a day is booked with the day (CAL trap).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Bounds")]
+/// A half-open interval `[begin, end)`. It is never empty or inverted. Its end is the first free instant, so the last second of a day
+/// is booked with the day (CAL trap).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
     begin: Timestamp,
     end: Timestamp,
 }
 
-/// A slot before it is checked.
-#[derive(Deserialize)]
-struct Bounds {
-    begin: Timestamp,
-    end: Timestamp,
+impl Decode for Slot {
+    fn shape(schema: &mut Schema) -> Shape {
+        <(Timestamp, Timestamp)>::shape(schema)
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Slot, Error> {
+        let (begin, end) = Decode::decode(from)?;
+        Slot::decided(begin, end).ok_or_else(|| Error::message("a slot ends after it begins, and within what is kept"))
+    }
 }
 
-impl TryFrom<Bounds> for Slot {
-    type Error = &'static str;
-
-    fn try_from(bounds: Bounds) -> Result<Slot, &'static str> {
-        Slot::new(bounds.begin, bounds.end).ok_or("a slot ends after it begins and before the year 10000")
+impl Encode for Slot {
+    fn encode(&self, out: &mut Writer) {
+        (self.begin, self.end).encode(out);
     }
 }
 
@@ -40,6 +46,12 @@ impl Slot {
     /// The slot from `begin` up to, not including, `end`, or `None` if it is empty, inverted or ends after [`TIMESTAMP_MAX`].
     pub fn new(begin: Timestamp, end: Timestamp) -> Option<Slot> {
         (begin < end && end <= TIMESTAMP_MAX).then_some(Slot { begin, end })
+    }
+
+    /// The slot between the times of an event, which were checked when it was decided. `None` if it is empty or inverted, or has more
+    /// days than memory is kept for.
+    pub(crate) fn decided(begin: Timestamp, end: Timestamp) -> Option<Slot> {
+        (begin < end && end.0 - begin.0 <= SLOT_SPAN_KEPT_MAX_MS).then_some(Slot { begin, end })
     }
 
     /// The slot of this length from `begin`, in milliseconds, or `None` where [`Slot::new`] gives none.

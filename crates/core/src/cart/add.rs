@@ -7,7 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{CART_LINES_MAX, Cart, Line};
 use crate::{
-    answer::{Answer, At, CartView, Held, LineView},
+    answer::{At, CartView, Held, KeptAnswer, LineView},
     ask::Granted,
     command::WantedLine,
     event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
@@ -33,7 +33,7 @@ pub(crate) struct GrantedLine<'a> {
 /// The result of an add, before it is written.
 pub(crate) struct Added {
     pub(crate) events: Vec<CartEvent>,
-    pub(crate) answer: Answer,
+    pub(crate) answer: KeptAnswer,
     /// The versions of the inventories, in the order of the lines.
     pub(crate) asked: Vec<At>,
 }
@@ -86,7 +86,7 @@ impl Cart {
         let LineChanges { added: lines, grown, noted, views } = line_changes(at, granted, items, next_line);
         let lines_version = self.version + events.len() as u64 + 1;
         let held = Held { cart: self.id, lines: views, currency, deadline, lines_version };
-        let answer = if setting { Answer::Cart(self.view_with(at, &held)) } else { Answer::Held(held) };
+        let answer = if setting { KeptAnswer::Cart(self.view_with(at, &held)) } else { KeptAnswer::Held(held) };
         let place = |line: &GrantedLine<'_>| {
             let Granted { version, position, .. } = *line.granted;
             At { entity: line.wanted.entity.clone(), version, position }
@@ -104,7 +104,7 @@ impl Cart {
         let body = self.check_takes_request()?;
         let deadline = body.touched(at);
         let view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
-        let remembered = Remembered::alone(request, Answer::Cart(view));
+        let remembered = Remembered::alone(request, KeptAnswer::Cart(view));
         Ok(CartEvent::Touched { at, deadline, remembered })
     }
 
@@ -122,7 +122,7 @@ impl Cart {
         let mut view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
         let shown = view.lines.iter_mut().find(|line| line.line == number);
         shown.expect("the line was looked up").note.clone_from(&note);
-        let remembered = Remembered::alone(request, Answer::Cart(view));
+        let remembered = Remembered::alone(request, KeptAnswer::Cart(view));
         let currency = body.currency.expect("a cart with lines has a currency");
         let (lines, grown, noted) = (Vec::new(), Vec::new(), Vec::from([(number, note)]));
         Ok(CartEvent::LinesAdded { at, lines, grown, noted, customer: None, currency, deadline, remembered })

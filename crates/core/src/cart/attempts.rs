@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
     command::{Payment, Shipping},
@@ -16,31 +16,43 @@ use crate::{
 };
 
 /// The attempts of one cart.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 pub(super) struct PaymentAttempts {
     /// How many checkouts of more than one step were begun, regardless of their result.
+    #[n(0)]
     pub(super) begun: u32,
     /// How many attempts the gateway may have been asked for, including the one under way. A checkout that is refused before the
     /// gateway is asked gives its number back.
+    #[n(1)]
     pub(super) count: u32,
     /// Attempts whose money was given up, or is to be.
+    #[n(2)]
     pub(super) voids: Vec<VoidRecord>,
     /// The checkout under way, while the cart is checking out.
+    #[n(3)]
     pub(super) checkout: Option<Checkout>,
 }
 
 /// A checkout of more than one step, under way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(crate) struct Checkout {
+    #[n(0)]
     pub(crate) attempt: u32,
+    #[n(1)]
     pub(crate) payment: Payment,
+    #[n(5)]
     pub(crate) customer: Option<Id>,
+    #[n(6)]
     pub(crate) shipping: Option<Shipping>,
+    #[n(2)]
     pub(crate) amount: Money,
+    #[n(3)]
     pub(crate) request: Request,
     /// When it began, in running time.
+    #[n(4)]
     pub(crate) begun_at: Timestamp,
     /// Who holds the lines that are held only now.
+    #[n(7)]
     pub(crate) holder: Option<Holder>,
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use super::{
     attempts::PaymentAttempts,
@@ -24,30 +24,46 @@ use crate::{
 pub(crate) const PAYMENT_STOPS_MS: u64 = 60_000;
 
 /// The state of an opened cart.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(crate) struct Body {
+    #[n(0)]
     pub(super) state: CartState,
+    #[n(1)]
     pub(super) opened_at: Timestamp,
+    #[n(2)]
     pub(super) modified_at: Timestamp,
+    #[n(11)]
     pub(super) customer: Option<Id>,
+    #[n(3)]
     pub(super) ttl_ms: u64,
     /// When the cart ends even if it is touched.
+    #[n(4)]
     pub(super) age_ends_at: Timestamp,
+    #[n(5)]
     pub(super) deadline: Timestamp,
     /// Why it ended, if it did without an order.
+    #[n(12)]
     pub(super) ended: Option<Box<Ended>>,
+    #[n(13)]
     pub(super) currency: Option<Currency>,
+    #[n(6)]
     pub(super) next_line: u32,
     /// The version with which lines, quantities or prices changed last.
+    #[n(7)]
     pub(super) lines_version: u64,
     /// Ascending by number. A terminal cart keeps those that it ended with.
+    #[n(8)]
     pub(super) lines: Vec<Line>,
     /// Lines that were taken away from the owner, oldest first.
+    #[n(9)]
     pub(super) taken: Vec<TakenLine>,
+    #[n(10)]
     pub(super) remembered: Vec<Memory>,
     /// `None` until the cart begins to pay.
+    #[n(14)]
     pub(super) attempts: Option<Box<PaymentAttempts>>,
     /// `None` unless the cart is done.
+    #[n(15)]
     pub(super) order: Option<Box<OrderRecord>>,
 }
 

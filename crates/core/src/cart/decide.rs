@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{Body, CART_LINES_MAX, CART_OUTCOMES_MORE, CART_REQUESTS_MAX, Cart, Line, committed_after, keep_taken};
 use crate::{
-    answer::{Answer, CartState, CartView, Ended, TakenAway, TakenLine},
+    answer::{CartState, CartView, Ended, KeptAnswer, TakenAway, TakenLine},
     command::{Want, WantedLine},
     event::{CartEvent, QuotaClaim, Remembered},
     id::{Entity, HoldId, Id, Request, RequestHash},
@@ -51,7 +51,7 @@ impl Cart {
         let age_ends_at = at.after(age_max_ms);
         let deadline = at.after(ttl_ms).min(age_ends_at);
         let view = Cart::fresh_view(self.id, customer.clone(), at, deadline);
-        let remembered = Some(Remembered::alone(request, Answer::Cart(view)));
+        let remembered = Some(Remembered::alone(request, KeptAnswer::Cart(view)));
         Ok(CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered, known: self.version > 0 })
     }
 
@@ -77,10 +77,10 @@ impl Cart {
         }
         let mut view = self.view().expect("an active cart is open");
         let Some(customer) = customer.filter(|_| body.customer.is_none()) else {
-            return Ok(CartEvent::Granted(Remembered::alone(request, Answer::Cart(view))));
+            return Ok(CartEvent::Granted(Remembered::alone(request, KeptAnswer::Cart(view))));
         };
         (view.customer, view.modified_at) = (Some(customer.clone()), at);
-        Ok(CartEvent::CustomerSet { at, customer, remembered: Remembered::alone(request, Answer::Cart(view)) })
+        Ok(CartEvent::CustomerSet { at, customer, remembered: Remembered::alone(request, KeptAnswer::Cart(view)) })
     }
 
     /// Ends the attempt to pay of a cart that has none. The answer is the cart as it is.
@@ -90,7 +90,7 @@ impl Cart {
     pub(crate) fn decide_no_checkout(&self, request: Request) -> Result<CartEvent, Refusal> {
         self.check_takes_request()?;
         let view = self.view().expect("an active cart is open");
-        Ok(CartEvent::Granted(Remembered::alone(request, Answer::Cart(view))))
+        Ok(CartEvent::Granted(Remembered::alone(request, KeptAnswer::Cart(view))))
     }
 
     /// The end of an attempt to pay, after the attempt was given up. Its buyer is still there, so the cart is touched unless its
@@ -100,7 +100,7 @@ impl Cart {
         let touched = body.touched(at);
         let deadline = if touched > at { touched } else { body.deadline };
         let view = CartView { deadline, modified_at: at, ..self.view().expect("an active cart is open") };
-        let remembered = Remembered::alone(request, Answer::Cart(view));
+        let remembered = Remembered::alone(request, KeptAnswer::Cart(view));
         CartEvent::Touched { at, deadline, remembered }
     }
 
@@ -272,7 +272,7 @@ impl Cart {
         view.lines_version = self.version + 1;
         view.total = self.total_of(view.lines.iter().map(|line| &line.content));
         (view.deadline, view.modified_at) = (deadline, at);
-        let remembered = request.map(|request| Remembered::alone(request, Answer::Cart(view)));
+        let remembered = request.map(|request| Remembered::alone(request, KeptAnswer::Cart(view)));
         CartEvent::LineReduced { at, line: number, left, revision, quota_revision, deadline, taken, remembered }
     }
 
@@ -294,7 +294,7 @@ impl Cart {
         self.may_change()?.ok_or_else(|| self.not_found())?;
         let mut view = self.view().expect("an active cart is open");
         (view.state, view.ended, view.modified_at) = (CartState::Canceled, Some(Ended::Canceled), at);
-        Ok(CartEvent::Canceled { at, remembered: Remembered::alone(request, Answer::Cart(view)) })
+        Ok(CartEvent::Canceled { at, remembered: Remembered::alone(request, KeptAnswer::Cart(view)) })
     }
 
     /// Expires the cart if its deadline has come. Every input checks this first.

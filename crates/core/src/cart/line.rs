@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::ops::{Deref, DerefMut};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
     ask::Ask,
@@ -14,20 +14,28 @@ use crate::{
 };
 
 /// A line as stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(super) struct Line {
+    #[n(0)]
     pub(super) number: u32,
+    #[n(1)]
     pub(super) item: LineItem,
     /// When the cart got it, for operators. Only the cart knows: its inventory stores neither this nor the customer.
+    #[n(2)]
     pub(super) added_at: Timestamp,
     /// `None` while it is to be validated at the checkout.
+    #[n(4)]
     pub(super) hold: Option<LineHold>,
+    #[n(5)]
     pub(super) quota: Option<Box<QuotaClaim>>,
+    #[n(6)]
     pub(super) ttl_ms: Option<u64>,
     /// When its hold ends even if the cart is touched, because its holder has a share.
+    #[n(7)]
     pub(super) ends_at: Option<Timestamp>,
     /// The latest deadline that an inventory of the line may know. Until then it believes in its hold without asking the cart.
     /// It may be later than the cart's own deadline, because another line can shorten the cart's life.
+    #[n(3)]
     pub(super) believed_until: Timestamp,
 }
 
@@ -47,11 +55,15 @@ impl DerefMut for Line {
 }
 
 /// The hold of a line, without its cart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub(super) struct LineHold {
+    #[n(0)]
     pub(super) request: RequestHash,
+    #[n(1)]
     pub(super) part: u16,
+    #[n(2)]
     pub(super) attempt: u16,
+    #[n(3)]
     pub(super) revision: u64,
 }
 

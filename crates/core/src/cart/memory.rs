@@ -2,33 +2,34 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use super::Cart;
 use crate::{
-    answer::{Answer, Answered, At},
+    answer::{Answered, At, KeptAnswer},
     event::Remembered,
     id::{Entity, Request, RequestHash},
-    packing,
     payment::PaymentFailure,
     refusal::Refusal,
+    stored::{self, Encode},
 };
 
 /// Enough bytes for most outcomes.
 const PACKED_BYTES: usize = 128;
 
 /// A request that has an outcome. The outcome is packed, because most are never asked for again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(super) struct Memory {
+    #[n(0)]
     request: Request,
     /// A [`Packed`]. `None` for the checkout, whose answer is the order.
-    #[serde(with = "serde_bytes")]
+    #[n(1)]
     answer: Option<Box<[u8]>>,
 }
 
 /// An outcome, with the cart's version, the versions of the inventories that were asked, and the answer or the failure of the
 /// payment.
-type Packed = (u64, Vec<At>, Result<Answer, PaymentFailure>);
+type Packed = (u64, Vec<At>, Result<KeptAnswer, PaymentFailure>);
 
 /// The remembered outcome of a request.
 pub(crate) enum Recalled {
@@ -50,7 +51,7 @@ impl Memory {
     /// The failed payment of a checkout, with this version of the cart.
     pub(super) fn failed(version: u64, request: Request, failure: &PaymentFailure) -> Memory {
         let asked: &[At] = &[];
-        Memory::packed(request, &(version, asked, Err::<Answer, _>(failure)))
+        Memory::packed(request, &(version, asked, Err::<KeptAnswer, _>(failure)))
     }
 
     /// The checkout that made the order.
@@ -58,8 +59,8 @@ impl Memory {
         Memory { request, answer: None }
     }
 
-    fn packed(request: Request, packed: &impl Serialize) -> Memory {
-        let packed = packing::append(packed, Vec::with_capacity(PACKED_BYTES));
+    fn packed(request: Request, packed: &impl Encode) -> Memory {
+        let packed = stored::append(packed, Vec::with_capacity(PACKED_BYTES));
         Memory { request, answer: Some(packed.into_boxed_slice()) }
     }
 
@@ -84,7 +85,7 @@ impl Cart {
     }
 
     fn unpack(&self, packed: &[u8]) -> Recalled {
-        let (version, asked, outcome): Packed = postcard::from_bytes(packed).expect("what was packed can be unpacked");
+        let (version, asked, outcome): Packed = stored::read(packed).expect("what was packed can be unpacked");
         let answer = match outcome {
             Ok(answer) => answer,
             Err(failure) => return Recalled::Failed(failure),
@@ -93,7 +94,7 @@ impl Cart {
         // A repeat does not know the place in the log.
         at.push(At { entity: Entity::Cart(self.id), version, position: 0 });
         at.extend(asked);
-        Recalled::Answer(Box::new(Answered { answer, at }))
+        Recalled::Answer(Box::new(Answered { answer: answer.into(), at }))
     }
 
     /// Whether a request with this id has an outcome.

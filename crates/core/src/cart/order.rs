@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{
@@ -12,18 +12,25 @@ use crate::{
 };
 
 /// An order with everything about it that still changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(super) struct OrderRecord {
+    #[n(0)]
     pub(super) order: Arc<Order>,
     /// The version with the order.
+    #[n(1)]
     pub(super) decided: u64,
     /// The attempt that paid. 0 if no gateway was asked.
+    #[n(2)]
     pub(super) attempt: u32,
     /// The gateway's name for the authorization.
+    #[n(6)]
     pub(super) reference: Option<SmolStr>,
+    #[n(3)]
     pub(super) payment: PaymentStatus,
+    #[n(4)]
     pub(super) refunds: Vec<RefundRecord>,
     /// Versions of the inventories with their sales. They are sorted, because acknowledgements come in any order.
+    #[n(5)]
     pub(super) sold: Vec<At>,
 }
 

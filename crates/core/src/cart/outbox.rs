@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
     ask::{Ask, Reply},
@@ -14,10 +14,12 @@ use crate::{
 };
 
 /// Messages owed, each with a number. Numbers rise and are never used again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 pub(crate) struct Outbox {
+    #[n(0)]
     next: u64,
     /// Ascending by number.
+    #[n(1)]
     entries: Vec<(u64, Owed)>,
 }
 

@@ -6,7 +6,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{Cart, OrderRecord};
 use crate::{
-    answer::Answer,
+    answer::KeptAnswer,
     event::{CartEvent, Remembered},
     id::Request,
     money::Money,
@@ -63,7 +63,7 @@ impl Cart {
             reason: reason.clone(),
             status,
         };
-        let remembered = request.map(|request| Remembered::alone(request, Answer::Refund(refund.clone())));
+        let remembered = request.map(|request| Remembered::alone(request, KeptAnswer::Refund(refund.clone())));
         Ok(CartEvent::Refunded { refund, remembered })
     }
 

@@ -1,6 +1,6 @@
 //! Invitations of machines to join the cluster.
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::time::Timestamp;
 
@@ -8,11 +8,13 @@ use crate::time::Timestamp;
 pub const INVITATIONS_MAX: usize = 100;
 
 /// An invitation, which the cluster keeps under its hash.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Invitation {
     /// No machine uses it from then on, in running time.
+    #[n(0)]
     pub ends_at: Timestamp,
     /// The disk of the machine that has used it. Only this machine may show it again, to repeat its request.
+    #[n(1)]
     pub used_by: Option<u128>,
 }
 

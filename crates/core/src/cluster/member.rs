@@ -1,38 +1,49 @@
 //! A member of the cluster.
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{command::Machine, time::Timestamp};
 
 /// A member as stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Member {
     /// The name of its data directory. `None` while a lost disk is being replaced.
+    #[n(6)]
     pub disk: Option<u128>,
     /// Host and port of its address for other members.
+    #[n(3)]
     pub peer: SmolStr,
     /// Host and port of its address for clients.
+    #[n(4)]
     pub client: SmolStr,
     /// The version of its program when it last started.
+    #[n(5)]
     pub program: SmolStr,
+    #[n(0)]
     pub state: MemberState,
     /// Its replicas with a lower generation were on a disk that was lost.
+    #[n(1)]
     pub first_generation: u64,
     /// When its state last changed.
+    #[n(2)]
     pub since: Timestamp,
 }
 
 /// The state of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub enum MemberState {
     /// It was added and has not started yet.
+    #[n(0)]
     Joining,
     /// It has replicas, and gets more.
+    #[n(1)]
     Serving,
     /// Its replicas are moved away from it.
+    #[n(2)]
     Draining,
     /// It was removed. Its id is never reused.
+    #[n(3)]
     Gone,
 }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 /// Bits of a replica's id that count generations.
 const GENERATION_BITS: u32 = 40;
@@ -13,10 +13,12 @@ pub(crate) const GENERATIONS: u64 = 1 << GENERATION_BITS;
 
 /// One copy of a shard on one node. A new copy after a removal or a lost disk is another replica, so an acknowledgement of the
 /// earlier one never counts for it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]
 pub struct Replica {
+    #[n(0)]
     pub node: u64,
     /// The number of the replica in the cluster, below 2^40.
+    #[n(1)]
     pub generation: u64,
 }
 
@@ -45,9 +47,11 @@ impl fmt::Debug for Replica {
 }
 
 /// The replicas of a shard.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Copies {
+    #[n(0)]
     pub voters: Vec<Replica>,
+    #[n(1)]
     pub learners: Vec<Replica>,
 }
 
@@ -64,19 +68,25 @@ impl Copies {
 }
 
 /// The target of a shard, and the last target that it reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Place {
     /// How many targets the shard has had.
+    #[n(0)]
     pub version: u64,
     /// The replicas that it should have.
+    #[n(1)]
     pub target: Copies,
     /// The voter that should lead.
+    #[n(2)]
     pub leader: Replica,
     /// The version that its leader last reported as reached.
+    #[n(3)]
     pub reached: u64,
     /// The replicas that it had then.
+    #[n(4)]
     pub last_reached: Copies,
     /// Targets since then that the shard was not seen to reach. It may have been there, or be on its way there.
+    #[n(5)]
     pub given_up: Vec<Copies>,
 }
 

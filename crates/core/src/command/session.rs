@@ -3,44 +3,58 @@
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use super::limits::Limits;
 use crate::{id::Id, money::Money, names::Names, seat::Seat, text::Reason, time::Timestamp};
 
 /// Commands to a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum SessionCommand {
     /// `session.get` of title, place, times, prices, counts and layout.
+    #[n(0)]
     Get,
     /// `session.map` of the state of every seat, with the version.
+    #[n(1)]
     Map,
     /// `session.block` keeps free seats off sale, all or none. Blocked seats stay blocked.
-    Block(Vec<Seat>),
+    #[n(2)]
+    Block(#[n(0)] Vec<Seat>),
     /// `session.unblock` puts blocked seats back on sale, all or none. Free seats stay free.
-    Unblock(Vec<Seat>),
+    #[n(3)]
+    Unblock(#[n(0)] Vec<Seat>),
     /// `session.cancel`. The session will not take place. Its carts release holds and refund orders.
+    #[n(4)]
     Cancel {
         /// Why, for everyone to read.
+        #[n(0)]
         reason: Reason,
     },
     /// `admin.audit` of counts, holds and sales, counted anew from the seats.
+    #[n(5)]
     Audit,
 }
 
 /// What a session is, from its creation to its view.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct NewSession {
     /// Its id, chosen by the client.
+    #[n(0)]
     pub id: Id,
+    #[n(1)]
     pub hall: Id,
+    #[n(2)]
     pub title: Id,
     /// The hall is booked for `[starts_at, ends_at)`.
+    #[n(3)]
     pub starts_at: Timestamp,
+    #[n(4)]
     pub ends_at: Timestamp,
     /// A price for every category of the hall's layout, all in one currency.
+    #[n(6)]
     pub prices: Vec<(Id, Money)>,
+    #[n(5)]
     pub extras: SessionExtras,
 }
 
@@ -59,28 +73,38 @@ impl DerefMut for NewSession {
 }
 
 /// What may be left out of a session. Commands, events, states and views have it from here, so a new fact is told once.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 pub struct SessionExtras {
     /// Places without seats.
+    #[n(1)]
     pub areas: Vec<Area>,
     /// How long carts with seats of this session live untouched. By default, as the rules say.
+    #[n(3)]
     pub hold_ttl_ms: Option<u64>,
+    #[n(0)]
     pub limits: Limits,
     /// Free text.
+    #[n(2)]
     pub comments: SmolStr,
     /// Whether everybody may still hold after it has begun. Otherwise only the desk may.
+    #[n(4)]
     pub sells_after_begin: bool,
 }
 
 /// Interchangeable places of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Area {
     /// Its id, unique in the session.
+    #[n(0)]
     pub id: Id,
+    #[n(4)]
     pub name: SmolStr,
+    #[n(1)]
     pub capacity: u32,
     /// The price of one place, in the currency of the session.
+    #[n(2)]
     pub price: Money,
     /// Its names for people, by locale.
+    #[n(3)]
     pub names: Names,
 }

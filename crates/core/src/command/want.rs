@@ -1,6 +1,6 @@
 //! What is asked of an inventory, for a line of a cart or for a quota.
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
     id::{Id, hash64},
@@ -13,37 +13,58 @@ use crate::{
 pub type Details = Text<0, 1_024, true>;
 
 /// The things that a hold asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum Want {
     /// These seats, or with `best_effort` those of them that are free, at least one.
+    #[n(0)]
     Seats {
+        #[n(0)]
         seats: SeatSet,
         /// Take the free seats and leave the others.
+        #[n(1)]
         best_effort: bool,
     },
     /// The best available seats.
-    Best(BestWish),
+    #[n(1)]
+    Best(#[n(0)] BestWish),
     /// Places in an area. The quantity is the total of the hold.
-    Places { area: Id, quantity: u32 },
+    #[n(2)]
+    Places {
+        #[n(0)]
+        area: Id,
+        #[n(1)]
+        quantity: u32,
+    },
     /// Units of a product. The quantity is the total of the hold.
+    #[n(3)]
     Units {
+        #[n(0)]
         quantity: u32,
         /// Set them aside even if the product does that only at the checkout.
+        #[n(1)]
         now: bool,
     },
     /// Time of a resource, `[begin, end)`.
+    #[n(4)]
     Slot {
+        #[n(0)]
         begin: Timestamp,
+        #[n(1)]
         end: Timestamp,
         /// Free text of the booking.
+        #[n(2)]
         details: Details,
     },
     /// A part of a customer's quota.
+    #[n(5)]
     Quota {
+        #[n(0)]
         quota: Id,
         /// How many altogether.
+        #[n(1)]
         count: u32,
         /// How many the customer may have of it.
+        #[n(2)]
         max: u32,
     },
 }
@@ -87,17 +108,22 @@ fn mix(hash: u64, word: u64) -> u64 {
 }
 
 /// A wish for the best seats.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct BestWish {
     /// 1 to 20.
+    #[n(0)]
     pub count: u16,
     /// Only of this category.
+    #[n(2)]
     pub category: Option<Id>,
     /// Only in this section.
+    #[n(3)]
     pub section: Option<Id>,
     /// Exactly how many of them are accessible.
+    #[n(1)]
     pub accessible: u16,
     /// If no run is long enough, take several.
+    #[n(4)]
     pub split: bool,
 }
 

@@ -1,20 +1,24 @@
 //! The details of a venue in the directory.
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::check_position;
 use crate::{calendar::Zone, command::VenueDetails};
 
 /// A listed venue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Listing {
+    #[n(0)]
     pub name: SmolStr,
     /// May be empty.
+    #[n(1)]
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
+    #[n(2)]
     pub position: Option<(i32, i32)>,
     /// The IANA name of its zone.
+    #[n(3)]
     pub zone: Option<SmolStr>,
 }
 

@@ -7,7 +7,7 @@ use core::{
     ops::Bound::{Excluded, Included, Unbounded},
 };
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, ToSmolStr};
 
 use super::{
@@ -22,24 +22,35 @@ use crate::{
 };
 
 /// The last venue of a page, by its place in the order. As text it is `name <id> <name>` or `near <millimetres> <id>`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum VenueCursor {
     /// In the order of names.
+    #[n(0)]
     Name {
         /// Its name.
+        #[n(1)]
         name: SmolStr,
+        #[n(0)]
         id: Id,
     },
     /// In the order of distances.
-    Near { distance_mm: u64, id: Id },
+    #[n(1)]
+    Near {
+        #[n(0)]
+        distance_mm: u64,
+        #[n(1)]
+        id: Id,
+    },
 }
 
 /// A page of titles.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct TitlePage {
     /// The entries, in order.
+    #[n(0)]
     pub titles: Vec<TitleView>,
     /// The name and id of the last title, as the cursor of the next page. Absent on the last page.
+    #[n(1)]
     pub next: Option<(SmolStr, Id)>,
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 
 use crate::{
     access::AccessKey,
@@ -11,20 +11,46 @@ use crate::{
 };
 
 /// Events of the directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum DirectoryEvent {
     /// A title was created or changed, or put without a change.
-    TitlePut { id: Id, title: Title, request: Request },
+    #[n(0)]
+    TitlePut {
+        #[n(0)]
+        id: Id,
+        #[n(1)]
+        title: Title,
+        #[n(2)]
+        request: Request,
+    },
     /// A venue sent its details.
+    #[n(1)]
     VenueListed {
+        #[n(0)]
         venue: Id,
         /// Name, city and position.
+        #[n(1)]
         details: VenueDetails,
         /// The venue's version with them.
+        #[n(2)]
         version: u64,
     },
     /// An operator made a key.
-    KeyCreated { name: Id, key: Box<AccessKey>, request: Request },
+    #[n(2)]
+    KeyCreated {
+        #[n(0)]
+        name: Id,
+        #[n(1)]
+        key: Box<AccessKey>,
+        #[n(2)]
+        request: Request,
+    },
     /// An operator revoked a key.
-    KeyRevoked { name: Id, request: Request },
+    #[n(3)]
+    KeyRevoked {
+        #[n(0)]
+        name: Id,
+        #[n(1)]
+        request: Request,
+    },
 }

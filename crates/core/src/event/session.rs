@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use super::HoldEvent;
@@ -15,110 +15,166 @@ use crate::{
 };
 
 /// Events of sessions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub enum SessionEvent {
     /// It is on sale.
-    Opened(Opening),
+    #[n(0)]
+    Opened(#[n(0)] Opening),
     /// A hold got free seats.
+    #[n(1)]
     SeatsHeld {
+        #[n(0)]
         hold: HoldId,
+        #[n(1)]
         revision: u64,
         /// Hash of the ask.
+        #[n(2)]
         want_hash: u64,
         /// Ascending.
+        #[n(4)]
         seats: Vec<Seat>,
         /// When the cart is asked about them, the grace included.
+        #[n(3)]
         deadline: Timestamp,
         /// The account that the hold is charged to, if its holder has a share.
+        #[n(5)]
         charge: Option<Charge>,
     },
     /// Seats of a hold are free again.
+    #[n(2)]
     SeatsReleased {
+        #[n(0)]
         hold: HoldId,
+        #[n(1)]
         revision: u64,
+        #[n(2)]
         seats: Vec<Seat>,
         /// Whether the revision is remembered when nothing is left.
+        #[n(3)]
         remember: bool,
         /// Whether the cart expired.
+        #[n(4)]
         expired: bool,
         /// When it happened, in running time, if the hold is charged to an account.
+        #[n(5)]
         freed_at: Option<Timestamp>,
     },
     /// All seats of the hold are sold, and it ends. The event before released the others.
+    #[n(3)]
     SeatsSold {
+        #[n(0)]
         hold: HoldId,
         /// Ascending.
+        #[n(3)]
         seats: Vec<Seat>,
+        #[n(1)]
         order: OrderId,
         /// When the order was decided.
+        #[n(2)]
         at: Timestamp,
         /// When the sale was written, in running time, if the hold is charged to an account.
+        #[n(4)]
         freed_at: Option<Timestamp>,
     },
     /// The sale of this hold is refunded. Its seats or places are free again.
+    #[n(4)]
     SaleRefunded {
+        #[n(0)]
         hold: HoldId,
         /// Its seats, if it had seats.
+        #[n(1)]
         seats: Vec<Seat>,
     },
     /// A hold got places, or more of them.
+    #[n(5)]
     PlacesHeld {
+        #[n(0)]
         hold: HoldId,
+        #[n(1)]
         revision: u64,
         /// Hash of the ask.
+        #[n(2)]
         want_hash: u64,
+        #[n(3)]
         area: Id,
         /// How many it has altogether.
+        #[n(4)]
         quantity: u32,
         /// When the cart is asked about them, the grace included.
+        #[n(5)]
         deadline: Timestamp,
         /// The account that the hold is charged to, if its holder has a share.
+        #[n(6)]
         charge: Option<Charge>,
     },
     /// Places of a hold are free again.
+    #[n(6)]
     PlacesReleased {
+        #[n(0)]
         hold: HoldId,
+        #[n(1)]
         revision: u64,
         /// How many are left. 0 ends the hold.
+        #[n(2)]
         left: u32,
         /// Whether the revision is remembered when nothing is left.
+        #[n(3)]
         remember: bool,
         /// Whether the cart expired.
+        #[n(4)]
         expired: bool,
         /// When it happened, in running time, if the hold is charged to an account.
+        #[n(5)]
         freed_at: Option<Timestamp>,
     },
     /// All places of the hold are sold, and it ends. The event before released the others.
+    #[n(7)]
     PlacesSold {
+        #[n(0)]
         hold: HoldId,
+        #[n(1)]
         quantity: u32,
         /// When the order was decided.
+        #[n(2)]
         at: Timestamp,
         /// When the sale was written, in running time, if the hold is charged to an account.
+        #[n(3)]
         freed_at: Option<Timestamp>,
     },
-    Hold(HoldEvent),
+    #[n(8)]
+    Hold(#[n(0)] HoldEvent),
     /// The session is canceled. Nothing more is held, and every cart is asked to release its holds.
+    #[n(9)]
     Canceled {
+        #[n(1)]
         reason: SmolStr,
+        #[n(0)]
         request: Request,
     },
     /// The venue of the canceled session has freed its hall.
+    #[n(10)]
     Vacated,
     /// The box office keeps these seats off sale.
+    #[n(11)]
     SeatsBlocked {
         /// All of them were free before.
+        #[n(1)]
         seats: Vec<Seat>,
+        #[n(0)]
         request: Request,
     },
     /// These seats are on sale again.
+    #[n(12)]
     SeatsUnblocked {
         /// All of them were blocked before.
+        #[n(1)]
         seats: Vec<Seat>,
+        #[n(0)]
         request: Request,
     },
     /// Its venue sent another zone. No instant moves.
-    ZoneSet(VenueZone),
+    #[n(13)]
+    ZoneSet(#[n(0)] VenueZone),
 }
 
 impl SessionEvent {

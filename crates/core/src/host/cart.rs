@@ -14,7 +14,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
 use crate::{
-    answer::{Answer, Answered, CartState, Outcome, TakenAway, Taker},
+    answer::{Answer, Answered, CartState, KeptAnswer, Outcome, TakenAway, Taker},
     ask::{Ask, Reply},
     cart::{Cart, Recalled, committed_after},
     command::{CartCommand, Command, Expect, Payment, Shipping},
@@ -292,7 +292,7 @@ impl<R> CartHost<R> {
         {
             cart.may_remember_outcome()?;
         }
-        Ok(CartEvent::Granted(Remembered::alone(request, Answer::Done)))
+        Ok(CartEvent::Granted(Remembered::alone(request, KeptAnswer::Done)))
     }
 
     /// The buyer, or an operator, ends the attempt to pay that is under way. A cart without one is left as it is, because the

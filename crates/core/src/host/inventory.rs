@@ -263,7 +263,7 @@ fn resource_outcome<R>(
     let request = request.ok_or(Refusal::RequestIdMissing)?;
     if let Some(known) = resource.answered(request) {
         let (answer, version) = known?;
-        return entity.ok_again(answer, version);
+        return entity.ok_again(answer.into(), version);
     }
     let event = match command {
         ResourceCommand::Reserve { booking, when, repeat, details } => {
@@ -276,7 +276,7 @@ fn resource_outcome<R>(
     entity.apply(Event::Resource(event), turn);
     let answered = entity.resource().and_then(|resource| resource.answered(request));
     let (answer, version) = answered.expect("a change is remembered")?;
-    entity.ok_again(answer, version)
+    entity.ok_again(answer.into(), version)
 }
 
 fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -> Result<Answer, Refusal> {

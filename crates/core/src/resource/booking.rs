@@ -10,7 +10,7 @@ use super::{
     place::{Place, local},
 };
 use crate::{
-    answer::{Answer, BookingState, BookingView},
+    answer::{BookingState, BookingView, KeptAnswer},
     calendar::{
         BookingKey, BookingName, CART_BOOKING_PREFIX, Date, Frequency, INTERVAL_MAX, OCCURRENCES_MAX,
         Repeat as Recurrence, Slot, Until as End, Weekday, Weekdays, is_reserved, occurrences,
@@ -74,7 +74,7 @@ impl Resource {
             bookings: bookings.into_iter().map(|(id, slot)| (id, slot.begin(), slot.end())).collect(),
             series: repeat.map(|_| booking.clone()),
             details: details.clone(),
-            remembered: Remembered::alone(request, Answer::Booked(views)),
+            remembered: Remembered::alone(request, KeptAnswer::Booked(views)),
         })
     }
 
@@ -86,7 +86,7 @@ impl Resource {
         series: bool,
         request: Request,
     ) -> Result<ResourceEvent, Refusal> {
-        let remembered = Remembered::alone(request, Answer::Done);
+        let remembered = Remembered::alone(request, KeptAnswer::Done);
         let booking = match booking {
             BookingName::Named(id) => id,
             BookingName::Cart(name) => {
@@ -129,7 +129,7 @@ impl Resource {
             booking: booking.clone(),
             begin: slot.begin(),
             end: slot.end(),
-            remembered: Remembered::alone(request, Answer::Booked(vec![reserved(booking, slot, &note.details)])),
+            remembered: Remembered::alone(request, KeptAnswer::Booked(vec![reserved(booking, slot, &note.details)])),
         })
     }
 
@@ -272,5 +272,5 @@ fn check(rules: &Rules, details: &ResourceDetails) -> Result<(), Refusal> {
         return bad("a price is for a span of at least 1 ms; for the whole slot, leave it out".into());
     }
     check_ttl(rules, details.hold_ttl_ms)?;
-    Place::new(details).map(|_| ()).map_err(Refusal::BadRequest)
+    Place::check_details(details).map_err(Refusal::BadRequest)
 }

@@ -7,7 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     calendar::{Civil, CivilError, Date, Hours, OpenTime, Slot, SlotRefusal, Terms, Zone},
-    command::{Rate, ResourceDetails, When},
+    command::{OpeningHours, Rate, ResourceDetails, When},
     money::PRICE_MAX,
     planted,
     refusal::Refusal,
@@ -22,37 +22,37 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place from details, or a text that says what is wrong with them.
-    pub(super) fn new(details: &ResourceDetails) -> Result<Place, SmolStr> {
+    /// Checks details that are to be put.
+    ///
+    /// # Errors
+    /// A text that says what is wrong with them.
+    pub(super) fn check_details(details: &ResourceDetails) -> Result<(), SmolStr> {
         let zone = Zone::new(&details.zone);
         let zone = zone.ok_or_else(|| format_smolstr!("{} is no zone of the IANA database", details.zone))?;
-        let hours = match &details.hours {
-            None => None,
-            Some(opening) => {
-                let weekly = array::from_fn(|day| opening.week[day].iter().map(open_time).collect());
-                let exceptions = opening.exceptions.iter().map(|(date, times)| {
-                    let known = Date::parse(date).ok_or_else(|| format_smolstr!("{date} is no day like 2026-12-24"))?;
-                    Ok((known, times.iter().map(open_time).collect::<Vec<OpenTime>>()))
-                });
-                let exceptions = exceptions.collect::<Result<Vec<_>, SmolStr>>()?;
-                Some(Hours::new(zone.clone(), weekly, exceptions)?)
-            }
-        };
-        let terms = Terms {
-            capacity: details.capacity,
-            before_ms: details.before_ms,
-            after_ms: details.after_ms,
-            notice_ms: details.notice_ms,
-            horizon_ms: details.horizon_ms,
-            hours,
-        };
-        terms.validate()?;
-        Ok(Place { zone, terms })
+        if let Some(opening) = &details.hours {
+            let exceptions = opening.exceptions.iter().map(|(date, times)| {
+                let known = Date::parse(date).ok_or_else(|| format_smolstr!("{date} is no day like 2026-12-24"))?;
+                Ok((known, open_times(times)))
+            });
+            let exceptions = exceptions.collect::<Result<Vec<_>, SmolStr>>()?;
+            Hours::new(zone, weekly(opening), exceptions)?;
+        }
+        terms(details, None).validate()
     }
 
-    /// The place from details that were checked when they were put.
+    /// The place from details that were checked when they were put, whatever a rule says by now. In a zone that this program does
+    /// not know nothing is open, until the details are put with another one.
     pub(super) fn decided(details: &ResourceDetails) -> Place {
-        Place::new(details).unwrap_or_else(|reason| panic!("a resource was put although {reason}"))
+        let Some(zone) = Zone::new(&details.zone) else {
+            let closed = Hours::decided(Zone::utc(), Default::default(), []);
+            return Place { zone: Zone::utc(), terms: terms(details, Some(closed)) };
+        };
+        let hours = details.hours.as_ref().map(|opening| {
+            let exceptions = opening.exceptions.iter();
+            let known = exceptions.filter_map(|(date, times)| Some((Date::parse(date)?, open_times(times))));
+            Hours::decided(zone.clone(), weekly(opening), known)
+        });
+        Place { zone, terms: terms(details, hours) }
     }
 
     /// A placeholder while states are read.
@@ -147,8 +147,23 @@ pub(super) fn price(rate: &Rate, slot: Slot) -> Result<i64, Refusal> {
     })
 }
 
-fn open_time((open, close): &(u16, u16)) -> OpenTime {
-    OpenTime { open: *open, close: *close }
+fn terms(details: &ResourceDetails, hours: Option<Hours>) -> Terms {
+    Terms {
+        capacity: details.capacity,
+        before_ms: details.before_ms,
+        after_ms: details.after_ms,
+        notice_ms: details.notice_ms,
+        horizon_ms: details.horizon_ms,
+        hours,
+    }
+}
+
+fn weekly(opening: &OpeningHours) -> [Vec<OpenTime>; 7] {
+    array::from_fn(|day| open_times(&opening.week[day]))
+}
+
+fn open_times(times: &[(u16, u16)]) -> Vec<OpenTime> {
+    times.iter().map(|(open, close)| OpenTime { open: *open, close: *close }).collect()
 }
 
 fn quarter_later(local: Civil) -> Option<Civil> {

@@ -99,7 +99,7 @@ impl Resource {
     pub fn changed_by(&self, event: &ResourceEvent) -> Vec<Slot> {
         let of_hold = |hold: &HoldId| self.time(*hold).map(|time| time.slot).into_iter().collect();
         let of_booking = |id: &Id| self.calendar.slot_of(&BookingName::Named(id.clone()));
-        let asked = |begin: &Timestamp, end: &Timestamp| Slot::new(*begin, *end);
+        let asked = |begin: &Timestamp, end: &Timestamp| Slot::decided(*begin, *end);
         match event {
             // A booking that was canceled stays until its cart has let go of it.
             ResourceEvent::Put { .. } | ResourceEvent::Hold(_) | ResourceEvent::BookingRevoked { .. } => Vec::new(),

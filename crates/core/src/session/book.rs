@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, sync::Arc, vec};
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{
@@ -21,33 +21,45 @@ use crate::{
 const SESSION_CHANGES_MAX: usize = 256;
 
 /// Holds, blocked seats and changes. Held and sold bits and counters follow from them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 pub(super) struct Book {
+    #[n(0)]
     pub(super) holds: Holds<Share>,
+    #[n(1)]
     blocked: SeatBits,
+    #[n(2)]
     pub(super) changes: Changes<(), SESSION_CHANGES_MAX>,
     /// Why the session will not take place.
+    #[n(3)]
     pub(super) canceled: Option<SmolStr>,
     /// Whether the venue knows of the cancellation.
+    #[n(4)]
     pub(super) vacated: bool,
-    #[serde(skip)]
+    #[stored(skip)]
     held: SeatBits,
-    #[serde(skip)]
+    #[stored(skip)]
     sold: SeatBits,
-    #[serde(skip)]
+    #[stored(skip)]
     pub(super) counts: Counts,
     /// By area.
-    #[serde(skip)]
+    #[stored(skip)]
     places: Box<[Taken]>,
 }
 
 /// The content of one hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Share {
     /// Indexes, ascending. Shared, so that copies of a book copy no seats.
-    Seats(Arc<[u32]>),
+    #[n(0)]
+    Seats(#[n(0)] Arc<[u32]>),
     /// A number of places of the area with this number.
-    Places { area: u16, quantity: u32 },
+    #[n(1)]
+    Places {
+        #[n(0)]
+        area: u16,
+        #[n(1)]
+        quantity: u32,
+    },
 }
 
 /// Seats that are not free, by state (P5).

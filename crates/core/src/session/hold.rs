@@ -192,7 +192,7 @@ impl Session {
     pub(super) fn portion(&self, share: &Share) -> Portion {
         match share {
             Share::Seats(seats) => {
-                Portion::Seats(SeatSet::new(self.seats(seats)).expect("a hold has one to twenty seats, none twice"))
+                Portion::Seats(SeatSet::of_any_number(self.seats(seats)).expect("a hold has seats, none twice"))
             }
             Share::Places { area, quantity } => {
                 Portion::Places { area: self.areas()[usize::from(*area)].id.clone(), quantity: *quantity }

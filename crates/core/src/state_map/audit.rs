@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{State, StateMap};
@@ -19,52 +19,76 @@ use crate::{
 const VIOLATIONS_TOLD: usize = 100;
 
 /// Sums over a shard, counted anew.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 pub struct ShardAudit {
+    #[n(0)]
     pub venues: u64,
+    #[n(1)]
     pub sessions: u64,
     /// Carts that are active, checking out, done, canceled and expired.
+    #[n(2)]
     pub carts: [u64; 5],
     /// Carts that no client opened. They remember a hold that they disowned.
+    #[n(3)]
     pub tombstones: u64,
+    #[n(4)]
     pub products: u64,
+    #[n(5)]
     pub resources: u64,
+    #[n(6)]
     pub customers: u64,
     /// Seats of all sessions, by state.
+    #[n(7)]
     pub seats: SeatTotals,
     /// Places of all areas, by state. None of them is blocked.
+    #[n(8)]
     pub places: SeatTotals,
     /// Units of all products, by state. None of them is blocked.
+    #[n(9)]
     pub units: SeatTotals,
     /// Bookings of all resources.
+    #[n(10)]
     pub bookings: u64,
     /// Orders among the purchases of customers.
+    #[n(11)]
     pub purchases: u64,
     /// Refunds of orders.
+    #[n(12)]
     pub refunds: u64,
     /// Holds that are live.
+    #[n(13)]
     pub holds: u64,
+    #[n(14)]
     pub orders: u64,
     /// The sum of the orders, by currency.
+    #[n(18)]
     pub revenue: Vec<Money>,
     /// Messages owed to others.
+    #[n(15)]
     pub owed: u64,
     /// Steps of payments that are open.
+    #[n(16)]
     pub payments: PaymentCounts,
     /// How many promises are broken.
+    #[n(17)]
     pub broken: u64,
     /// The first hundred violations, in words. Empty when every promise holds.
+    #[n(19)]
     pub violations: Vec<SmolStr>,
 }
 
 /// Seats by state, over many sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Stored)]
 pub struct SeatTotals {
+    #[n(0)]
     pub free: u64,
     /// Seats in carts.
+    #[n(1)]
     pub held: u64,
+    #[n(2)]
     pub sold: u64,
     /// Seats kept off sale.
+    #[n(3)]
     pub blocked: u64,
 }
 

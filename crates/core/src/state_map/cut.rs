@@ -7,18 +7,24 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
-use core::fmt;
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{self, SeqAccess, Visitor},
-    ser::{SerializeSeq, SerializeTuple},
-};
+use boxoffice_declare::Stored;
 
 use super::{Entry, State, StateMap};
 use crate::{
-    cart::Cart, cluster_table::ClusterTable, customer::Customer, directory::Directory, id::Entity, layout::Layout,
-    planted, product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
+    cart::Cart,
+    cluster_table::ClusterTable,
+    customer::Customer,
+    directory::Directory,
+    id::Entity,
+    layout::Layout,
+    planted,
+    product::Product,
+    resource::Resource,
+    session::Session,
+    shared_map::SharedMap,
+    stored::{Decode, Encode, Error, FieldReader, Reader, Schema, Shape, Writer},
+    venue::Venue,
 };
 
 /// A copy of a shard's entities at one moment. Making it copies references to the leaves that they are kept in.
@@ -122,30 +128,54 @@ impl super::Layouts {
     }
 }
 
-/// A state as it is written, with numbers for its layouts.
-#[derive(Serialize)]
-enum Written<'a> {
-    Venue(&'a Venue, Vec<u32>),
-    Session(&'a Session, u32),
-    Cart(&'a Cart),
-    Product(&'a Product),
-    Resource(&'a Resource),
-    Customer(&'a Customer),
-    Directory(&'a Directory),
-    Cluster(&'a ClusterTable),
+/// A state as it is read, with numbers for its layouts.
+#[derive(Stored)]
+enum Read {
+    #[n(0)]
+    Venue(#[n(0)] Box<Venue>, #[n(1)] Vec<u32>),
+    #[n(1)]
+    Session(#[n(0)] Session, #[n(1)] u32),
+    #[n(2)]
+    Cart(#[n(0)] Box<Cart>),
+    #[n(3)]
+    Product(#[n(0)] Box<Product>),
+    #[n(4)]
+    Resource(#[n(0)] Box<Resource>),
+    #[n(5)]
+    Customer(#[n(0)] Box<Customer>),
+    #[n(6)]
+    Directory(#[n(0)] Box<Directory>),
+    #[n(7)]
+    Cluster(#[n(0)] Box<ClusterTable>),
 }
 
-/// A state as it is read.
-#[derive(Deserialize)]
-enum Read {
-    Venue(Box<Venue>, Vec<u32>),
-    Session(Session, u32),
-    Cart(Box<Cart>),
-    Product(Box<Product>),
-    Resource(Box<Resource>),
-    Customer(Box<Customer>),
-    Directory(Box<Directory>),
-    Cluster(Box<ClusterTable>),
+/// Writes a state as [`Read`] reads it.
+fn write(state: &State, number: impl Fn(&Arc<Layout>) -> u32, out: &mut Writer) {
+    let mut one = |variant, state: &dyn Encode| {
+        out.variant(variant, 1);
+        state.encode(out);
+    };
+    match state {
+        State::Venue(venue) => {
+            let numbers: Vec<u32> = venue.layouts().map(number).collect();
+            out.variant(0, if numbers.is_empty() { 1 } else { 2 });
+            venue.encode(out);
+            if !numbers.is_empty() {
+                numbers.encode(out);
+            }
+        }
+        State::Session(session) => {
+            out.variant(1, 2);
+            session.encode(out);
+            number(session.layout()).encode(out);
+        }
+        State::Cart(cart) => one(2, cart),
+        State::Product(product) => one(3, product),
+        State::Resource(resource) => one(4, resource),
+        State::Customer(customer) => one(5, customer),
+        State::Directory(directory) => one(6, directory),
+        State::Cluster(cluster) => one(7, cluster),
+    }
 }
 
 /// The layouts of a cut in the order in which they first come up, found again by their address.
@@ -166,8 +196,8 @@ impl<'a> Numbers<'a> {
     }
 }
 
-impl Serialize for Cut {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Encode for Cut {
+    fn encode(&self, out: &mut Writer) {
         let mut numbers = Numbers::default();
         for (_, state) in self.entities() {
             match &**state {
@@ -176,63 +206,33 @@ impl Serialize for Cut {
                 _ => {}
             }
         }
-        let mut tuple = serializer.serialize_tuple(3)?;
-        tuple.serialize_element(&self.index)?;
-        tuple.serialize_element(&numbers.layouts.clone())?;
-        tuple.serialize_element(&States { entries: &self.entries, numbers: &numbers })?;
-        tuple.end()
-    }
-}
-
-struct States<'a> {
-    entries: &'a SharedMap<Entity, Entry>,
-    numbers: &'a Numbers<'a>,
-}
-
-impl Serialize for States<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let number = |layout: &Arc<Layout>| self.numbers.by_address[&(Arc::as_ptr(layout) as usize)];
-        let mut seq = serializer.serialize_seq(Some(self.entries.len()))?;
+        let number = |layout: &Arc<Layout>| numbers.by_address[&(Arc::as_ptr(layout) as usize)];
+        out.list(3);
+        self.index.encode(out);
+        numbers.layouts.encode(out);
+        out.list(self.entries.len());
         for (entity, entry) in self.entries.iter() {
-            let written = match &*entry.state {
-                State::Venue(venue) => Written::Venue(venue, venue.layouts().map(number).collect()),
-                State::Session(session) => Written::Session(session, number(session.layout())),
-                State::Cart(cart) => Written::Cart(cart),
-                State::Product(product) => Written::Product(product),
-                State::Resource(resource) => Written::Resource(resource),
-                State::Customer(customer) => Written::Customer(customer),
-                State::Directory(directory) => Written::Directory(directory),
-                State::Cluster(cluster) => Written::Cluster(cluster),
-            };
-            seq.serialize_element(&(entity, written))?;
+            out.list(2);
+            entity.encode(out);
+            write(&entry.state, number, out);
         }
-        seq.end()
     }
 }
 
-impl<'de> Deserialize<'de> for Cut {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Cut, D::Error> {
-        deserializer.deserialize_tuple(3, CutVisitor)
-    }
-}
-
-struct CutVisitor;
-
-impl<'de> Visitor<'de> for CutVisitor {
-    type Value = Cut;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a place, layouts, and entities with their states")
+impl Decode for Cut {
+    fn shape(schema: &mut Schema) -> Shape {
+        <(u64, Vec<Layout>, Vec<(Entity, Read)>)>::shape(schema)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Cut, A::Error> {
-        let missing = || de::Error::custom("a cut has a place, layouts and states");
-        let index = seq.next_element()?.ok_or_else(missing)?;
-        let layouts: Vec<Arc<Layout>> = seq.next_element()?.ok_or_else(missing)?;
-        let read: Vec<(Entity, Read)> = seq.next_element()?.ok_or_else(missing)?;
+    fn decode(from: &mut Reader<'_>) -> Result<Cut, Error> {
+        let mut fields = FieldReader::of_struct(from)?;
+        let index = fields.next(from)?;
+        let layouts: Vec<Arc<Layout>> = fields.next(from)?;
+        let read: Vec<(Entity, Read)> = fields.next(from)?;
+        fields.end()?;
         let mut cut = Cut { index, entries: SharedMap::new() };
         for (entity, read) in read {
-            cut.add(entity, Arc::new(read.state(&layouts).map_err(de::Error::custom)?));
+            cut.add(entity, Arc::new(read.state(&layouts).map_err(Error::message)?));
         }
         Ok(cut)
     }
@@ -249,7 +249,7 @@ impl Read {
                 State::Product(product)
             }
             Read::Resource(mut resource) => {
-                resource.rebuild().map_err(|reason| alloc::format!("a state of a resource is damaged: {reason}"))?;
+                resource.rebuild();
                 State::Resource(resource)
             }
             Read::Customer(mut customer) => {

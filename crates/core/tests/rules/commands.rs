@@ -12,10 +12,10 @@ use boxoffice_core::{
     layout::Layout,
     money::Currency,
     seat::{Seat, SeatSet},
+    stored,
     time::Timestamp,
 };
 use proptest::prelude::*;
-use serde::{Serialize, de::DeserializeOwned};
 
 fn id() -> impl Strategy<Value = Id> {
     "[A-Za-z0-9._:-]{1,64}".prop_map(|text| Id::new(&text).expect("a good id"))
@@ -116,25 +116,18 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn written(value: &impl Serialize) -> Vec<u8> {
-    postcard::to_allocvec(value).expect("commands can be encoded")
+fn written(value: &impl stored::Encode) -> Vec<u8> {
+    stored::append(value, Vec::new())
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    postcard::from_bytes(bytes).ok()
+fn read<T: stored::Decode>(bytes: &[u8]) -> Option<T> {
+    stored::read(bytes).ok()
 }
 
 proptest! {
     #[test]
     fn commands_round_trip(command in command()) {
         prop_assert_eq!(read::<Command>(&written(&command)), Some(command));
-    }
-
-    /// The first hash of requests. Carts store these hashes.
-    #[test]
-    fn the_hash_of_a_command_is_pinned(command in command()) {
-        let bytes = rmp_serde::to_vec(&command).expect("it can be written");
-        prop_assert_eq!(command.hash64(), hash64(&bytes));
     }
 
     /// Any bytes are decoded or refused, and the decoded command encodes to the same value.
@@ -146,21 +139,27 @@ proptest! {
     }
 }
 
+/// Carts store these hashes.
 #[test]
-fn invalid_commands_are_not_decoded() {
-    for text in ["", "a b", "ä", &"x".repeat(65)] {
-        assert_eq!(read::<Id>(&written(&text)), None, "{text}");
-    }
+fn the_hash_of_a_command_is_pinned() {
+    let id = |text| Id::new(text).expect("a good id");
+    let command = Command::Product(id("mug"), ProductCommand::Get);
+    assert_eq!(written(&command), [0x83, 3, 0x63, b'm', b'u', b'g', 1]);
+    assert_eq!(command.hash64(), hash64(&[0x83, 3, 0x63, b'm', b'u', b'g', 1]));
+}
+
+#[test]
+fn what_would_break_an_index_is_not_decoded() {
+    assert_eq!(read::<Id>(&written(&"")), None);
     assert_eq!(read::<Id>(&written(&"hall.1")), Id::new("hall.1"));
     let seat = |seat| Seat { row: 0, seat };
-    let too_many: Vec<Seat> = (0..21).map(seat).collect();
-    for seats in [Vec::new(), vec![seat(1), seat(1)], too_many] {
+    for seats in [Vec::new(), vec![seat(1), seat(1)], vec![seat(2), seat(1)]] {
         assert_eq!(read::<SeatSet>(&written(&seats)), None, "{seats:?}");
     }
-    assert_eq!(read::<SeatSet>(&written(&[seat(2), seat(1)].to_vec())), SeatSet::new([seat(1), seat(2)]).ok());
-    for code in [*b"eur", *b"E1R", [0, 255, 7]] {
+    assert_eq!(read::<SeatSet>(&written(&vec![seat(1), seat(2)])), SeatSet::new([seat(1), seat(2)]).ok());
+    for code in ["EU", "EURO"] {
         assert_eq!(read::<Currency>(&written(&code)), None, "{code:?}");
     }
-    assert_eq!(read::<Currency>(&written(b"EUR")), Currency::new("EUR"));
+    assert_eq!(read::<Currency>(&written(&"EUR")), Currency::new("EUR"));
     assert_eq!(read::<Arc<Layout>>(&written(&Vec::<u8>::new())), None, "a layout has seats");
 }

@@ -39,7 +39,7 @@ fn room(carts: &[u128]) -> Resource {
         bookings: vec![(id("choir"), Timestamp(10 * HOUR), Timestamp(11 * HOUR))],
         series: None,
         details: "".into(),
-        remembered: boxoffice_core::event::Remembered::alone(request, boxoffice_core::answer::Answer::Done),
+        remembered: boxoffice_core::event::Remembered::alone(request, boxoffice_core::answer::KeptAnswer::Done),
     });
     room
 }

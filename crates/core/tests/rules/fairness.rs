@@ -22,6 +22,7 @@ use boxoffice_core::{
     rules::Rules,
     seat::{Seat, SeatSet},
     state_map::{State, StateMap},
+    stored,
     time::{Moment, Timestamp},
 };
 
@@ -112,8 +113,8 @@ impl House {
 
     /// The leader dies, and another one has the snapshot and the log.
     fn fail_over(&mut self) {
-        let bytes = rmp_serde::to_vec_named(&self.states.cut()).expect("a cut can be written");
-        self.states = StateMap::restore(rmp_serde::from_slice(&bytes).expect("it can be read"));
+        let bytes = stored::append(&self.states.cut(), Vec::new());
+        self.states = StateMap::restore(stored::read(&bytes).expect("it can be read"));
         self.host = Host::new(self.entity.clone(), self.states.get(&self.entity), Arc::clone(&self.rules));
     }
 

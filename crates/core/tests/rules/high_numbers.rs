@@ -1,14 +1,9 @@
 //! States with numbers near their maximum. A state is serialized, its numbers are raised, and it is read again. So a counter that
 //! would take centuries to grow is high at once, and every number that is compared with it is raised as well.
 
-use boxoffice_core::state_map::{Cut, StateMap};
-use serde::{
-    Deserialize, Deserializer,
-    de::{
-        Error as _, IntoDeserializer, Visitor,
-        value::{Error, MapAccessDeserializer, MapDeserializer, SeqDeserializer},
-    },
-    forward_to_deserialize_any,
+use boxoffice_core::{
+    state_map::{Cut, StateMap},
+    stored::{self, Decode, Definition, Encode, FieldReader, FieldShapes, Reader, Schema, Shape, Writer},
 };
 
 /// The raise of each kind of number. A number that is 0 because there is nothing to count stays 0.
@@ -33,21 +28,33 @@ pub(crate) struct RaisedNumbers {
 impl RaisedNumbers {
     /// The same entities with raised numbers.
     pub(crate) fn raise(&self, cut: &Cut) -> StateMap {
-        let written = rmp_serde::to_vec_named(cut).expect("a cut can be written");
-        let mut rest = written.as_slice();
-        let mut node = Node::read(&mut rest);
-        assert!(rest.is_empty(), "one value was written");
+        let bytes = stored::append(cut, Vec::new());
+        let mut schema = Schema::default();
+        let shape = Cut::shape(&mut schema);
+        let mut from = Reader::new(&bytes);
+        let mut node = Node::read(&shape, &schema, &mut from);
+        assert_eq!(from.position(), bytes.len(), "one value was written");
         self.node(&mut node, "", &[]);
-        StateMap::restore(Cut::deserialize(node).expect("a cut whose numbers are others can be read"))
+        let raised = stored::append(&node, Vec::new());
+        StateMap::restore(stored::read(&raised).expect("a cut whose numbers are others can be read"))
     }
 
     /// Raises the numbers of a value. `field` is its name, and `others` are the names beside it.
-    fn node(&self, node: &mut Node, field: &str, others: &[String]) {
+    fn node(&self, node: &mut Node, field: &str, others: &[&str]) {
         match node {
             Node::Number(number) if *number > 0 || is_attempt_of_hold(field, others) => {
                 *number += self.of(field, others);
             }
-            Node::Number(_) | Node::Text(_) | Node::Null | Node::Bool(_) | Node::Signed(_) | Node::Bytes(_) => {}
+            Node::Number(_) | Node::Null | Node::Other(_) => {}
+            Node::Map(map) => {
+                for (key, node) in map {
+                    match key {
+                        Node::Number(number) if field == "memory" => *number += self.versions,
+                        key => self.node(key, "key", &[]),
+                    }
+                    self.node(node, field, &[]);
+                }
+            }
             Node::List(list) if field == "entries" => {
                 for entry in list {
                     let Node::List(pair) = entry else { panic!("an entry of an outbox has a number") };
@@ -57,29 +64,18 @@ impl RaisedNumbers {
                 }
             }
             Node::List(list) => list.iter_mut().for_each(|node| self.node(node, field, &[])),
-            Node::Map(map) => {
-                let names =
-                    map.iter().filter_map(|(key, _)| if let Node::Text(name) = key { Some(name) } else { None });
-                let names: Vec<String> = names.cloned().collect();
-                for (key, node) in map {
-                    match key {
-                        Node::Text(name) => self.node(node, name, &names),
-                        Node::Number(number) if field == "memory" => {
-                            *number += self.versions;
-                            self.node(node, field, &[]);
-                        }
-                        key => {
-                            self.node(key, "key", &[]);
-                            self.node(node, field, &[]);
-                        }
-                    }
+            Node::Struct(_, fields) => {
+                let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+                let is_tuple = names.iter().all(|name| name.starts_with(|first: char| first.is_ascii_digit()));
+                for (name, node) in fields {
+                    self.node(node, if is_tuple { field } else { name }, &names);
                 }
             }
         }
     }
 
-    fn of(&self, field: &str, others: &[String]) -> u64 {
-        let has = |name: &str| others.iter().any(|other| other == name);
+    fn of(&self, field: &str, others: &[&str]) -> u64 {
+        let has = |name: &str| others.contains(&name);
         match field {
             "version" | "lines_version" | "decided" | "put" | "listed" | "opened" | "reached" => self.versions,
             "revision" | "released" => self.revisions,
@@ -97,140 +93,96 @@ impl RaisedNumbers {
 }
 
 /// The first attempt at a hold is attempt 0.
-fn is_attempt_of_hold(field: &str, others: &[String]) -> bool {
-    field == "attempt" && others.iter().any(|other| other == "part")
+fn is_attempt_of_hold(field: &str, others: &[&str]) -> bool {
+    field == "attempt" && others.contains(&"part")
 }
 
-/// A value of MessagePack, as far as cuts have them.
+/// A stored value, as far as its numbers and names matter.
 enum Node {
     Null,
-    Bool(bool),
     Number(u64),
-    /// A negative number.
-    Signed(i64),
-    Text(String),
-    Bytes(Vec<u8>),
+    /// The bytes of any other value without parts.
+    Other(Vec<u8>),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
+    /// The number if it is a variant, and the fields by name.
+    Struct(Option<u32>, Vec<(&'static str, Node)>),
 }
 
 impl Node {
-    fn read(rest: &mut &[u8]) -> Node {
-        let marker = take(rest, 1)[0];
-        match marker {
-            0xc0 => Node::Null,
-            0xc2 | 0xc3 => Node::Bool(marker == 0xc3),
-            0x00..=0x7f => Node::Number(u64::from(marker)),
-            0xcc..=0xcf => Node::Number(number(rest, 1 << (marker - 0xcc))),
-            0xe0..=0xff => Node::Signed(i64::from(marker as i8)),
-            0xd0..=0xd3 => {
-                let bytes = 1 << (marker - 0xd0);
-                let missing = 64 - 8 * bytes as u32;
-                Node::Signed((number(rest, bytes) << missing) as i64 >> missing)
+    fn read(shape: &Shape, schema: &Schema, from: &mut Reader<'_>) -> Node {
+        let start = from.position();
+        match shape {
+            Shape::Leaf("u16" | "u32" | "u64") => Node::Number(from.u64().expect("a number")),
+            Shape::Leaf(_) | Shape::Array(..) | Shape::Result(_) => {
+                from.skip().expect("a value");
+                Node::Other(from.input()[start..from.position()].to_vec())
             }
-            0xa0..=0xbf => Node::text(rest, u64::from(marker & 0x1f)),
-            0xd9..=0xdb => {
-                let length = number(rest, 1 << (marker - 0xd9));
-                Node::text(rest, length)
+            Shape::Option(_) if from.null().is_ok() => Node::Null,
+            Shape::Option(shape) => {
+                from.set_position(start);
+                Node::read(shape, schema, from)
             }
-            0xc4..=0xc6 => {
-                let length = number(rest, 1 << (marker - 0xc4));
-                Node::Bytes(take(rest, length).to_vec())
+            Shape::List(shape) | Shape::Set(shape) => {
+                let length = stored::list(from).expect("a list");
+                Node::List((0..length).map(|_| Node::read(shape, schema, from)).collect())
             }
-            0x90..=0x9f => Node::list(rest, u64::from(marker & 0x0f)),
-            0xdc | 0xdd => {
-                let length = number(rest, 2 << (marker - 0xdc));
-                Node::list(rest, length)
+            Shape::Map(entry) => {
+                let length = from.map().expect("a map").expect("with a length");
+                let mut next = |shape| Node::read(shape, schema, from);
+                Node::Map((0..length).map(|_| (next(&entry.0), next(&entry.1))).collect())
             }
-            0x80..=0x8f => Node::map(rest, u64::from(marker & 0x0f)),
-            0xde | 0xdf => {
-                let length = number(rest, 2 << (marker - 0xde));
-                Node::map(rest, length)
+            Shape::Tuple(shapes) => {
+                assert_eq!(stored::list(from).expect("a tuple"), shapes.len());
+                Node::List(shapes.iter().map(|shape| Node::read(shape, schema, from)).collect())
             }
-            _ => panic!("a cut has no {marker:#x}"),
+            Shape::Named(name) => match schema.get(name).expect("the schema is whole") {
+                Definition::Struct(shapes) => {
+                    let fields = FieldReader::of_struct(from).expect("a struct");
+                    Node::Struct(None, Node::fields(fields, shapes, schema, from))
+                }
+                Definition::Enum(variants) => {
+                    let (number, fields) = FieldReader::of_variant(from).expect("a variant");
+                    let (.., shapes) = variants.iter().find(|variant| variant.0 == number).expect("a known one");
+                    Node::Struct(Some(number), Node::fields(fields, shapes, schema, from))
+                }
+            },
         }
     }
 
-    fn text(rest: &mut &[u8], length: u64) -> Node {
-        Node::Text(String::from_utf8(take(rest, length).to_vec()).expect("text is UTF-8"))
-    }
-
-    fn list(rest: &mut &[u8], length: u64) -> Node {
-        Node::List((0..length).map(|_| Node::read(rest)).collect())
-    }
-
-    fn map(rest: &mut &[u8], length: u64) -> Node {
-        Node::Map((0..length).map(|_| (Node::read(rest), Node::read(rest))).collect())
-    }
-}
-
-fn take<'a>(rest: &mut &'a [u8], length: u64) -> &'a [u8] {
-    let (taken, left) = rest.split_at(length as usize);
-    *rest = left;
-    taken
-}
-
-fn number(rest: &mut &[u8], length: u64) -> u64 {
-    take(rest, length).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-impl IntoDeserializer<'_, Error> for Node {
-    type Deserializer = Node;
-
-    fn into_deserializer(self) -> Node {
-        self
+    /// The fields that are present.
+    fn fields(
+        mut fields: FieldReader,
+        shapes: &FieldShapes,
+        schema: &Schema,
+        from: &mut Reader<'_>,
+    ) -> Vec<(&'static str, Node)> {
+        let mut next = |shape| fields.next_with(from, |from| Ok(Some(Node::read(shape, schema, from))), || Some(None));
+        shapes.iter().map_while(|(_, name, shape)| Some((*name, next(shape).expect("a field")?))).collect()
     }
 }
 
-impl<'de> Deserializer<'de> for Node {
-    type Error = Error;
-
-    fn is_human_readable(&self) -> bool {
-        false
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+impl Encode for Node {
+    fn encode(&self, out: &mut Writer) {
         match self {
-            Node::Null => visitor.visit_unit(),
-            Node::Bool(value) => visitor.visit_bool(value),
-            Node::Number(number) => visitor.visit_u64(number),
-            Node::Signed(number) => visitor.visit_i64(number),
-            Node::Text(text) => visitor.visit_string(text),
-            Node::Bytes(bytes) => visitor.visit_byte_buf(bytes),
-            Node::List(list) => visitor.visit_seq(SeqDeserializer::new(list.into_iter())),
-            Node::Map(map) => visitor.visit_map(MapDeserializer::new(map.into_iter())),
+            Node::Null => out.gone(),
+            Node::Number(number) => out.number(*number),
+            Node::Other(bytes) => out.raw(bytes),
+            Node::List(list) => list.encode(out),
+            Node::Map(map) => {
+                out.map(map.len());
+                for (key, value) in map {
+                    key.encode(out);
+                    value.encode(out);
+                }
+            }
+            Node::Struct(number, fields) => {
+                match number {
+                    Some(number) => out.variant(*number, fields.len()),
+                    None => out.list(fields.len()),
+                }
+                fields.iter().for_each(|(_, node)| node.encode(out));
+            }
         }
-    }
-
-    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let Node::Bytes(bytes) = self else { return Err(Error::custom("128 bits are bytes")) };
-        let bytes = <[u8; 16]>::try_from(bytes).map_err(|_| Error::custom("128 bits are 16 bytes"))?;
-        visitor.visit_u128(u128::from_be_bytes(bytes))
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if matches!(self, Node::Null) { visitor.visit_none() } else { visitor.visit_some(self) }
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        match self {
-            Node::Text(name) => visitor.visit_enum(name.into_deserializer()),
-            Node::Map(map) => visitor.visit_enum(MapAccessDeserializer::new(MapDeserializer::new(map.into_iter()))),
-            _ => Err(Error::custom("a variant is a name, or a map with its name")),
-        }
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
     }
 }

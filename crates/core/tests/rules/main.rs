@@ -33,6 +33,7 @@ mod growth;
 mod high_numbers;
 mod late_grants;
 mod lifetimes;
+mod limits;
 mod lines;
 mod model;
 mod mutations;

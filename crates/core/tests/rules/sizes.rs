@@ -10,6 +10,7 @@ use boxoffice_core::{
     rules::Rules,
     seat::{Seat, SeatSet},
     state_map::State,
+    stored,
     time::Timestamp,
 };
 
@@ -141,7 +142,7 @@ fn bytes_of_a_purchase(holder: Option<Holder>) -> usize {
     fixture.send(Some("pay"), Command::Cart(CartId(u128::MAX / 3), pay(None, None)));
     fixture.run();
     let events = fixture.log[before..].iter();
-    events.map(|(_, event)| postcard::to_allocvec(event).expect("an event can be written").len()).sum()
+    events.map(|(_, event)| stored::append(event, Vec::new()).len()).sum()
 }
 
 /// A purchase whose buyer has a share takes hardly more of the log.

@@ -9,6 +9,7 @@ use boxoffice_core::{
     rules::Rules,
     seat::{Seat, SeatSet},
     state_map::{Cut, DUE_AGAIN_MS, State, StateMap},
+    stored,
     time::Timestamp,
 };
 
@@ -50,8 +51,8 @@ fn busy() -> Fixture {
 }
 
 pub(crate) fn written_and_read(states: &StateMap) -> StateMap {
-    let bytes = postcard::to_allocvec(&states.cut()).expect("cuts can be written");
-    StateMap::restore(postcard::from_bytes::<Cut>(&bytes).expect("and read"))
+    let bytes = stored::append(&states.cut(), Vec::new());
+    StateMap::restore(stored::read::<Cut>(&bytes).expect("and read"))
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn a_snapshot_has_each_layout_once() {
     let size = |sessions: &[&str]| {
         let mut fixture = Fixture::new(Rules::default());
         open(&mut fixture, &layout(&rows), sessions);
-        postcard::to_allocvec(&fixture.states.cut()).expect("cuts can be written").len()
+        stored::append(&fixture.states.cut(), Vec::new()).len()
     };
     let (one, many) = (size(&["s"]), size(&["s", "t", "u", "v", "w"]));
     assert!(many < one + 1_000, "one session {one} bytes, five {many}");
@@ -98,11 +99,11 @@ fn a_snapshot_has_each_layout_once() {
 
 #[test]
 fn a_damaged_snapshot_is_refused() {
-    let mut bytes = postcard::to_allocvec(&busy().states.cut()).expect("cuts can be written");
+    let mut bytes = stored::append(&busy().states.cut(), Vec::new());
     let whole = bytes.len();
     bytes.truncate(whole - 1);
-    postcard::from_bytes::<Cut>(&bytes).expect_err("cut off");
-    postcard::from_bytes::<Cut>(&[]).expect_err("nothing");
+    stored::read::<Cut>(&bytes).expect_err("cut off");
+    stored::read::<Cut>(&[]).expect_err("nothing");
 }
 
 #[test]
@@ -228,8 +229,8 @@ fn an_entity_that_changes_before_its_eviction_stays() {
 fn a_copy_of_one_entity_reads_back() {
     let fixture = busy();
     for (entity, state) in fixture.states.entities() {
-        let bytes = postcard::to_allocvec(&Cut::one(entity.clone(), Arc::clone(state), 7)).expect("it can be written");
-        let cut: Cut = postcard::from_bytes(&bytes).expect("and read");
+        let bytes = stored::append(&Cut::one(entity.clone(), Arc::clone(state), 7), Vec::new());
+        let cut: Cut = stored::read(&bytes).expect("and read");
         assert_eq!(cut.index(), 7);
         assert!(cut.entities().eq([(entity, state)]));
     }

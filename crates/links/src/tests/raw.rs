@@ -1,7 +1,7 @@
 //! Frames of strangers, encoded independently as documented.
 
 /// The version of the link protocol.
-pub(crate) const VERSION: u16 = 10;
+pub(crate) const VERSION: u16 = boxoffice_core::version::LINK;
 
 pub(crate) const HELLO: u8 = 16;
 pub(crate) const PROOF: u8 = 17;

@@ -1,6 +1,6 @@
 //! A flow that makes, moves or cancels a booking without a cart.
 
-use boxoffice_client::{Client, When};
+use boxoffice_client::{Client, ResourceMove, ResourceReserve};
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Slot,
@@ -56,13 +56,18 @@ async fn send(
 ) -> FlowOutcome {
     let (resource, booking) = which;
     let (resource_id, booking_id) = (context.goods.resource_id(resource), context.goods.booking_id(booking));
-    let when = |slot: Slot| When::Utc { begin: slot.begin, end: slot.end };
     let called_us = context.now_us();
     let answer = match change {
         BookingChange::Reserve(slot) => {
-            client.resource_reserve(&resource_id, &booking_id, when(slot), None, "a load run").await.map(drop)
+            let (begin, end) = (Some(slot.begin), Some(slot.end));
+            let body = ResourceReserve { begin, end, ..ResourceReserve::of(resource_id, booking_id) };
+            client.resource_reserve(body).details("a load run").await.map(drop)
         }
-        BookingChange::Move(slot) => client.resource_move(&resource_id, &booking_id, when(slot)).await.map(drop),
+        BookingChange::Move(slot) => {
+            let (begin, end) = (Some(slot.begin), Some(slot.end));
+            let body = ResourceMove { begin, end, ..ResourceMove::of(resource_id, booking_id) };
+            client.resource_move(&body).await.map(drop)
+        }
         BookingChange::Cancel => client.resource_cancel(&resource_id, &booking_id, false).await.map(drop),
     };
     let span = Span { called_us, returned_us: context.now_us() };

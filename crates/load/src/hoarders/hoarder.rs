@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BestWish, Cart, CartView, Client, Error, Held, OnDecline, Reply, Seat, Timestamp, Want, WantedLine, gateway,
+    BestWish, Cart, CartView, Client, Error, Held, OnDecline, Reply, Seat, Timestamp, WantedLine, gateway,
 };
-use boxoffice_core::seat::SeatSet;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::sync::watch;
 
@@ -143,16 +142,16 @@ impl Hoarder {
                 6 => cart.hold_places(session, &floor_id(), size).await,
                 _ => {
                     let row = self.random.random_range(0..evening.rows);
-                    let one = SeatSet::new([Seat { row, seat: 0 }]).expect("one seat");
+                    let line = || WantedLine { session: Some(session.clone()), ..WantedLine::default() };
+                    let best = |count: u32| WantedLine { count: Some(count as u16), split: true, ..line() };
                     let wants = [
-                        Want::Best(best(size)),
-                        Want::Best(best(1)),
-                        Want::Seats { seats: one, best_effort: true },
-                        Want::Places { area: floor_id(), quantity: 1 },
+                        best(size),
+                        best(1),
+                        WantedLine { seats: Some(vec![Seat { row, seat: 0 }]), best_effort: true, ..line() },
+                        WantedLine { area: Some(floor_id()), quantity: Some(1.into()), ..line() },
                     ];
                     let count = self.random.random_range(2..=wants.len());
-                    let line = |want| WantedLine::new(evening.entity(), want);
-                    cart.hold_all(wants.into_iter().take(count).map(line)).await
+                    cart.hold_all(wants.into_iter().take(count)).await
                 }
             },
         }

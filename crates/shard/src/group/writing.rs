@@ -3,6 +3,7 @@
 use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 
 use super::{Group, position};
+use crate::batch;
 use crate::envelope;
 use crate::name::{Position, ReplicaId};
 use crate::now::Now;
@@ -18,6 +19,7 @@ impl<T> Group<T> {
             return Err(FatalError::Snapshot { said: meta.position.index, found: position.index });
         }
         meta.replica = self.replica;
+        write.version = write.version.max(Some(meta.version));
         self.raft.mut_store().reset(position);
         self.changes.clear();
         self.write_reset(position.index, write);
@@ -34,8 +36,11 @@ impl<T> Group<T> {
     }
 
     /// Adds entries to the write of the pass, and to the tail that raft reads in memory.
-    pub(super) fn write_entries(&mut self, entries: &[Entry], write: &mut Write) {
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
+    ///
+    /// # Errors
+    /// An entry has a version that this program does not read.
+    pub(super) fn write_entries(&mut self, entries: &[Entry], write: &mut Write) -> Result<(), FatalError> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
         self.changes.retain(|index| *index < first.index);
         if self.reset_due {
             self.write_reset(self.saved, write);
@@ -47,11 +52,14 @@ impl<T> Group<T> {
             };
             if kind == EntryKind::Members {
                 self.changes.push(entry.index);
+            } else if !entry.data.is_empty() {
+                write.version = write.version.max(Some(batch::version(&entry.data)?));
             }
             record::put_entry(&mut write.records, self.shard, position(entry), kind, &entry.data);
         }
         write.marks.push((self.shard, last.index));
         self.raft.mut_store().append(entries);
+        Ok(())
     }
 
     /// The term and the vote must be durable. The commit index need not be, because a replica learns it again from the leader,

@@ -144,7 +144,7 @@ fn a_tick_of_idle_shards_does_nothing() {
 
 #[test]
 fn turns_that_do_not_fit_go_into_a_second_entry() {
-    let mut node = Node::with(|config| config.entry_bytes = 20);
+    let mut node = Node::with(|config| config.entry_bytes = 15);
     node.only_pass(vec![]);
     let turns = ["hold a3", "hold a4", "a turn longer than an entry"];
     let out = node.only_pass(turns.map(|turn| propose(1, 1, turn, "ann")).into());
@@ -206,7 +206,7 @@ fn turns_after_a_refused_one_are_dropped_and_a_new_epoch_begins() {
 fn a_refusal_by_raft_ends_the_epoch_too() {
     let mut node = Node::with(|config| {
         config.entry_bytes = 20;
-        config.uncommitted_bytes_max = 116;
+        config.uncommitted_bytes_max = 52;
     });
     node.only_pass(vec![]);
     let turns = ["ann", "ben", "cid", "dan"].map(|completion| propose(1, 1, "hold a3 a4 a5", completion));
@@ -306,9 +306,9 @@ fn a_gap_in_the_sequence_stops_the_node() {
     let twist = |record: Record| match record {
         Record::Entry { shard: 1, position, kind, payload } if position.index == 3 => {
             let mut payload = payload.to_vec();
-            // Little-endian: version 1 byte, count 4, epoch 8, then the sequence.
-            assert_eq!(payload[13], 2);
-            payload[13] = 3;
+            // The version, the count, the epoch, then the sequence, each a byte.
+            assert_eq!(payload[3], 2);
+            payload[3] = 3;
             let payload = payload.into();
             Record::Entry { shard: 1, position, kind, payload }
         }

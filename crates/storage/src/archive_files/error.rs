@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use boxoffice_core::version::OtherVersion;
 use boxoffice_env::store::is_no_space;
 
 /// An archive cannot be written or read. Selling does not depend on it.
@@ -18,6 +19,9 @@ pub enum ArchiveError {
     /// Its content has changed.
     #[error("the archive {} is damaged: {why}; remove it: only history is lost with it", .file.display())]
     Damaged { file: PathBuf, why: String },
+    /// A program of another version wrote it.
+    #[error("the archive {} was {version}; start a release that reads it, or remove it: only history is lost with it", .file.display())]
+    OtherVersion { file: PathBuf, version: OtherVersion },
     /// The segment cannot be read.
     #[error("{0}")]
     Log(String),

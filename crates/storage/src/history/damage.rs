@@ -9,11 +9,10 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use boxoffice_core::id::Entity;
+use boxoffice_core::{id::Entity, stored::Stored, version::ClusterVersion};
 use boxoffice_env::{KeyValue, StoreError};
 use boxoffice_shard::ShardId;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::Mutex;
 
 use super::{HistoryStore, HistoryStoreError, RECORDS, record, shard_part};
@@ -35,11 +34,13 @@ pub struct Damage {
 }
 
 /// The durable notes about damage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
 struct Marks {
     /// Entities whose records lack events that the replica could not apply.
+    #[n(0)]
     behind: BTreeSet<(ShardId, Entity)>,
     /// Shards whose totals contain records that were replaced without being read.
+    #[n(1)]
     inexact: BTreeSet<ShardId>,
 }
 
@@ -219,7 +220,7 @@ impl HistoryStore {
         if !marks.behind.insert((shard, entity.clone())) {
             return Ok(());
         }
-        self.store.write(&[marks.pair()])?;
+        self.store.write(&[marks.pair(self.version.get())])?;
         self.store.sync()?;
         self.damages.known.lock().marks = marks;
         self.damages.some.store(true, Ordering::Release);
@@ -231,7 +232,7 @@ impl HistoryStore {
         let mut known = self.damages.known.lock();
         let is_new = known.marks.inexact.insert(shard);
         self.damages.some.store(true, Ordering::Release);
-        is_new.then(|| known.marks.pair())
+        is_new.then(|| known.marks.pair(self.version.get()))
     }
 
     /// Forgets the damage of a shard whose records are removed. Returns the notes that are left, to be written, if they have changed.
@@ -247,7 +248,7 @@ impl HistoryStore {
         known.marks.behind.retain(|(of, _)| *of != shard);
         known.marks.inexact.remove(&shard);
         self.damages.some.store(!known.is_empty(), Ordering::Release);
-        (known.marks != before).then(|| known.marks.pair())
+        (known.marks != before).then(|| known.marks.pair(self.version.get()))
     }
 
     /// As [`boxoffice_env::Store::scan`], but goes on behind a damaged block. Fewer records than there are may be found before one.
@@ -301,8 +302,8 @@ impl HistoryStore {
 }
 
 impl Marks {
-    fn pair(&self) -> KeyValue {
-        (Bytes::from_static(MARKS_KEY), record::encode_checked(self))
+    fn pair(&self, version: ClusterVersion) -> KeyValue {
+        (Bytes::from_static(MARKS_KEY), record::encode_checked(version, self))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The encoding of a record.
 //!
-//! Layout: version (1 byte), a snapshot of that one entity (its log index, layouts, entity and state, in postcard), and
+//! Layout: the version of the cluster under which it was written (1 byte), a snapshot of that one entity (its log index, layouts, entity and state, in postcard), and
 //! the CRC-32C of all before (4 bytes, little-endian). The store has checksums of its own. This one covers the whole
 //! way from memory to memory.
 
@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     id::Entity,
-    packing,
     state_map::{Cut, EvictionCandidate, State},
+    stored::{self, Decode, Encode},
+    version::ClusterVersion,
 };
 use bytes::Bytes;
-use serde::{Serialize, de::DeserializeOwned};
 
-pub(super) const VERSION: u8 = 9;
 const CRC_BYTES: usize = 4;
 /// Bytes that most records fit into, because a growing buffer is copied each time.
 const RECORD_BYTES: usize = 768;
@@ -28,8 +27,8 @@ pub struct StoredEntity {
     pub state: Arc<State>,
 }
 
-pub(super) fn encode(leaving: &EvictionCandidate) -> Bytes {
-    encode_checked(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
+pub(super) fn encode(version: ClusterVersion, leaving: &EvictionCandidate) -> Bytes {
+    encode_checked(version, &Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
 }
 
 /// Decodes a record.
@@ -58,21 +57,19 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Encodes a value with version and checksum.
-pub fn encode_checked(value: &impl Serialize) -> Bytes {
+pub fn encode_checked(version: ClusterVersion, value: &impl Encode) -> Bytes {
     let mut bytes = Vec::with_capacity(RECORD_BYTES);
-    bytes.push(VERSION);
-    let mut bytes = packing::append(value, bytes);
+    bytes.push(version.number());
+    let mut bytes = stored::append(value, bytes);
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());
     Bytes::from(bytes)
 }
 
 /// Reverses [`encode_checked`].
-pub(super) fn decode_checked<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+pub(super) fn decode_checked<T: Decode>(bytes: &[u8]) -> Result<T, String> {
     check(bytes)?;
-    match bytes[..bytes.len() - CRC_BYTES].split_first() {
-        Some((&VERSION, value)) => packing::read(value),
-        Some((other, _)) => Err(format!("it has version {other}, this program reads version {VERSION}")),
-        None => Err("it is empty".into()),
-    }
+    let (version, value) = bytes[..bytes.len() - CRC_BYTES].split_first().ok_or("it is empty")?;
+    ClusterVersion::read(*version).map_err(|other| format!("it was {other}"))?;
+    stored::read(value)
 }

@@ -4,11 +4,12 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use boxoffice_core::{
-    answer::{Answer, CartState},
+    answer::{CartState, KeptAnswer},
     event::{CartEvent, Event, Remembered},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
     state_map::{Cut, EvictionCandidate, State, StateMap},
     time::Timestamp,
+    version::{ClusterVersion, NEWEST, WriteVersion},
 };
 use boxoffice_env::{MemoryStores, StoreSettings, Stores};
 use bytes::Bytes;
@@ -24,11 +25,18 @@ fn dir() -> &'static Path {
 }
 
 fn open(stores: &MemoryStores, store_batches: u64) -> Result<HistoryStore, HistoryStoreError> {
-    HistoryStore::open(stores, dir(), &StoreSettings::default(), 7, &[(SHARD, store_batches)])
+    HistoryStore::open(
+        stores,
+        dir(),
+        &StoreSettings::default(),
+        7,
+        &[(SHARD, store_batches)],
+        &WriteVersion::new(NEWEST),
+    )
 }
 
 fn remembered() -> Remembered {
-    Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
+    Remembered::alone(Request { id: RequestHash(1), body: 1 }, KeptAnswer::Done)
 }
 
 /// The next events of a cart after `had` events. The cart ends, and later sessions ask about its holds. Every second cart is a
@@ -329,7 +337,7 @@ fn one_left() -> Shard {
 fn an_archived_cart_is_counted_once_and_reloaded_for_later_events() {
     let mut shard = one_left();
     let totals = |shard: &Shard| shard.history.shard(SHARD).expect("a good store");
-    assert_eq!((totals(&shard).upto, totals(&shard).totals.carts), (2, [0, 0, 0, 1, 0]));
+    assert_eq!((totals(&shard).upto, totals(&shard).totals.carts(CartState::Canceled)), (2, 1));
     // A session asks about a hold. The cart owes a message again, and stays until that is delivered.
     shard.step(&Step::Happen(1));
     shard.step(&Step::Take);
@@ -337,7 +345,7 @@ fn an_archived_cart_is_counted_once_and_reloaded_for_later_events() {
     shard.step(&Step::Happen(1));
     [Step::Take, Step::Write, Step::Sync].iter().for_each(|step| shard.step(step));
     assert_eq!((shard.kept.len(), totals(&shard).upto), (0, 4));
-    assert_eq!(totals(&shard).totals.carts, [0, 0, 0, 1, 0], "counted once");
+    assert_eq!(totals(&shard).totals.all_carts(), 1, "counted once");
     let stored =
         shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("the cart was archived");
     let State::Cart(cart) = &*stored.state else { panic!("a cart") };
@@ -379,8 +387,9 @@ fn a_store_that_does_not_fit_is_refused_by_name() {
     assert!(damaged.contains("leaves the batches up to 3, and snapshots need 4; nothing was changed"), "{damaged}");
     let newer = open(&stores, 2).expect("a complete store").check_not_ahead(SHARD, 1).expect_err("refused").to_string();
     assert!(newer.contains("tells of shard 3 up to entry 2, the log and snapshots end at 1"), "{newer}");
-    let foreign =
-        HistoryStore::open(&stores, dir(), &StoreSettings::default(), 8, &[]).map(|_| ()).expect_err("refused");
+    let foreign = HistoryStore::open(&stores, dir(), &StoreSettings::default(), 8, &[], &WriteVersion::new(NEWEST))
+        .map(|_| ())
+        .expect_err("refused");
     assert!(matches!(foreign, HistoryStoreError::Foreign { .. }), "{foreign}");
 
     stores.damage(dir(), &entity_key(SHARD, &entity));
@@ -406,11 +415,19 @@ fn records_of_another_version_or_shape_are_refused() {
     };
     assert_eq!(refused(b""), "it is too short");
     assert_eq!(refused(&sealed(vec![])), "it is empty");
-    let version = super::record::VERSION;
-    assert_eq!(refused(&sealed(vec![2, 0])), format!("it has version 2, this program reads version {version}"));
+    let version = NEWEST.number();
+    // Bytes of another version are not decoded, whatever they are.
+    let newer = version + 1;
+    let expected = format!("it was written under version {newer}, this program reads up to {version}");
+    assert_eq!(refused(&sealed(vec![newer, 0xc1])), expected);
+    let leaving = &ended(7)[0];
+    assert_eq!(refused(&super::record::encode(ClusterVersion::numbered(newer), leaving)), expected);
+    super::record::decode(&super::record::encode(NEWEST, leaving)).expect("its own version");
+    let older = refused(&sealed(vec![9, 0]));
+    assert!(older.starts_with("it was written under version 9, this program reads from 16 on"), "{older}");
     assert!(!refused(&sealed(vec![version, 0xc1])).is_empty());
     let two: BTreeMap<u8, u8> = BTreeMap::new();
-    assert!(!refused(&super::record::encode_checked(&two)).is_empty());
+    assert!(!refused(&super::record::encode_checked(NEWEST, &two)).is_empty());
 }
 
 #[test]
@@ -453,7 +470,7 @@ fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replic
     let history = open(&stores, before.batches).expect("enough batches");
     history.mark_dropped(SHARD);
     // The next replica's records arrive, and the leftovers are removed first.
-    let records: Vec<Bytes> = leaving[..3].iter().map(super::record::encode).collect();
+    let records: Vec<Bytes> = leaving[..3].iter().map(|leaving| super::record::encode(NEWEST, leaving)).collect();
     history.import(SHARD, &records).expect("room");
     assert!(!history.remove_some(SHARD).expect("readable"), "the shard is not dropped any more");
     assert_eq!((left(&history).entities, history.shard(SHARD).expect("readable").totals.entities), (3, 3));
@@ -482,7 +499,7 @@ pub(super) fn ended(number: u128) -> Vec<EvictionCandidate> {
 fn has_both(history: &HistoryStore) {
     let mut counted = Totals::default();
     history.for_each_record(SHARD, |stored| counted.add(&Totals::of(&stored.state))).expect("good records");
-    assert_eq!(counted.carts, [0, 0, 0, 2, 0]);
+    assert_eq!((counted.all_carts(), counted.carts(CartState::Canceled)), (2, 2));
     assert_eq!(history.shard(SHARD).expect("good").totals, counted);
 }
 
@@ -566,7 +583,7 @@ fn records_are_found_before_while_and_after_the_filter_is_filled() {
         is_right(&history, 2, 0);
     }
     // Records are imported before and behind the scan.
-    let imported: Vec<Bytes> = (2_000..2_010).map(|number| super::record::encode(&ended(number)[0])).collect();
+    let imported: Vec<Bytes> = (2_000..2_010).map(|number| super::record::encode(NEWEST, &ended(number)[0])).collect();
     for shard in [0, SHARD, SHARD + 1, SHARD + 2] {
         history.import(shard, &imported).expect("room");
     }

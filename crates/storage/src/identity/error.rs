@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::ClusterId;
+use boxoffice_core::version::{ClusterVersion, OtherVersion};
 use boxoffice_env::NodeId;
 
 /// A data directory cannot be used.
@@ -61,21 +62,22 @@ pub enum IdentityError {
         dir: PathBuf,
         /// Its format.
         found: u32,
-        /// The format of this program.
-        known: u32,
+        /// The version of this program.
+        known: ClusterVersion,
     },
-    /// Another version of this program made it.
+    /// An earlier program made it, which did not promise that later ones read it.
     #[error(
-        "{} has format {found}, this program uses {known}; start the version that made it, or name an empty data directory \
-         and import into it",
+        "{} was {version}; start the program that made it, or name an empty data directory and import into it",
         .dir.display()
     )]
-    OtherVersion {
+    OtherVersion { dir: PathBuf, version: OtherVersion },
+    /// A later program has written to it. Nothing but the version was read.
+    #[error("{} was {version}; release {raised_by} raised it: start that release, or a later one", .dir.display())]
+    Newer {
         dir: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The format of this program.
-        known: u32,
+        version: OtherVersion,
+        /// The release that raised its version.
+        raised_by: String,
     },
     /// Its identity cannot be read.
     #[error("cannot tell whose {} is: {reason}; {remedy}", .dir.display())]

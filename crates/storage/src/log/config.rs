@@ -1,5 +1,7 @@
 //! The configuration of a log.
 
+use boxoffice_core::version::{NEWEST, WriteVersion};
+
 use super::LogError;
 
 /// The smallest segment in bytes.
@@ -17,7 +19,7 @@ pub enum Preallocation {
 }
 
 /// The configuration of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct LogConfig {
     /// The log's owner, a random number from the creation of the data directory.
     pub owner: u128,
@@ -33,6 +35,8 @@ pub struct LogConfig {
     pub retry_ms: u64,
     /// Where segments are made. Default in a thread.
     pub preallocation: Preallocation,
+    /// The version under which segments are made. Default the newest.
+    pub version: WriteVersion,
     /// The number of writers. Each begins every segment with a checkpoint of its own shards. Default 1.
     pub writers: usize,
 }
@@ -47,6 +51,7 @@ impl LogConfig {
             keep_free_bytes: segment_bytes / 2,
             retry_ms: 1_000,
             preallocation: Preallocation::Background,
+            version: WriteVersion::new(NEWEST),
             writers: 1,
         }
     }

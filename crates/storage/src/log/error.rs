@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use boxoffice_core::version::OtherVersion;
+
 const REMEDY: &str = "do not start this node from it: in a cluster empty its data directory and let \
                     it join anew; a single node needs its latest backup";
 
@@ -69,19 +71,12 @@ pub enum LogError {
         /// The owner of this log.
         owner: u128,
     },
-    /// A segment written by another version of this program.
-    #[error(
-        "{} has format {found}, this program writes and reads format {known}; start the version that \
-         wrote it",
-        .file.display()
-    )]
+    /// A segment written by a program of another version.
+    #[error("{} was {version}; start a release that reads it", .file.display())]
     OtherVersion {
         /// The segment.
         file: PathBuf,
-        /// Its format.
-        found: u32,
-        /// The format of this program.
-        known: u32,
+        version: OtherVersion,
     },
     /// The file system failed. After a failed write or sync the log is unusable.
     #[error("cannot {doing} {}: {source}; check the disk, then start the node again", .file.display())]

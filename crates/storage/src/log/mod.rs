@@ -29,7 +29,6 @@ pub use error::LogError;
 pub use group_commit::{GroupCommit, LogWriter};
 pub use record::{Kind, LastEntry};
 pub use recovery::{Recovery, TornEnd, read_segment, segment_numbers};
-pub use segment::FORMAT;
 
 use recovery::ScannedSegment;
 use segment::{NewSegment, PAGE, Segment};

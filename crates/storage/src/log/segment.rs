@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{LogConfig, LogError};
+use boxoffice_core::version::ClusterVersion;
 use boxoffice_env::{Disk, DiskFile, OpenMode, Rng};
 
 /// The position of the first record. The page before it is never written again.
 pub(super) const PAGE: usize = 4096;
-/// The version of the format of segments and records.
-pub const FORMAT: u32 = 6;
 const MAGIC: &[u8; 8] = b"BOXO-LOG";
 const CRC_AT: usize = PAGE - 4;
 /// The name of a segment while it is made.
@@ -73,7 +72,7 @@ pub(super) fn make(
         }
     };
     let (number, bytes, salt) = (new.number, config.segment_bytes, rng.u64());
-    if let Err(error) = fill(&*file, &page(number, bytes, config.owner, salt), bytes, new.pace) {
+    if let Err(error) = fill(&*file, &page(config.version.get(), number, bytes, config.owner, salt), bytes, new.pace) {
         // Half a segment is useless and only takes space.
         let _ = disk.remove(&unfinished);
         return Err(error);
@@ -107,10 +106,10 @@ pub(super) fn remove_if_there(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     }
 }
 
-fn page(number: u64, bytes: u64, owner: u128, salt: u64) -> Vec<u8> {
+fn page(version: ClusterVersion, number: u64, bytes: u64, owner: u128, salt: u64) -> Vec<u8> {
     let mut page = vec![0; PAGE];
     page[..8].copy_from_slice(MAGIC);
-    page[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+    page[8..12].copy_from_slice(&u32::from(version.number()).to_le_bytes());
     page[16..24].copy_from_slice(&number.to_le_bytes());
     page[24..32].copy_from_slice(&bytes.to_le_bytes());
     page[32..48].copy_from_slice(&owner.to_le_bytes());
@@ -164,10 +163,8 @@ pub(super) fn open(
     if crc != crc32c::crc32c(&bytes[..CRC_AT]) {
         return Err(damaged(0, "the checksum of its first page does not match"));
     }
-    let format = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
-    if format != FORMAT {
-        return Err(LogError::OtherVersion { file: path, found: format, known: FORMAT });
-    }
+    let version = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
+    ClusterVersion::read(version).map_err(|version| LogError::OtherVersion { file: path.clone(), version })?;
     let found_owner = u128::from_le_bytes(bytes[32..48].try_into().expect("sixteen bytes"));
     if let Some(owner) = owner.filter(|&owner| owner != found_owner) {
         return Err(LogError::Foreign { file: path, found: found_owner, owner });

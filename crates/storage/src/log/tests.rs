@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use boxoffice_core::version::NEWEST;
 use boxoffice_env::{DiskFile, MemoryDisk, OsDisk, OsRng};
 
 mod group_commit;
@@ -517,10 +518,19 @@ fn an_incomplete_or_foreign_log_is_refused_by_name() {
         let crc = crc32c::crc32c(&page[..PAGE - 4]).to_le_bytes();
         file(&disk, FIRST).write_all_at(&crc, PAGE as u64 - 4).unwrap();
     };
-    set_format(FORMAT + 1);
-    let other = LogError::OtherVersion { file: path(1), found: FORMAT + 1, known: FORMAT };
-    assert_eq!(start(OWNER, Start::New).unwrap_err().to_string(), other.to_string());
-    set_format(FORMAT);
+    let newest = u32::from(NEWEST.number());
+    set_format(newest + 1);
+    assert_eq!(
+        start(OWNER, Start::New).unwrap_err().to_string(),
+        format!(
+            "{FIRST} was written under version {}, this program reads up to {newest}; start a release that reads it",
+            newest + 1
+        )
+    );
+    set_format(6);
+    let older = start(OWNER, Start::New).unwrap_err().to_string();
+    assert!(older.contains("written under version 6, this program reads from 16 on"), "{older}");
+    set_format(newest);
 
     disk.rename(&path(2), &path(9)).unwrap();
     assert!(matches!(start(OWNER, Start::New), Err(LogError::MissingSegment { number: 2, .. })));

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use boxoffice_core::version::OtherVersion;
+
 /// A snapshot cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
@@ -24,6 +26,9 @@ pub enum SnapshotError {
         /// The damage of each.
         reasons: Vec<String>,
     },
+    /// A program of another version wrote it.
+    #[error("the snapshot {} was {version}; start a release that reads it", .file.display())]
+    OtherVersion { file: PathBuf, version: OtherVersion },
     /// The file system failed.
     #[error("cannot {doing} {}: {source}; check the disk, then start the node again", .file.display())]
     Io {

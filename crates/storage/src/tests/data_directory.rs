@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use boxoffice_core::version::NEWEST;
 use boxoffice_env::World;
 
 use crate::{
@@ -51,7 +52,7 @@ fn a_node_finds_its_state_again_and_notices_a_deleted_log() {
         }
         log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         log.sync().unwrap();
-        snapshots.save(2, index, format!("state at {index}").as_bytes()).unwrap();
+        snapshots.save(NEWEST, 2, index, format!("state at {index}").as_bytes()).unwrap();
         // The log keeps the entries that the older snapshot needs.
         let oldest = snapshots.oldest_index(2).unwrap().unwrap();
         log.release(&|shard| if shard == 2 { oldest + 1 } else { 0 });

@@ -437,20 +437,6 @@ impl AdminKeyRevoke {
     }
 }
 
-impl AdminSettle {
-    /// The body with these details.
-    pub fn new(cart: CartId, attempt: u32, outcome: Settlement) -> AdminSettle {
-        let (outcome, reference, refund) = match outcome {
-            Settlement::Authorized { reference } => ("authorized", Some(Text::as_said(reference)), None),
-            Settlement::Declined => ("declined", None, None),
-            Settlement::Captured => ("captured", None, None),
-            Settlement::Voided => ("voided", None, None),
-            Settlement::Refunded { refund } => ("refunded", None, Some(refund)),
-        };
-        AdminSettle { cart, attempt, outcome: outcome.into(), reference, refund }
-    }
-}
-
 /// The audit of one entity.
 fn audit(entity: Entity) -> Converted<Command> {
     match entity {

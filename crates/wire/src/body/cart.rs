@@ -417,29 +417,6 @@ impl Checkout {
     }
 }
 
-impl From<WantedLine> for Line {
-    /// The line for this want. A want that no line has (a quota, a line of a cart) is omitted, and the server refuses it.
-    fn from(WantedLine { entity, want, note }: WantedLine) -> Line {
-        let none = Line { note, ..Line::default() };
-        let none = match entity {
-            Entity::Session(id) => Line { session: Some(id), ..none },
-            Entity::Product(id) => Line { product: Some(id), ..none },
-            Entity::Resource(id) => Line { resource: Some(id), ..none },
-            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => none,
-        };
-        match want {
-            Want::Seats { seats, best_effort } => Line { seats: Some(seats.as_slice().to_vec()), best_effort, ..none },
-            Want::Best(BestWish { count, category, section, accessible, split }) => {
-                Line { count: Some(count), category, section, accessible, split, ..none }
-            }
-            Want::Places { area, quantity } => Line { area: Some(area), quantity: Some(quantity.into()), ..none },
-            Want::Units { quantity, now: _ } => Line { quantity: Some(quantity.into()), ..none },
-            Want::Slot { begin, end, details } => Line { begin: Some(begin), end: Some(end), details, ..none },
-            Want::Quota { .. } => none,
-        }
-    }
-}
-
 /// End the attempt to pay that is under way, and leave the cart active.
 #[op("cart.checkout_cancel", cart, since(1, 5), venues(Unlimited), weight(6), answers(CartView))]
 #[example(r#"{"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]

@@ -325,55 +325,6 @@ impl ResourcePut {
     }
 }
 
-impl ResourceReserve {
-    /// The body with these details.
-    pub fn new(resource: Id, booking: Id, when: When, repeat: Option<Repeat>, details: Details) -> ResourceReserve {
-        let (begin, end, local_begin, local_end) = split(when);
-        let repeat = repeat.map(RepeatBody::from);
-        ResourceReserve { resource, booking, begin, end, local_begin, local_end, repeat, details }
-    }
-}
-
-impl ResourceMove {
-    /// The body with these details.
-    pub fn new(resource: Id, booking: Id, when: When) -> ResourceMove {
-        let (begin, end, local_begin, local_end) = split(when);
-        ResourceMove { resource, booking, begin, end, local_begin, local_end }
-    }
-}
-
-impl ResourceIsAvailable {
-    /// The body with these details.
-    pub fn new(resource: Id, when: When) -> ResourceIsAvailable {
-        let (begin, end, local_begin, local_end) = split(when);
-        ResourceIsAvailable { resource, begin, end, local_begin, local_end }
-    }
-}
-
-type Times = (Option<Timestamp>, Option<Timestamp>, Option<SmolStr>, Option<SmolStr>);
-
-fn split(when: When) -> Times {
-    match when {
-        When::Utc { begin, end } => (Some(begin), Some(end), None, None),
-        When::Local { begin, end } => (None, None, Some(begin), Some(end)),
-    }
-}
-
-impl From<Repeat> for RepeatBody {
-    fn from(Repeat { every, interval, until }: Repeat) -> RepeatBody {
-        let (every, weekdays) = match every {
-            Every::Day => ("day", Vec::new()),
-            Every::Week(weekdays) => ("week", weekdays),
-            Every::Month => ("month", Vec::new()),
-        };
-        let (count, until) = match until {
-            Until::Count(count) => (Some(count), None),
-            Until::Date(date) => (None, Some(date)),
-        };
-        RepeatBody { every: every.into(), interval: Some(interval), weekdays, count, until }
-    }
-}
-
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 60 * 60_000;
 

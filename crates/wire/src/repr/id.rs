@@ -115,6 +115,9 @@ impl WireRepr for Entity {
             }
         };
         let end = kind.len() + id.len();
+        if end > text.len() {
+            return serializer.serialize_str(&[kind, id].concat());
+        }
         text[..kind.len()].copy_from_slice(kind.as_bytes());
         text[kind.len()..end].copy_from_slice(id.as_bytes());
         serializer.serialize_str(str::from_utf8(&text[..end]).expect("ids are ASCII"))

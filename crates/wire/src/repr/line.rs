@@ -193,7 +193,7 @@ impl PortionFields {
     pub(crate) fn portion(self) -> Result<Option<Portion>, &'static str> {
         let portion = match self {
             PortionFields { seats: Some(seats), .. } => {
-                Portion::Seats(SeatSet::new(seats).map_err(|_| "these are no seats of a hold")?)
+                Portion::Seats(SeatSet::of_any_number(seats).map_err(|_| "these are no seats of a hold")?)
             }
             PortionFields { area: Some(area), quantity: Some(quantity), .. } => Portion::Places { area, quantity },
             PortionFields { quota: Some(quota), count: Some(count), .. } => Portion::Quota { quota, count },

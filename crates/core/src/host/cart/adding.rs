@@ -512,7 +512,7 @@ impl<R> CartHost<R> {
         for event in added.events {
             stage.write(event);
         }
-        Ok(stage.entity.ok_with(added.answer, added.asked))
+        Ok(stage.entity.ok_with(added.answer.into(), added.asked))
     }
 }
 

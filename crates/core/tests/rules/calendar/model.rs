@@ -3,6 +3,7 @@
 use boxoffice_core::{
     calendar::{BookingKey, BookingName, Buffers, Calendar, FreeSearch, Slot, Terms, Zone},
     id::{CartId, HoldId, RequestHash},
+    stored,
     time::Timestamp,
 };
 use proptest::{collection::vec, prelude::*};
@@ -215,8 +216,8 @@ fn run(steps: Vec<Step>, terms: &Terms) {
         assert_eq!(calendar.violations(capacity, buffers), [""; 0]);
         assert_eq!(calendar.len(), model.0.len());
         assert!(model.0.iter().all(|(key, slot)| calendar.slot_of(&key.name()) == Some(*slot)));
-        let bytes = rmp_serde::to_vec(&calendar).expect("writes");
-        assert_eq!(rmp_serde::from_slice::<Calendar>(&bytes).expect("reads"), calendar);
+        let bytes = stored::append(&calendar, Vec::new());
+        assert_eq!(stored::read::<Calendar>(&bytes).expect("reads"), calendar);
     }
 }
 

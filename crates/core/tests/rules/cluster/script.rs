@@ -23,6 +23,7 @@ use boxoffice_core::{
     id::{Entity, Request, RequestHash, hash64},
     rules::Rules,
     state_map::{Cut, State, StateMap},
+    stored,
     time::Timestamp,
 };
 use expect_test::Expect;
@@ -105,10 +106,10 @@ impl Play {
         let events = std::mem::take(&mut turn.events);
         assert!(answered.is_ok() || events.is_empty(), "a refusal changes nothing");
         // Encodes and decodes the log and a snapshot, as every replica does.
-        let log = postcard::to_allocvec(&events).expect("events can be written");
-        self.kept.apply(&Entity::Cluster, postcard::from_bytes(&log).expect("and read"));
-        let snapshot = postcard::to_allocvec(&self.kept.cut()).expect("a cut can be written");
-        let cut: Cut = postcard::from_bytes(&snapshot).expect("and read");
+        let log = stored::append(&events, Vec::new());
+        self.kept.apply(&Entity::Cluster, stored::read(&log).expect("and read"));
+        let snapshot = stored::append(&self.kept.cut(), Vec::new());
+        let cut: Cut = stored::read(&snapshot).expect("and read");
         let again = StateMap::restore(cut);
         assert_eq!(again.get(&Entity::Cluster), self.kept.get(&Entity::Cluster));
         self.kept = again;

@@ -10,6 +10,7 @@ use boxoffice_core::{
     command::Title,
     directory::{Directory, Listing, VenueCursor},
     id::Id,
+    stored,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
@@ -246,8 +247,8 @@ fn play(directory: &mut Directory, model: &mut Model, steps: Vec<Step>) {
                 model.titles.insert(number, name);
             }
             Step::WriteDownAndRead => {
-                let bytes = postcard::to_allocvec(directory).expect("a directory can be encoded");
-                let read: Directory = postcard::from_bytes(&bytes).expect("a directory can be decoded");
+                let bytes = stored::append(directory, Vec::new());
+                let read: Directory = stored::read(&bytes).expect("a directory can be decoded");
                 assert_eq!(read, *directory);
                 *directory = read;
             }

@@ -12,6 +12,7 @@ use std::{
 use boxoffice_core::{
     id::{CartId, Entity, Id},
     state_map::{EvictionCandidate, State},
+    version::{NEWEST, WriteVersion},
 };
 use boxoffice_env::{FjallStores, MemoryStores, StoreSettings, Stores};
 use boxoffice_shard::ShardId;
@@ -31,7 +32,7 @@ fn dir() -> &'static Path {
 }
 
 fn open(stores: &dyn Stores, dir: &Path, settings: &StoreSettings) -> Result<HistoryStore, HistoryStoreError> {
-    HistoryStore::open(stores, dir, settings, 7, &[])
+    HistoryStore::open(stores, dir, settings, 7, &[], &WriteVersion::new(NEWEST))
 }
 
 /// A cart anywhere among the keys.
@@ -128,14 +129,14 @@ fn a_record_that_is_behind_stays_so_until_its_shard_is_removed() {
     // A newer record of the entity, which the replica has applied nothing to, does not heal it.
     stores.power_cut(&mut || false);
     let history = open(&stores, dir(), &StoreSettings::default()).expect("a store");
-    history.import(SHARD, &[record::encode(&leaving(1, 9, &state()))]).expect("room");
+    history.import(SHARD, &[record::encode(NEWEST, &leaving(1, 9, &state()))]).expect("room");
     assert!(history.is_behind(SHARD, &cart(1)) && is_damaged(history.get(SHARD, &cart(1))));
     assert!(history.get(SHARD, &cart(2)).expect("a good record").is_some());
     // The shard moves away, and another replica of it comes.
     history.mark_dropped(SHARD);
     while history.remove_some(SHARD).expect("room") {}
     assert!(!history.is_damaged(SHARD) && history.has_exact_totals(SHARD));
-    history.import(SHARD, &[record::encode(&leaving(1, 9, &state()))]).expect("room");
+    history.import(SHARD, &[record::encode(NEWEST, &leaving(1, 9, &state()))]).expect("room");
     assert_eq!(history.get(SHARD, &cart(1)).expect("a good record").map(|stored| stored.index), Some(9));
     drop(history);
     let history = open(&stores, dir(), &StoreSettings::default()).expect("a store");
@@ -149,7 +150,7 @@ fn a_record_takes_the_place_of_one_that_cannot_be_read() {
     write(&history, 0..3);
     let key = entity_key(SHARD, &cart(1));
     stores.damage_block(dir(), &key, &key);
-    history.import(SHARD, &[record::encode(&leaving(1, 9, &state()))]).expect("room");
+    history.import(SHARD, &[record::encode(NEWEST, &leaving(1, 9, &state()))]).expect("room");
     assert_eq!(history.get(SHARD, &cart(1)).expect("a good record").map(|stored| stored.index), Some(9));
     assert!(!history.is_damaged(SHARD), "everything can be read again");
     assert!(!history.has_exact_totals(SHARD), "it was counted twice");

@@ -1,9 +1,9 @@
 //! Samples of requests.
 
 use boxoffice_core::{
-    command::{Every, NewSession, Repeat, SessionExtras, Until, When},
+    command::{NewSession, SessionExtras},
     id::Entity,
-    payment::{OnDecline, Settlement},
+    payment::OnDecline,
 };
 use boxoffice_wire::{Op, OpBody, body, customer, envelope::with_patience, reply};
 use bytes::BytesMut;
@@ -80,12 +80,24 @@ pub fn requests() -> Vec<Sample> {
     let titles = body::TitleSearch { name: Some("ham".into()), limit: Some(2), cursor: Some("hamlet/Hamlet".into()) };
     let canceled = body::SessionCancel { id: session.clone(), reason: "the roof leaks".into() };
     let (begin, end) = (evening(), evening().after(HOUR));
-    let wall = When::Local { begin: "2026-03-29T10:00".into(), end: "2026-03-29T11:30".into() };
-    let weekly = Repeat { every: Every::Week(vec![1, 3]), interval: 2, until: Until::Count(10) };
+    let weekly = body::RepeatBody {
+        interval: Some(2),
+        weekdays: vec![1, 3],
+        count: Some(10),
+        ..body::RepeatBody::of("week".into())
+    };
     let room = || id("room-5");
-    let reserve = body::ResourceReserve::new(room(), id("choir"), wall, Some(weekly), "with a piano".into());
-    let moved = body::ResourceMove::new(room(), id("choir"), When::Utc { begin, end });
-    let asked = body::ResourceIsAvailable::new(room(), When::Utc { begin, end });
+    let reserve = body::ResourceReserve {
+        local_begin: Some("2026-03-29T10:00".into()),
+        local_end: Some("2026-03-29T11:30".into()),
+        repeat: Some(weekly),
+        details: "with a piano".into(),
+        ..body::ResourceReserve::of(room(), id("choir"))
+    };
+    let moved =
+        body::ResourceMove { begin: Some(begin), end: Some(end), ..body::ResourceMove::of(room(), id("choir")) };
+    let asked =
+        body::ResourceIsAvailable { begin: Some(begin), end: Some(end), ..body::ResourceIsAvailable::of(room()) };
     let end_choir = body::ResourceCancel { resource: room(), booking: id("choir"), series: true };
     let bookings = body::ResourceBookings { resource: room(), from: begin, to: end, limit: Some(2), cursor: None };
     let free = body::ResourceFreeSlots {
@@ -147,7 +159,8 @@ pub fn requests() -> Vec<Sample> {
         limit: Some(2),
         before: Some(390),
     };
-    let authorized = Settlement::Authorized { reference: "au-7".into() };
+    let authorized =
+        body::AdminSettle { reference: Some("au-7".into()), ..body::AdminSettle::of(cart(), 1, "authorized".into()) };
     let batch = reply::Batch {
         items: vec![
             reply::BatchItem { op: "session.block", rid: Some("i-1".into()), body: &seats },
@@ -216,7 +229,7 @@ pub fn requests() -> Vec<Sample> {
         of(None, &history),
         of(rid, &body::AdminRelease { cart: cart(), line: 1, reason: "sold out".into() }),
         of(rid, &body::AdminCheckoutCancel { cart: cart() }),
-        of(rid, &body::AdminSettle::new(cart(), 1, authorized)),
+        of(rid, &authorized),
         of(None, &body::AdminNodes(body::Empty {})),
         of(rid, &join),
         of(rid, &invite),
@@ -246,11 +259,18 @@ pub fn other_requests() -> Vec<Sample> {
     let watch = |entity, token, resume| body::Watch { entity: Some(entity), sessions: None, token, resume };
     let counts =
         body::Watch { sessions: Some(vec![id("hamlet-tonight"), id("hamlet-matinee")]), ..body::Watch::default() };
-    let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
-    let reserve = body::ResourceReserve::new(id("room-5"), id("talk"), once, None, "".into());
-    let until = Repeat { every: Every::Month, interval: 1, until: Until::Date("2026-12-31".into()) };
-    let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
-    let monthly = body::ResourceReserve::new(id("room-5"), id("club"), once, Some(until), "".into());
+    let reserve = |booking: &str, repeat: Option<body::RepeatBody>| body::ResourceReserve {
+        begin: Some(evening()),
+        end: Some(evening().after(HOUR)),
+        repeat,
+        ..body::ResourceReserve::of(id("room-5"), id(booking))
+    };
+    let monthly = body::RepeatBody {
+        interval: Some(1),
+        until: Some("2026-12-31".into()),
+        ..body::RepeatBody::of("month".into())
+    };
+    let settle = |attempt: u32, outcome: &str| body::AdminSettle::of(cart(), attempt, outcome.into());
     let open = body::CartOpen { token: token(), cart: None, customer: None, ttl_ms: None };
     let secret = b"the secret of the shop";
     let hello = body::ClientHello {
@@ -269,12 +289,12 @@ pub fn other_requests() -> Vec<Sample> {
         request(Op::Watch, None, &watch(Entity::Cart(cart()), Some(token()), None)),
         request(Op::Watch, None, &counts),
         request(Op::Watch, None, &watch(Entity::Customer(id("ada")), None, Some(body::ResumeBody::cursor(2)))),
-        request(Op::ResourceReserve, rid, &reserve),
-        request(Op::ResourceReserve, rid, &monthly),
+        request(Op::ResourceReserve, rid, &reserve("talk", None)),
+        request(Op::ResourceReserve, rid, &reserve("club", Some(monthly))),
         request(Op::AdminAudit, None, &body::Audit::default()),
-        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Declined)),
-        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Captured)),
-        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 2, Settlement::Voided)),
-        request(Op::AdminSettle, rid, &body::AdminSettle::new(cart(), 1, Settlement::Refunded { refund: 2 })),
+        request(Op::AdminSettle, rid, &settle(1, "declined")),
+        request(Op::AdminSettle, rid, &settle(1, "captured")),
+        request(Op::AdminSettle, rid, &settle(2, "voided")),
+        request(Op::AdminSettle, rid, &body::AdminSettle { refund: Some(2), ..settle(1, "refunded") }),
     ]
 }
