@@ -20,7 +20,7 @@ use crate::{
     planted,
     refusal::Refusal,
     shared_map::SharedMap,
-    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer, append_short, take_short},
+    stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer, append_short, take_short},
     time::Timestamp,
 };
 
@@ -156,7 +156,7 @@ impl Decode for Charge {
 
     fn decode(from: &mut Reader<'_>) -> Result<Charge, Error> {
         let cut_off = || Error::message("a charge is cut off");
-        let (tags, mut rest) = from.bytes()?.split_at_checked(12).ok_or_else(cut_off)?;
+        let (tags, mut rest) = stored::bytes(from)?.split_at_checked(12).ok_or_else(cut_off)?;
         let tag = |bytes: &[u8]| bytes.iter().fold(0, |tag, byte| tag << 8 | u64::from(*byte));
         let age_ms = take_short(&mut rest)?;
         let mut next = || u32::try_from(take_short(&mut rest)?).map_err(|_| Error::message("a charge is too high"));

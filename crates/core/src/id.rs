@@ -5,7 +5,7 @@ use core::fmt;
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
-use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer};
+use crate::stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer};
 
 /// The longest id, in bytes.
 pub const ID_BYTES_MAX: usize = 64;
@@ -24,7 +24,7 @@ impl Decode for Id {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Id, Error> {
-        let text = from.str()?;
+        let text = stored::text(from)?;
         if text >= FIRST_ID { Ok(Id(SmolStr::new(text))) } else { Err(Error::message("an id is before the first one")) }
     }
 }

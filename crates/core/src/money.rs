@@ -4,7 +4,7 @@ use core::fmt;
 
 use boxoffice_declare::Stored;
 
-use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer};
+use crate::stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer};
 
 /// The highest price of one seat, place, unit or slot, in minor units.
 pub const PRICE_MAX: i64 = 1_000_000_000_000;
@@ -29,7 +29,7 @@ impl Decode for Currency {
 
     fn decode(from: &mut Reader<'_>) -> Result<Currency, Error> {
         let code: [u8; 3] =
-            from.str()?.as_bytes().try_into().map_err(|_| Error::message("a currency has three letters"))?;
+            stored::text(from)?.as_bytes().try_into().map_err(|_| Error::message("a currency has three letters"))?;
         Ok(Currency(code))
     }
 }

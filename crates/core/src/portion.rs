@@ -10,7 +10,7 @@ use crate::{
     id::{Entity, Id},
     money::AMOUNT_MAX,
     seat::{Seat, SeatSet},
-    stored::{Decode, Encode, Error, FieldReader, Reader, Schema, Shape, Writer},
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
     text::Text,
     time::Timestamp,
 };
@@ -58,9 +58,7 @@ impl Decode for PricedSeat {
     }
 
     fn decode_list(from: &mut Reader<'_>) -> Result<Vec<PricedSeat>, Error> {
-        let mut fields = FieldReader::of_struct(from)?;
-        let (seats, prices): (Vec<Seat>, Vec<i64>) = (fields.next(from)?, fields.next(from)?);
-        fields.end()?;
+        let (seats, prices): (Vec<Seat>, Vec<i64>) = Decode::decode(from)?;
         let is_short = match prices[..] {
             [.., before, last] => before != last,
             [_] => true,

@@ -5,7 +5,7 @@ use core::slice;
 
 use boxoffice_declare::Stored;
 
-use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer, append_short, take_short};
+use crate::stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer, append_short, take_short};
 
 /// The most seats one hold may ask for.
 pub const HOLD_SEATS_MAX: usize = 20;
@@ -55,13 +55,13 @@ impl Decode for Seat {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Seat, Error> {
-        let mut bytes = from.bytes()?;
+        let mut bytes = stored::bytes(from)?;
         let seat = Seat::take(&mut bytes)?;
         if bytes.is_empty() { Ok(seat) } else { Err(Error::message("a seat is followed by another")) }
     }
 
     fn decode_list(from: &mut Reader<'_>) -> Result<Vec<Seat>, Error> {
-        let mut bytes = from.bytes()?;
+        let mut bytes = stored::bytes(from)?;
         let mut seats = Vec::with_capacity(bytes.len() / 2);
         while !bytes.is_empty() {
             seats.push(Seat::take(&mut bytes)?);

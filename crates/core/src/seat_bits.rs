@@ -5,7 +5,7 @@
 
 use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
 
-use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer};
+use crate::stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer};
 
 /// Words of one chunk. A write copies no more, and a hall of 4 096 seats needs no second one.
 const CHUNK_WORDS: usize = 64;
@@ -137,7 +137,7 @@ impl Decode for SeatBits {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<SeatBits, Error> {
-        let (words, rest) = from.bytes()?.as_chunks::<8>();
+        let (words, rest) = stored::bytes(from)?.as_chunks::<8>();
         if !rest.is_empty() {
             return Err(Error::message("bits of seats are words of eight bytes"));
         }

@@ -158,11 +158,60 @@ impl Writer {
 /// # Errors
 /// None begins here, or one that does not tell its length.
 pub fn list(from: &mut Reader<'_>) -> Result<usize, Error> {
-    sized(from.array()?)
+    let start = from.position();
+    let length = sized(from.array()?)?;
+    check_head(start, from.position(), length as u64).map(|()| length)
 }
 
 fn sized(length: Option<u64>) -> Result<usize, Error> {
     length.and_then(|length| usize::try_from(length).ok()).ok_or_else(|| Error::message("a length is missing"))
+}
+
+/// Checks that the head of a value, from `start` up to `end`, is the shortest for its number.
+#[inline]
+fn check_head(start: usize, end: usize, number: u64) -> Result<(), Error> {
+    let shortest = match number {
+        0..24 => 1,
+        24..=0xff => 2,
+        0x100..=0xffff => 3,
+        0x1_0000..=0xffff_ffff => 5,
+        _ => 9,
+    };
+    if end - start == shortest {
+        Ok(())
+    } else {
+        Err(Error::message("a number or a length is longer than it has to be"))
+    }
+}
+
+/// The bytes that begin here.
+///
+/// # Errors
+/// None begin here.
+pub fn bytes<'b>(from: &mut Reader<'b>) -> Result<&'b [u8], Error> {
+    let start = from.position();
+    let bytes = from.bytes()?;
+    check_head(start, from.position() - bytes.len(), bytes.len() as u64).map(|()| bytes)
+}
+
+/// The text that begins here.
+///
+/// # Errors
+/// None begins here.
+pub fn text<'b>(from: &mut Reader<'b>) -> Result<&'b str, Error> {
+    let start = from.position();
+    let text = from.str()?;
+    check_head(start, from.position() - text.len(), text.len() as u64).map(|()| text)
+}
+
+/// The number of entries of the map that begins here.
+///
+/// # Errors
+/// None begins here, or one that does not tell its length.
+pub fn map(from: &mut Reader<'_>) -> Result<usize, Error> {
+    let start = from.position();
+    let length = sized(from.map()?)?;
+    check_head(start, from.position(), length as u64).map(|()| length)
 }
 
 /// The fields of a struct or a variant, as they are read.
@@ -184,19 +233,29 @@ impl FieldReader {
     /// # Errors
     /// None begins here.
     pub fn of_variant(from: &mut Reader<'_>) -> Result<(u32, FieldReader), Error> {
-        let left = match from.datatype()? {
-            Type::Array => list(from)?.checked_sub(1).ok_or_else(|| Error::message("a variant has no number"))?,
-            _ => 0,
+        let is_list = from.datatype()? == Type::Array;
+        let left = match is_list {
+            true => list(from)?.checked_sub(1).ok_or_else(|| Error::message("a variant has no number"))?,
+            false => 0,
         };
-        Ok((from.u32()?, FieldReader { left }))
+        let number = u32::decode(from)?;
+        if is_list && left == 0 {
+            return Err(Error::message("a variant without fields is its number"));
+        }
+        Ok((number, FieldReader { left }))
     }
 
     /// Reads the next field.
     ///
     /// # Errors
     /// It is no such value, or is left out and must be there.
-    pub fn next<T: Decode>(&mut self, from: &mut Reader<'_>) -> Result<T, Error> {
-        self.next_with(from, T::decode, T::absent)
+    pub fn next<T: Decode + Encode>(&mut self, from: &mut Reader<'_>) -> Result<T, Error> {
+        let is_last = self.left == 1;
+        let value = self.next_with(from, T::decode, T::absent)?;
+        if is_last && value.is_absent() {
+            return Err(Error::message("the last field is absent, and is written"));
+        }
+        Ok(value)
     }
 
     /// Reads the next field with these functions.
@@ -295,13 +354,66 @@ macro_rules! numbers {
 
             #[inline]
             fn decode(from: &mut Reader<'_>) -> Result<$type, Error> {
-                from.$type()
+                let start = from.position();
+                let number = from.$type()?;
+                check_head(start, from.position(), number.head()).map(|()| number)
             }
         }
     )*};
 }
 
-numbers!(u16 u64 u32 u64 u64 u64 i16 i64 i32 i64 i64 i64 f64 f64);
+/// A number as the head of its value has it.
+trait Head {
+    fn head(self) -> u64;
+}
+
+macro_rules! heads {
+    ($($type:ident)*) => {$(
+        impl Head for $type {
+            #[inline]
+            fn head(self) -> u64 {
+                self.into()
+            }
+        }
+    )*};
+}
+
+heads!(u8 u16 u32 u64);
+
+macro_rules! signed_heads {
+    ($($type:ident)*) => {$(
+        impl Head for $type {
+            #[inline]
+            fn head(self) -> u64 {
+                let number = i64::from(self);
+                (if number < 0 { !number } else { number }).cast_unsigned()
+            }
+        }
+    )*};
+}
+
+signed_heads!(i16 i32 i64);
+
+numbers!(u16 u64 u32 u64 u64 u64 i16 i64 i32 i64 i64 i64);
+
+impl Encode for f64 {
+    fn encode(&self, out: &mut Writer) {
+        written(out.0.f64(*self));
+    }
+}
+
+impl Decode for f64 {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("f64")
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<f64, Error> {
+        match from.datatype()? {
+            Type::F64 => from.f64(),
+            _ => Err(Error::message("a number with a fraction has eight bytes")),
+        }
+    }
+}
 
 // Many of them are a byte string.
 impl Encode for u8 {
@@ -324,11 +436,13 @@ impl Decode for u8 {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<u8, Error> {
-        from.u8()
+        let start = from.position();
+        let number = from.u8()?;
+        check_head(start, from.position(), number.head()).map(|()| number)
     }
 
     fn decode_list(from: &mut Reader<'_>) -> Result<Vec<u8>, Error> {
-        from.bytes().map(<[u8]>::to_vec)
+        bytes(from).map(<[u8]>::to_vec)
     }
 }
 
@@ -345,7 +459,7 @@ impl Decode for u128 {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<u128, Error> {
-        let bytes = from.bytes()?.try_into().map_err(|_| Error::message("there are not 16 bytes"))?;
+        let bytes = bytes(from)?.try_into().map_err(|_| Error::message("there are not 16 bytes"))?;
         Ok(u128::from_be_bytes(bytes))
     }
 }
@@ -434,7 +548,7 @@ macro_rules! texts {
             }
 
             fn decode(from: &mut Reader<'_>) -> Result<$type, Error> {
-                from.str().map($type::from)
+                text(from).map($type::from)
             }
 
             fn absent() -> Option<$type> {
@@ -536,7 +650,7 @@ impl Decode for Bytes {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Bytes, Error> {
-        from.bytes().map(Bytes::copy_from_slice)
+        bytes(from).map(Bytes::copy_from_slice)
     }
 }
 
@@ -628,8 +742,8 @@ impl<T: Decode, E: Decode> Decode for Result<T, E> {
     fn decode(from: &mut Reader<'_>) -> Result<Result<T, E>, Error> {
         let (number, mut fields) = FieldReader::of_variant(from)?;
         let result = match number {
-            0 => Ok(fields.next(from)?),
-            1 => Err(fields.next(from)?),
+            0 => Ok(fields.next_with(from, T::decode, || None)?),
+            1 => Err(fields.next_with(from, E::decode, || None)?),
             number => return Err(unknown_variant(number)),
         };
         fields.end().map(|()| result)
@@ -645,7 +759,7 @@ pub(crate) fn entries<K: Decode + Ord + Clone, V: Decode>(
     mut add: impl FnMut(K, V),
 ) -> Result<(), Error> {
     let mut last = None;
-    for _ in 0..sized(from.map()?)? {
+    for _ in 0..map(from)? {
         let key = ascending(K::decode(from)?, &mut last)?;
         add(key, V::decode(from)?);
     }
@@ -731,16 +845,16 @@ macro_rules! tuples {
             }
         }
 
-        #[expect(non_snake_case, reason = "a value is called as its type")]
         impl<$($name: Decode),*> Decode for ($($name,)*) {
             fn shape(schema: &mut Schema) -> Shape {
                 Shape::Tuple(vec![$($name::shape(schema)),*])
             }
 
             fn decode(from: &mut Reader<'_>) -> Result<($($name,)*), Error> {
-                let mut fields = FieldReader::of_struct(from)?;
-                $(let $name = fields.next(from)?;)*
-                fields.end().map(|()| ($($name,)*))
+                if list(from)? != [$(stringify!($name)),*].len() {
+                    return Err(Error::message("a tuple has other values"));
+                }
+                Ok(($($name::decode(from)?,)*))
             }
         }
     )*};

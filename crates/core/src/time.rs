@@ -1,6 +1,6 @@
 //! Instants and spans, in milliseconds. Nothing here reads a clock.
 
-use crate::stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer};
+use crate::stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer};
 
 /// Milliseconds since 1970-01-01T00:00:00Z, of true time or, where stated, of a shard's running time. Running time never steps
 /// and carries all deadlines. It means nothing outside its shard.
@@ -20,7 +20,7 @@ impl Decode for Timestamp {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Timestamp, Error> {
-        let bytes = from.bytes()?;
+        let bytes = stored::bytes(from)?;
         if bytes.len() > 8 || bytes.first() == Some(&0) {
             return Err(Error::message("an instant has up to eight bytes, the first of which is not zero"));
         }

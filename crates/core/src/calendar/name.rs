@@ -11,7 +11,7 @@ use super::BookingKey;
 use crate::{
     id::{HoldId, Id},
     planted,
-    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
+    stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer},
 };
 
 /// The beginning of the name of every booking that a cart made. No booking without a cart has such a name.
@@ -180,7 +180,7 @@ impl Decode for BookingName {
 
     fn decode(from: &mut Reader<'_>) -> Result<BookingName, Error> {
         let start = from.position();
-        match from.str()?.strip_prefix(CART_BOOKING_PREFIX) {
+        match stored::text(from)?.strip_prefix(CART_BOOKING_PREFIX) {
             Some(digits) => CartBookingName::of_digits(digits)
                 .map(BookingName::Cart)
                 .ok_or_else(|| Error::message("the name of a cart's booking has 32 digits")),

@@ -23,7 +23,7 @@ use crate::{
     resource::Resource,
     session::Session,
     shared_map::SharedMap,
-    stored::{Decode, Encode, Error, FieldReader, Reader, Schema, Shape, Writer},
+    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
     venue::Venue,
 };
 
@@ -225,11 +225,7 @@ impl Decode for Cut {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Cut, Error> {
-        let mut fields = FieldReader::of_struct(from)?;
-        let index = fields.next(from)?;
-        let layouts: Vec<Arc<Layout>> = fields.next(from)?;
-        let read: Vec<(Entity, Read)> = fields.next(from)?;
-        fields.end()?;
+        let (index, layouts, read): (u64, Vec<Arc<Layout>>, Vec<(Entity, Read)>) = Decode::decode(from)?;
         let mut cut = Cut { index, entries: SharedMap::new() };
         for (entity, read) in read {
             cut.add(entity, Arc::new(read.state(&layouts).map_err(Error::message)?));

@@ -19,6 +19,7 @@ use boxoffice_core::{
     },
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
+    stored,
 };
 use boxoffice_env::{
     Clock, Lane, LinkStatus, Local, MemoryDisk, MemoryStores, Net, NodeId, NotSent, PeerAddress, PeerHello, PeerInbox,
@@ -539,21 +540,8 @@ fn checksums(node: &NodeHandle) -> [u64; 2] {
 
 /// A message with checksums, as another node sends it.
 fn checksums_message(program: &str, checksums: &[(u16, u64, u64)]) -> Bytes {
-    let mut bytes = vec![11];
-    let mut number = |mut number: u64, text: &str| {
-        while number > 0x7f {
-            bytes.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        bytes.push(number as u8);
-        bytes.extend_from_slice(text.as_bytes());
-    };
-    number(program.len() as u64, program);
-    number(checksums.len() as u64, "");
-    for (shard, index, sum) in checksums {
-        [u64::from(*shard), *index, *sum].into_iter().for_each(|field| number(field, ""));
-    }
-    bytes.into()
+    // The message has variant 11, with two fields.
+    stored::append(&(11_u32, program, checksums), Vec::new()).into()
 }
 
 /// A node counts a difference reported by one other node, and ends if two of three voters differ from it. Messages about unknown
