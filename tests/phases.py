@@ -290,6 +290,27 @@ def begin(call, *arguments):
     return thread
 
 
+RELEASES = ROOT / "tests/releases"
+
+
+def released():
+    """The program of the newest release, built from history. None, with the reason in words, if its commit is not here."""
+    names = [path.name for path in RELEASES.iterdir() if (path / "commit").exists()]
+    newest = max(names, key=lambda name: [int(number) for number in name.split(".")], default=None)
+    if newest is None:
+        return None, "no release has a file `commit` with its hash"
+    commit = (RELEASES / newest / "commit").read_text().strip()
+    if run(["git", "cat-file", "-e", f"{commit}^{{commit}}"]).code != 0:
+        return None, f"commit {commit} of release {newest} is not in this clone: fetch the whole history"
+    tree = TARGET / "releases" / newest
+    if not tree.exists():
+        made = run(["git", "worktree", "add", "--detach", str(tree), commit])
+        if made.code != 0:
+            return None, made.output
+    built = run(["cargo", "build", "-q", "--target-dir", str(tree / "target"), "-p", "boxoffice"], tree)
+    return (tree / "target/debug/boxoffice", None) if built.code == 0 else (None, built.output)
+
+
 def long():
     """Runs the checks that take too long to gate a merge."""
     cargo = ["cargo", "test", "--quiet"]
@@ -308,7 +329,13 @@ def long():
         check("planted bugs of the store", [*cargo, "-p", "boxoffice-env", "--features", "planted", "--lib", "planted"])
         check("planted bugs", [*cargo, "-p", "boxoffice-sim", "--features", "planted", "--test", "planted"])
     with Phase("long faults of clusters"):
-        check("long faults of clusters", [*cargo, "-p", "boxoffice", "--test", "cluster", "--", "--ignored"])
+        program, why = released()
+        if program is None:
+            REPORT.say(f"── the released program: {why}")
+            REPORT.fail("the released program")
+        of_release = {"BOXOFFICE_RELEASED": str(program)} if program else {}
+        command = [*cargo, "-p", "boxoffice", "--test", "cluster", "--", "--ignored"]
+        check("long faults of clusters", command if program else [*command, "--skip", "released"], env=of_release)
     with Phase("slow seeds"):
         check("slow seeds", [*cargo, "-p", "boxoffice-sim", "--test", "seeds", "--", "--ignored"])
     with Phase("simulation"):

@@ -33,10 +33,10 @@ const LATER: (&str, &str) = ("(", " ms later)");
 const ROUND_TRIPS: (&str, &str) = ("(", " round trip");
 
 /// A connection that sends and receives raw text frames.
-struct Wire(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Wire(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Wire {
-    async fn connect(node: SocketAddr) -> Wire {
+    pub(crate) async fn connect(node: SocketAddr) -> Wire {
         let uri = format!("ws://{node}/v1/ws").parse().expect("a good address");
         let request = ClientRequestBuilder::new(uri).with_sub_protocol("boxoffice.v1.json");
         let request = request.with_header("authorization", format!("Bearer {ADMIN}"));
@@ -56,12 +56,17 @@ impl Wire {
         }
     }
 
-    async fn answer_to(&mut self, frame: &str) -> String {
+    /// Sends a frame. Returns its answer as it came.
+    pub(crate) async fn answer(&mut self, frame: &str) -> String {
         self.0.send(Message::text(frame.to_owned())).await.expect("sent");
         let answer = self.next().await;
         let id = |frame: &str| serde_json::from_str::<Value>(frame).expect("JSON")["id"].clone();
         assert_eq!(id(&answer), id(frame), "{answer}");
-        masked(&answer)
+        answer
+    }
+
+    async fn answer_to(&mut self, frame: &str) -> String {
+        masked(&self.answer(frame).await)
     }
 }
 

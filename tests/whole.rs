@@ -22,6 +22,7 @@ mod feeds;
 
 mod bad_input;
 mod races;
+mod releases;
 mod repeats;
 mod transcripts;
 

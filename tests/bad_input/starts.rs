@@ -123,11 +123,11 @@ async fn a_foreign_data_directory_is_refused() {
         assert!(good.contains(from), "{good}");
         fs::write(&identity, good.replace(from, to)).expect("written");
     };
-    edited("format = 16", "format = 17");
-    refuses("was written under version 17, this program reads up to 16; release 0.2.0 raised it");
-    edited("format = 16", "format = 4");
-    refuses("was written under version 4, this program reads from 16 on");
-    edited("format = 16", "format = 2");
+    edited("format = 17", "format = 18");
+    refuses("was written under version 18, this program reads up to 17; release 0.2.0 raised it");
+    edited("format = 17", "format = 4");
+    refuses("was written under version 4, this program reads from 17 on");
+    edited("format = 17", "format = 2");
     refuses("has format 2, from before placement by hash prefix");
     edited("shards = 32", "shards = 33");
     refuses("the checksum in identity.toml does not match");

@@ -351,8 +351,13 @@ async fn a_secret_of_earlier_releases_opens_nothing() {
     fs::write(&config, text).expect("a written file");
     command.arg("--config").arg(config);
     let server = computer.serves(command);
-    let machine =
-        Machine { disk: 7, peer: "127.0.0.1:9".into(), client: "127.0.0.1:9".into(), program: "0.1.0".into() };
+    let machine = Machine {
+        disk: 7,
+        peer: "127.0.0.1:9".into(),
+        client: "127.0.0.1:9".into(),
+        program: "0.1.0".into(),
+        versions: None,
+    };
     let real = fs::read_to_string(computer.secret_file()).expect("a secret");
     let (_, nodes) = http::post_as(Some(ADMIN), server.operators(), "admin.nodes", None, &json!({})).await;
     let before = nodes["ok"]["members"].clone();

@@ -12,6 +12,7 @@ mod pack;
 pub(crate) mod paying;
 mod pem;
 mod port;
+pub(crate) mod released;
 mod rng;
 mod server;
 mod shim;

@@ -468,6 +468,11 @@ pub enum AdminCommand {
         #[arg(long)]
         force: bool,
     },
+    /// Look at an upgrade, or finish it
+    Upgrade {
+        #[command(subcommand)]
+        what: UpgradeCommand,
+    },
     /// Set the outcome of a payment's step
     ///
     /// For a step whose outcome the gateway does not tell, or that failed.
@@ -615,6 +620,17 @@ pub enum KeyCommand {
         /// Its name.
         name: String,
     },
+}
+
+/// The commands about upgrades.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum UpgradeCommand {
+    /// Show the version of the cluster, and who holds an upgrade back
+    Show,
+    /// Write in the newer program's form from now on
+    ///
+    /// Every member must run the newer program and be linked. Afterwards no node can go back to the old one.
+    Finish,
 }
 
 /// A role of a key.

@@ -19,6 +19,7 @@ use boxoffice_node::{
 };
 use boxoffice_payment::GatewayConfig;
 use boxoffice_storage::fsync::Fsync;
+use serde::Deserialize;
 
 /// The built-in configuration.
 pub const DEFAULT: &str = include_str!("../../../config/boxoffice.toml");
@@ -119,7 +120,10 @@ impl Operators {
     }
 }
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const HOUR_MS: u64 = 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+/// The longest time until an upgrade is finished by itself: a year.
+const SETTLE_HOURS_MAX: u64 = 365 * 24;
 
 /// The maximum of `listen.drain_ms`.
 const DRAIN_MS_MAX: u64 = 600_000;
@@ -188,6 +192,7 @@ impl Settings<'_> {
                 history_archive_bytes: self.within("history.archive_bytes", 0..=1 << 50)?,
                 ..ReplicationConfig::default()
             },
+            upgrade_settle_ms: self.upgrade_settle_ms()?,
             overload: self.overload()?,
             actor_idle_ms: self.within("limits.actor_idle_ms", 10..=DAY_MS)?,
             feed_tick_ms: self.within("feeds.tick_ms", 0..=10_000)?,
@@ -352,6 +357,24 @@ impl Settings<'_> {
             self.within("log.fsync_interval_ms", 1..=60_000)?;
         }
         Ok(fsync)
+    }
+
+    /// How long every member must have had a newer program until the version of the cluster is raised by itself.
+    fn upgrade_settle_ms(&self) -> Result<Option<u64>, ConfigError> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Settle {
+            Hours(u64),
+            Word(String),
+        }
+        let settle = self.find::<Settle>("upgrade.settle_hours")?;
+        match &settle.value {
+            Settle::Hours(hours @ 0..=SETTLE_HOURS_MAX) => Ok(Some(hours * HOUR_MS)),
+            Settle::Word(word) if word == "never" => Ok(None),
+            Settle::Hours(_) | Settle::Word(_) => {
+                Err(settle.wrong(format!("it is neither \"never\" nor hours within 0 and {SETTLE_HOURS_MAX}")))
+            }
+        }
     }
 
     /// The settings of load shedding.

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 31] = [
+const EXAMPLES: [&str; 33] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -24,6 +24,8 @@ const EXAMPLES: [&str; 31] = [
     "admin drain 4",
     "admin remove 4",
     "admin replace 4",
+    "admin upgrade show",
+    "admin upgrade finish --admin-token-file key",
     "admin settle order/0f1e2d3c4b5a69788796a5b4c3d2e1f0 1 captured",
     "admin customer-token ada --customer-secret-file secret",
     "admin invite --for 30m",

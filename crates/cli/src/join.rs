@@ -109,13 +109,15 @@ impl JoinRequest {
         let vouched =
             |token: &String| joining::written(&joining::admin_proof(token.as_bytes(), cluster, *node, machine));
         let proof = joining::proof(secret.as_ref(), cluster, *node, machine);
-        let Machine { disk, peer, client, program } = machine.clone();
+        let Machine { disk, peer, client, program, versions } = machine.clone();
         AdminJoin {
             node: *node,
             disk,
             peer,
             client,
             program,
+            reads_from: versions.map(|versions| versions.oldest.number()),
+            reads_up_to: versions.map(|versions| versions.newest.number()),
             proof: Some(joining::written(&proof)),
             invitation: invitation.as_ref().map(|invitation| SmolStr::new(&invitation.0)),
             admin_proof: admin_token.as_ref().filter(|_| invitation.is_none()).map(vouched),
@@ -172,7 +174,7 @@ mod tests {
 
     fn request() -> JoinRequest {
         let (peer, client) = ("127.0.0.1:7281".into(), "127.0.0.1:7181".into());
-        let machine = Machine { disk: 7, peer, client, program: "0.1.0".into() };
+        let machine = Machine { disk: 7, peer, client, program: "0.1.0".into(), versions: None };
         JoinRequest {
             node: None,
             machine,

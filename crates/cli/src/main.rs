@@ -42,6 +42,11 @@ use crate::args::Command;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Upgrades are tried with one program before there is a next release.
+    #[cfg(debug_assertions)]
+    if std::env::var_os("BOXOFFICE_NEXT_VERSION").is_some_and(|switch| !switch.is_empty()) {
+        boxoffice_core::version::rehearse();
+    }
     let args = examples::parse();
     let outcome = match args.command {
         Command::Serve(serve) => serve::run(&serve),

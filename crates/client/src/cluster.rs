@@ -3,8 +3,8 @@
 use boxoffice_wire::{
     access::KeyList,
     body::{
-        AdminDrain, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode, AdminNodes, AdminRemove,
-        AdminReplace, AdminUndrain, Empty, Get, KeyCreate,
+        AdminDrain, AdminFinishUpgrade, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode,
+        AdminNodes, AdminRemove, AdminReplace, AdminUndrain, Empty, Get, KeyCreate,
     },
     cluster::{ClusterStatus, InvitationStatus},
 };
@@ -39,6 +39,11 @@ impl Client {
     /// `admin.undrain`: stops draining a member. It keeps what it still has.
     pub async fn admin_undrain(&self, node: u64) -> Result<Reply<()>, Error> {
         self.ask(&AdminUndrain(AdminNode { node })).await
+    }
+
+    /// `admin.finish_upgrade`: raises the version of the cluster to the highest that every member reads.
+    pub async fn admin_finish_upgrade(&self) -> Result<Reply<()>, Error> {
+        self.ask(&AdminFinishUpgrade(Empty {})).await
     }
 
     /// `admin.remove`: removes a member that will not come back. With `force` even if that leaves each shard with a

@@ -25,6 +25,7 @@ use crate::{
     portion::Portion,
     refusal::{Conflict, Refusal},
     time::Timestamp,
+    version::ClusterVersion,
 };
 
 /// The result of a command, which is an answer with the versions that it rests on, or a refusal.
@@ -163,6 +164,9 @@ pub struct ClusterView {
     /// Where each shard should be, by shard. Shard 0 is the directory.
     #[n(3)]
     pub places: Vec<Place>,
+    /// The version under which everything is written.
+    #[n(5)]
+    pub cluster_version: ClusterVersion,
 }
 
 /// An invitation, as the operator who made it receives it.

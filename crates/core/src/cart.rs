@@ -227,7 +227,7 @@ impl Cart {
                 }
                 self.reduce(*line, left.as_ref(), *revision, *quota_revision);
                 let body = self.active();
-                body.lines_version = version;
+                body.lines_version = version + u64::from(planted::is("an event that is applied otherwise"));
                 body.live_until(*deadline);
             }
             CartEvent::GrowthUndone { lines } => {
@@ -276,6 +276,8 @@ impl Cart {
                 body.customer = Some(customer.clone());
             }
             CartEvent::Touched { at: _, deadline, remembered: _ } => self.active().live_until(*deadline),
+            #[cfg(debug_assertions)]
+            CartEvent::Rehearsed => self.body_mut().rehearsed = true,
         }
     }
 

@@ -4,6 +4,7 @@
 //! Only the rest of the answer is stored.
 
 use alloc::{sync::Arc, vec::Vec};
+use core::fmt::Debug;
 
 use boxoffice_declare::Stored;
 
@@ -20,14 +21,14 @@ pub(crate) const CHANGES_MAX: usize = 32;
 /// The newest changes of an entity, oldest first, at most `MAX`. `T` is the part of the answer that the request does not have.
 /// Copies share memory.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
-#[stored(transparent, bounds(T: Encode + Decode))]
+#[stored(transparent, bounds(T: Encode + Decode + Debug))]
 pub(crate) struct Changes<T, const MAX: usize = CHANGES_MAX> {
     newest: Option<Arc<[Change<T>]>>,
 }
 
 /// A change that was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
-#[stored(bounds(T: Encode + Decode))]
+#[stored(bounds(T: Encode + Decode + Debug))]
 pub(crate) struct Change<T> {
     #[n(0)]
     request: Request,

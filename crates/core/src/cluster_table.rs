@@ -5,6 +5,7 @@
 //! step by step, and reports when it is there.
 
 mod decide;
+mod upgrade;
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 
@@ -18,9 +19,11 @@ use crate::{
     event::ClusterEvent,
     id::Request,
     refusal::Refusal,
+    version::ClusterVersion,
 };
 
 pub(crate) use decide::found;
+pub use upgrade::Upgrade;
 
 /// The generation of the founder's replicas.
 const FIRST_GENERATION: u64 = 1;
@@ -31,9 +34,9 @@ pub struct ClusterTable {
     #[n(0)]
     version: u64,
     /// By shard. Shard 0 is the directory.
-    #[n(4)]
-    shards: Vec<Place>,
     #[n(5)]
+    shards: Vec<Place>,
+    #[n(6)]
     members: BTreeMap<u64, Member>,
     /// The generation of the next replica. None is ever given twice.
     #[n(1)]
@@ -44,8 +47,11 @@ pub struct ClusterTable {
     /// Changes of operators and joiners, each with its member.
     #[n(3)]
     changes: Changes<u64>,
+    /// Everything on disks and links may be written under this version.
+    #[n(4)]
+    cluster_version: ClusterVersion,
     /// By hash.
-    #[n(6)]
+    #[n(7)]
     invitations: BTreeMap<[u8; INVITATION_HASH_BYTES], Invitation>,
 }
 
@@ -55,7 +61,7 @@ impl ClusterTable {
     /// # Panics
     /// If it is not its founding.
     pub(crate) fn first(event: &ClusterEvent) -> ClusterTable {
-        let ClusterEvent::Founded { node, member, shards, replicas } = event else {
+        let ClusterEvent::Founded { node, member, shards, replicas, cluster_version } = event else {
             panic!("a cluster cannot begin with {event:?}");
         };
         let own = Replica { node: *node, generation: FIRST_GENERATION };
@@ -67,6 +73,7 @@ impl ClusterTable {
             next_generation: FIRST_GENERATION + 1,
             replicas: *replicas,
             changes: Changes::default(),
+            cluster_version: *cluster_version,
             invitations: BTreeMap::new(),
         }
     }
@@ -74,6 +81,11 @@ impl ClusterTable {
     /// How many events it has had.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The version under which everything is written.
+    pub fn cluster_version(&self) -> ClusterVersion {
+        self.cluster_version
     }
 
     /// The generation that the next replica gets.
@@ -102,6 +114,7 @@ impl ClusterTable {
             version: self.version,
             own,
             replicas: self.replicas,
+            cluster_version: self.cluster_version,
             members: self.members.clone(),
             places: self.shards.clone(),
         }
@@ -160,6 +173,14 @@ impl ClusterTable {
                 place.reached = *version;
                 place.last_reached = place.target.clone();
                 place.given_up.clear();
+            }
+            ClusterEvent::Raised { cluster_version, request } => {
+                assert!(*cluster_version >= self.cluster_version, "the version of the cluster goes back");
+                self.cluster_version = *cluster_version;
+                if let Some(request) = request {
+                    // No member's number is 0.
+                    self.changes.remember(*request, self.version, 0);
+                }
             }
         }
     }

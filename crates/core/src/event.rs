@@ -97,6 +97,12 @@ pub enum HoldEvent {
 }
 
 impl Event {
+    /// Whether only the next version has it.
+    #[cfg(debug_assertions)]
+    pub fn is_rehearsed(&self) -> bool {
+        matches!(self, Event::Cart(CartEvent::Rehearsed))
+    }
+
     /// The same release or sale of a charged hold, with the running time at which it is written.
     pub(crate) fn timed(mut self, at: Timestamp) -> Event {
         if let Event::Session(

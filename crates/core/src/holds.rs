@@ -4,7 +4,10 @@
 //! newer. Everything is in shared maps, so a copy of an inventory with many sales is cheap, and so is the next hold after it.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::ops::Bound::{Excluded, Included, Unbounded};
+use core::{
+    fmt::Debug,
+    ops::Bound::{Excluded, Included, Unbounded},
+};
 
 use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
@@ -27,7 +30,7 @@ use crate::{
 
 /// Holds and sales. `W` is the content of one hold, as the inventory keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
-#[stored(bounds(W: Encode + Decode + Clone))]
+#[stored(bounds(W: Encode + Decode + Clone + Debug))]
 pub(crate) struct Holds<W> {
     #[n(1)]
     live: SharedMap<HoldId, Hold<W>>,
@@ -49,7 +52,7 @@ pub(crate) struct Holds<W> {
 
 /// A live hold.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
-#[stored(bounds(W: Encode + Decode))]
+#[stored(bounds(W: Encode + Decode + Debug))]
 pub(crate) struct Hold<W> {
     /// The highest revision seen.
     #[n(0)]
@@ -72,7 +75,7 @@ pub(crate) struct Hold<W> {
 
 /// A hold that was sold.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
-#[stored(bounds(W: Encode + Decode))]
+#[stored(bounds(W: Encode + Decode + Debug))]
 pub(crate) struct Sale<W> {
     /// When the order was decided.
     #[n(0)]

@@ -458,7 +458,9 @@ impl Counted for Customer {
 
 pub(crate) fn reread<T: stored::Encode + stored::Decode>(kept: &T) -> T {
     let bytes = stored::append(kept, Vec::new());
-    stored::read(&bytes).expect("what was written down can be read")
+    let read = stored::read(&bytes).expect("what was written down can be read");
+    assert_eq!(stored::append(&read, Vec::new()), bytes);
+    read
 }
 
 /// In a usual run, holds are granted, changed, sold and refunded.

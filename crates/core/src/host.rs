@@ -25,6 +25,7 @@ use crate::{
     rules::Rules,
     state_map::State,
     time::{Moment, TIMESTAMP_MAX, Timestamp},
+    version::ClusterVersion,
 };
 
 use cart::CartHost;
@@ -200,6 +201,9 @@ struct Stage<'a, R> {
     at: Timestamp,
     /// True time.
     now: Timestamp,
+    /// The version under which the events are written.
+    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "nothing depends on a version yet"))]
+    version: ClusterVersion,
     turn: &'a mut Turn<R>,
 }
 
@@ -227,7 +231,7 @@ impl<R> Host<R> {
         turn.after = self.entity.version();
         let moment = moment.into();
         let (at, now) = (moment.at, moment.true_time());
-        let stage = &mut Stage { entity: &mut self.entity, rules: &self.rules, at, now, turn };
+        let stage = &mut Stage { entity: &mut self.entity, rules: &self.rules, at, now, version: moment.version, turn };
         if stage.entity.state().is_some_and(State::is_full) {
             return refuse_full(stage, input);
         }

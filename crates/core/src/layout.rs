@@ -17,7 +17,7 @@ use crate::{
     id::Id,
     names::Names,
     seat::Seat,
-    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
+    stored::{self, Decode, Definition, Encode, Error, FieldReader, Reader, Schema, Shape, Writer},
 };
 
 /// The most seats of one layout.
@@ -468,17 +468,27 @@ impl Eq for Layout {}
 
 impl Encode for Layout {
     fn encode(&self, out: &mut Writer) {
-        (&self.rows, self.focal, &self.names).encode(out);
+        out.list(3);
+        self.rows.encode(out);
+        self.focal.encode(out);
+        self.names.encode(out);
     }
 }
 
 impl Decode for Layout {
     fn shape(schema: &mut Schema) -> Shape {
-        <(Vec<Row>, Option<Point>, LayoutNames)>::shape(schema)
+        let path = concat!(module_path!(), "::Layout");
+        schema.define::<Layout>("Layout", path, |schema| {
+            let (rows, focal) = (Vec::<Row>::shape(schema), Option::<Point>::shape(schema));
+            let names = LayoutNames::shape(schema);
+            Definition::Struct(stored::fields([(0, "rows", rows), (1, "focal", focal), (2, "names", names)]))
+        })
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Layout, Error> {
-        let (rows, focal, names) = Decode::decode(from)?;
+        let mut fields = FieldReader::of_struct(from)?;
+        let (rows, focal, names) = (fields.next(from)?, fields.next(from)?, fields.next(from)?);
+        fields.end()?;
         Layout::decided(rows, focal).map(|layout| layout.with_names(names)).map_err(Error::message)
     }
 }

@@ -23,7 +23,7 @@
 //!
 //! let mug = Id::new("mug").unwrap();
 //! let mut host = Host::new(Entity::Product(mug.clone()), None, Arc::new(Rules::default()));
-//! let now = Moment { at: Timestamp(1_000), distance_ms: 0 };
+//! let now = Moment::from(Timestamp(1_000));
 //! let mut turn = Turn::default();
 //!
 //! let details = ProductDetails {

@@ -591,6 +591,19 @@ pub enum Refusal {
          paste it into `boxoffice join` on the machine"
     )]
     NotInvited,
+    /// The upgrade cannot be finished, because members do not read what would be written then. The message names each of them.
+    ///
+    /// Start the newer program on them, or remove them, and finish again.
+    #[row(813, "upgrade_held_back", http = 409)]
+    #[error("the upgrade to version {version} is held back: {why}")]
+    #[sample { version: 18, why: "node 2: it cannot be reached".into() }]
+    UpgradeHeldBack {
+        /// The version that the cluster would have.
+        version: u64,
+        /// Who holds it back, and why.
+        #[hidden]
+        why: SmolStr,
+    },
     /// The decision failed, and nothing came of this ask. Clients hear it as the failure of this number and not as a refusal,
     /// because they must not take it as final.
     #[row_of(row_of_internal, stored = 906)]

@@ -1,6 +1,9 @@
 //! Instants and spans, in milliseconds. Nothing here reads a clock.
 
-use crate::stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer};
+use crate::{
+    stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer},
+    version::{ClusterVersion, newest},
+};
 
 /// Milliseconds since 1970-01-01T00:00:00Z, of true time or, where stated, of a shard's running time. Running time never steps
 /// and carries all deadlines. It means nothing outside its shard.
@@ -43,13 +46,15 @@ impl Timestamp {
     }
 }
 
-/// An instant of a shard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// An instant of a shard, and the version of the cluster at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Running time, which orders everything and carries deadlines.
     pub at: Timestamp,
     /// True time minus running time, in milliseconds.
     pub distance_ms: i64,
+    /// What is decided is written under this version, so it may have what came with it, and nothing later.
+    pub version: ClusterVersion,
 }
 
 impl Moment {
@@ -60,8 +65,8 @@ impl Moment {
 }
 
 impl From<Timestamp> for Moment {
-    /// The moment of a shard whose running time is true time.
+    /// The moment of a shard whose running time is true time, in a cluster of the newest version.
     fn from(at: Timestamp) -> Moment {
-        Moment { at, distance_ms: 0 }
+        Moment { at, distance_ms: 0, version: newest() }
     }
 }

@@ -76,6 +76,7 @@ pub fn stored_by_code(input: TokenStream) -> TokenStream {
 /// Writes and reads values in their stored form, which `boxoffice_core::stored` describes. Each field and each variant has a number,
 /// `#[n(3)]`, which is used once and never again.
 ///
+/// - `#[stored(name = "FeedMessage")]`: the name in the list of stored types, where that of the type itself is another's.
 /// - `#[stored(transparent)]`: a struct with one field is written as that field.
 /// - `#[stored(lenient)]`: fields that this program does not know are skipped. Otherwise they are refused.
 /// - `#[stored(skip)]` or `#[stored(skip = path)]`: the field is not stored. It is read as its default, or as what a function gives.

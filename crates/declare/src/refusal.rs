@@ -211,7 +211,10 @@ pub(crate) fn stored(input: TokenStream) -> Result<TokenStream> {
         impl #name {
             /// The variants with their codes and fields, for the list of stored types.
             fn stored_shape(schema: &mut crate::stored::Schema) -> crate::stored::Shape {
-                schema.define(#text, |schema| crate::stored::Definition::Enum(alloc::vec![#(#shapes),*]))
+                let path = ::core::concat!(::core::module_path!(), "::", #text);
+                schema.define::<Self>(#text, path, |schema| {
+                    crate::stored::Definition::Enum(crate::stored::variants([#(#shapes),*]))
+                })
             }
         }
 

@@ -1,23 +1,30 @@
 //! `#[derive(Stored)]`: how a value is written and read in its stored form.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::{
-    Attribute, Data, DeriveInput, Fields, Ident, LitInt, Path, Token, Type, WherePredicate, parse::Parse,
+    Attribute, Data, DeriveInput, Fields, Ident, LitInt, LitStr, Path, Token, Type, WherePredicate, parse::Parse,
     punctuated::Punctuated,
 };
 
 /// What `#[stored(…)]` says at a type or a field.
 #[derive(Default)]
 struct Words {
+    /// The name of the type in the schema, if it is not its own.
+    name: Option<LitStr>,
     /// The one field is written as if it stood alone.
     transparent: bool,
     /// A peer of a later version may say more, which is skipped.
     lenient: bool,
     /// The field is not stored, and is read as this value.
     skip: Option<TokenStream>,
+    /// Only the version that is rehearsed has it. It is not in the schema, and a process without that version does not know it.
+    next: bool,
     /// A module with functions that write and read the field.
     with: Option<Path>,
     /// What the parameters of the type must be.
@@ -31,8 +38,10 @@ impl Words {
             attribute.parse_nested_meta(|meta| {
                 let name = meta.path.get_ident().map(Ident::to_string).unwrap_or_default();
                 match name.as_str() {
+                    "name" => words.name = Some(meta.value()?.parse()?),
                     "transparent" => words.transparent = true,
                     "lenient" => words.lenient = true,
+                    "next" => words.next = true,
                     "skip" if meta.input.peek(Token![=]) => {
                         let path: Path = meta.value()?.parse()?;
                         words.skip = Some(quote! { #path() });
@@ -44,7 +53,11 @@ impl Words {
                         syn::parenthesized!(content in meta.input);
                         words.bounds = Some(content.parse_terminated(WherePredicate::parse, Token![,])?);
                     }
-                    _ => return Err(meta.error("`stored` has `transparent`, `lenient`, `skip`, `with` and `bounds`")),
+                    _ => {
+                        let words =
+                            "`stored` has `name`, `transparent`, `lenient`, `next`, `skip`, `with` and `bounds`";
+                        return Err(meta.error(words));
+                    }
                 }
                 Ok(())
             })?;
@@ -94,6 +107,7 @@ impl Member<'_> {
         let (value, ty) = (&self.value, &self.ty);
         match &self.words.with {
             Some(path) => quote! { let #value: #ty = fields.next_with(from, #path::decode, || None)?; },
+            None if self.words.next => quote! { let #value: #ty = fields.next_rehearsed(from)?; },
             None => quote! { let #value: #ty = fields.next(from)?; },
         }
     }
@@ -133,7 +147,7 @@ impl<'a> Members<'a> {
                 continue;
             }
             let span = member.name.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
-            let number = if is_transparent { 0 } else { number(&field.attrs, &what, span)? };
+            let number = if is_transparent { numbered.len() as u32 } else { number(&field.attrs, &what, span)? };
             if numbered.insert(number, member).is_some() {
                 return Err(syn::Error::new_spanned(field, format!("the number {number} is used twice")));
             }
@@ -179,7 +193,7 @@ impl<'a> Members<'a> {
     /// The list of the fields with their numbers, names and shapes.
     fn shapes(&self) -> TokenStream {
         let fields = self.numbered.iter().zip(0_u32..).filter_map(|(member, number)| {
-            let member = member.as_ref()?;
+            let member = member.as_ref().filter(|member| !member.words.next)?;
             let (name, shape) = (member.name.to_string(), member.shape());
             Some(quote! { (#number, #name, #shape) })
         });
@@ -212,7 +226,8 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     if let Some(bounds) = &words.bounds {
         generics.make_where_clause().predicates.extend(bounds.iter().cloned());
     }
-    let name = ident.to_string();
+    let name = words.name.as_ref().map_or_else(|| ident.to_string(), LitStr::value);
+    let path = quote! { ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#ident)) };
     let parameters = generics.type_params().map(|parameter| &parameter.ident);
     let name = quote! { let name = __stored::name(#name, &[#(<#parameters as __stored::Decode>::shape(schema)),*]); };
     let (absent, [encode, decode, shape]) = match &data {
@@ -247,7 +262,7 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
             let code = [
                 quote! { let Self #pattern = self; #write },
                 quote! { let mut fields = __stored::FieldReader::of_struct(from)?; #read },
-                quote! { #name schema.define(&name, |schema| __stored::Definition::Struct(#shapes)) },
+                quote! { #name schema.define::<Self>(&name, #path, |schema| __stored::Definition::Struct(#shapes)) },
             ];
             (Default::default(), code)
         }
@@ -264,6 +279,10 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
                 let (pattern, write) = (members.pattern(), members.encode(&quote! { out.variant(#number, present); }));
                 let read = members.decode(&quote! { Self::#name }, words.lenient);
                 writes.push(quote! { Self::#name #pattern => { #write } });
+                if Words::of(&variant.attrs)?.next {
+                    reads.push(quote! { #number if __stored::reads_next() => { #read } });
+                    continue;
+                }
                 reads.push(quote! { #number => { #read } });
                 let (name, fields) = (name.to_string(), members.shapes());
                 shapes.push(quote! { (#number, #name, #fields) });
@@ -277,7 +296,7 @@ pub(crate) fn expand(input: TokenStream) -> syn::Result<TokenStream> {
                         number => ::core::result::Result::Err(__stored::unknown_variant(number)),
                     }
                 },
-                quote! { #name schema.define(&name, |schema| __stored::Definition::Enum(__stored::variants([#(#shapes),*]))) },
+                quote! { #name schema.define::<Self>(&name, #path, |schema| __stored::Definition::Enum(__stored::variants([#(#shapes),*]))) },
             ];
             (Default::default(), code)
         }

@@ -11,7 +11,7 @@ use std::{
 use expect_test::expect_file;
 
 /// The likeliest mistakes, each with the field or the fact that its message names.
-const MISTAKES: [(&str, &str); 12] = [
+const MISTAKES: [(&str, &str); 13] = [
     ("fact_missing", "`weight(…)`"),
     ("fact_misspelt", "`wieght`"),
     ("example_missing", "`cart.get`"),
@@ -24,6 +24,7 @@ const MISTAKES: [(&str, &str); 12] = [
     ("serde_by_hand", "`note`"),
     ("set_of_no_field", "`gate_way`"),
     ("enum_for_a_struct", "`CartGet`"),
+    ("number_missing", "`note`"),
 ];
 
 /// The macros as they were built for this test, which stand beside it.

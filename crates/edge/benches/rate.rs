@@ -105,6 +105,8 @@ impl Backend for Node {
             durability: durability(),
             state: "ready".into(),
             disk_is_slow: false,
+            cluster_version: 17,
+            upgrade: "".into(),
             linked: Vec::new(),
             shards: Vec::new(),
             connections: 0,

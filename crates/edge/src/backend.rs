@@ -20,6 +20,7 @@ use boxoffice_wire::{
     FirstCommand,
     hello::Hello,
     status::{NodeAudit, NodeStatus},
+    version::PROTOCOL_MINOR,
 };
 use smol_str::SmolStr;
 
@@ -71,6 +72,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The first frame of a connection. The client port writes its own limits into it.
     fn hello(&self) -> Hello;
+
+    /// The minor version of the protocol that all nodes of the cluster speak.
+    fn minor(&self) -> u32 {
+        PROTOCOL_MINOR
+    }
 
     /// The members of the cluster, as far as the node knows them.
     fn members(&self) -> Vec<Member>;

@@ -21,7 +21,7 @@ use boxoffice_wire::{
     hello::{Hello, Limits},
     joining, limits,
     status::{NodeAudit, NodeStatus},
-    version::PROTOCOL_MINOR,
+    version,
 };
 use smol_str::{SmolStr, format_smolstr};
 
@@ -66,11 +66,15 @@ impl Backend for NodeHandle {
             node: format_smolstr!("{}", self.identity().node),
             version: SmolStr::new(env!("CARGO_PKG_VERSION")),
             protocol: limits::PROTOCOL_VERSION,
-            minor: PROTOCOL_MINOR,
+            minor: Backend::minor(self),
             durability: self.durability(),
             limits: Limits::default(),
             time: Timestamp(self.now_ms()),
         }
+    }
+
+    fn minor(&self) -> u32 {
+        version::minor_of(self.cluster_version())
     }
 
     fn members(&self) -> Vec<Member> {

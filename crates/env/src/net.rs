@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boxoffice_core::stored::Stored;
+use boxoffice_core::{stored::Stored, version::NodeVersions};
 use bytes::{Buf, BufMut, Bytes};
 use smol_str::SmolStr;
 use tokio::runtime::Handle;
@@ -57,6 +57,8 @@ pub struct PeerHello {
     pub table: u64,
     /// The durable end of its log.
     pub durable_position: DurablePosition,
+    /// The versions of the cluster that it reads, and the one under which it writes.
+    pub versions: NodeVersions,
 }
 
 /// How another node is admitted.
@@ -87,6 +89,9 @@ pub trait PeerInbox: Send + Sync {
     fn durable_position(&self) -> DurablePosition {
         DurablePosition::default()
     }
+
+    /// The versions of this node, as in [`PeerHello::versions`].
+    fn versions(&self) -> NodeVersions;
 
     /// Decides about a node with this hello. Called for each new connection, after the proof.
     ///

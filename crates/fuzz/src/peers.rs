@@ -1,5 +1,6 @@
 //! Bytes that nodes send each other: the frames of a link, its handshake, and the messages of each lane.
 
+use boxoffice_core::version;
 use boxoffice_links::decoders as links;
 use boxoffice_node::decoders;
 use boxoffice_shard::decoders as shard;
@@ -12,6 +13,9 @@ const MESSAGE: Bound = Bound { base: 4 << 20, per_byte: 512 };
 
 /// Memory that a link takes before it reads.
 const LINK: Bound = Bound { base: 256 * 1024, per_byte: 16 };
+
+/// What a hello begins with. The newest version of its sender follows.
+const MAGIC_BYTES: usize = 8;
 
 /// The longest body of a link's frames here.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -54,7 +58,12 @@ fn arrive(bytes: &[u8], step: usize) -> (Vec<(u8, Bytes)>, bool) {
 }
 
 pub(crate) fn link_hello(input: &[u8]) {
-    strict(input, Bound { base: 1024, per_byte: 4 }, links::hello);
+    let bound = Bound { base: 1024, per_byte: 4 };
+    // That of a later program may say more.
+    match input.get(MAGIC_BYTES..MAGIC_BYTES + 2) == Some(&version::LINK.to_le_bytes()) {
+        true => strict(input, bound, links::hello),
+        false => _ = same_again(input, bound, links::hello),
+    }
 }
 
 pub(crate) fn link_claims(input: &[u8]) {

@@ -1,5 +1,6 @@
 //! The decoders of a link, for the fuzz tests in `crates/fuzz`.
 
+use boxoffice_core::stored::{Decode, Schema};
 use bytes::Bytes;
 
 use super::{
@@ -10,6 +11,11 @@ use super::{
 /// Decodes and encodes the claims of a node.
 pub fn claims(bytes: &[u8]) -> Option<Vec<u8>> {
     hello::Claims::read(bytes).ok().map(|claims| claims.bytes())
+}
+
+/// Adds what a node claims when a link is made.
+pub fn schema(schema: &mut Schema) {
+    hello::Claims::shape(schema);
 }
 
 /// Whether any side takes these bytes as a proof, which it must not.

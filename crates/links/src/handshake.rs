@@ -97,7 +97,7 @@ pub(super) async fn accept(
 
 /// This node's claims for the node `to`.
 fn claims_for(inner: &Inner, to: NodeId) -> Vec<u8> {
-    let state = (inner.inbox().table(), inner.inbox().durable_position());
+    let state = (inner.inbox().table(), inner.inbox().durable_position(), inner.inbox().versions());
     Claims::new((&inner.started().local, inner.incarnation), state, to).bytes()
 }
 

@@ -28,14 +28,15 @@
 
 use boxoffice_core::{
     stored::{self, Stored},
-    version::LINK,
+    version::{LINK, LINK_OLDEST, NodeVersions},
 };
 use boxoffice_env::{DurablePosition, Local, NodeId, PeerHello, Rng};
 use smol_str::SmolStr;
 
 use super::queues::LinkKind;
 
-/// The beginning of every hello of every version. The version (u16 LE) follows.
+/// The beginning of every hello of every version. The newest and the oldest version that the sender speaks follow (u16 LE each), and
+/// behind what this program knows there may be more. Both sides speak the newest version that both know.
 const MAGIC: &[u8; 8] = b"boxoffic";
 
 const NONCE_BYTES: usize = 32;
@@ -56,8 +57,11 @@ pub(super) struct Hello {
 pub(super) enum BadHello {
     #[error("this is no hello of a node")]
     Foreign,
-    #[error("versions {0} and {LINK} of the link's protocol do not go together; run the same release on all nodes")]
-    Version(u16),
+    #[error(
+        "it speaks versions {oldest} to {newest} of the link's protocol, and this node {LINK_OLDEST} to {LINK}: the releases are too \
+         far apart, so upgrade to one between them first"
+    )]
+    Version { oldest: u16, newest: u16 },
     #[error("a hello cannot be read: {0}")]
     Malformed(String),
 }
@@ -71,27 +75,36 @@ impl Hello {
 
     pub(super) fn bytes(&self) -> Vec<u8> {
         let index = u8::try_from(self.link_kind.index()).expect("there are two kinds");
-        [&MAGIC[..], &LINK.to_le_bytes(), &self.nonce, &[index]].concat()
+        [&MAGIC[..], &LINK.to_le_bytes(), &LINK_OLDEST.to_le_bytes(), &self.nonce, &[index]].concat()
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Hello, BadHello> {
         let bytes = bytes.strip_prefix(MAGIC).ok_or(BadHello::Foreign)?;
-        let (version, bytes) = bytes.split_first_chunk().ok_or(BadHello::Foreign)?;
-        let version = u16::from_le_bytes(*version);
-        if version != LINK {
-            return Err(BadHello::Version(version));
-        }
         let malformed = |what: &str| BadHello::Malformed(what.to_owned());
-        let (nonce, [index]) = bytes.split_first_chunk().ok_or_else(|| malformed("it is cut"))? else {
-            return Err(malformed("it has another length than a hello"));
+        let (newest, bytes) = bytes.split_first_chunk().ok_or(BadHello::Foreign)?;
+        let newest = u16::from_le_bytes(*newest);
+        // Before there were two, the nonce followed.
+        let (oldest, bytes) = match newest < LINK_OLDEST {
+            true => return Err(BadHello::Version { oldest: newest, newest }),
+            false => bytes.split_first_chunk().ok_or_else(|| malformed("it is cut"))?,
         };
+        let oldest = u16::from_le_bytes(*oldest);
+        if oldest > LINK {
+            return Err(BadHello::Version { oldest, newest });
+        }
+        let (nonce, rest) = bytes.split_first_chunk().ok_or_else(|| malformed("it is cut"))?;
+        let (index, more) = rest.split_first().ok_or_else(|| malformed("it is cut"))?;
+        if newest == LINK && !more.is_empty() {
+            return Err(malformed("it is longer than a hello of its version"));
+        }
         let link_kind = LinkKind::from_index(*index).ok_or_else(|| malformed("it is for no connection there is"))?;
         Ok(Hello { nonce: *nonce, link_kind })
     }
 }
 
-/// What a node says of itself to a node that knows the secret.
+/// What a node says of itself to a node that knows the secret. A later program may say more, which is skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(lenient)]
 pub(super) struct Claims {
     #[n(0)]
     pub(super) cluster: u128,
@@ -112,13 +125,15 @@ pub(super) struct Claims {
     table: u64,
     #[n(6)]
     durable_position: DurablePosition,
+    #[n(8)]
+    versions: NodeVersions,
 }
 
 impl Claims {
     /// This node's claims for the node `to`.
     pub(super) fn new(
         (local, incarnation): (&Local, u64),
-        (table, durable_position): (u64, DurablePosition),
+        (table, durable_position, versions): (u64, DurablePosition, NodeVersions),
         to: NodeId,
     ) -> Claims {
         Claims {
@@ -130,6 +145,7 @@ impl Claims {
             program: SmolStr::new_static(concat!("boxoffice ", env!("CARGO_PKG_VERSION"))),
             table,
             durable_position,
+            versions,
         }
     }
 
@@ -155,6 +171,7 @@ impl Claims {
             program,
             table: self.table,
             durable_position: self.durable_position,
+            versions: self.versions,
         }
     }
 }
@@ -175,21 +192,30 @@ mod tests {
     use boxoffice_env::OsRng;
 
     fn claims() -> Claims {
-        Claims::new((&Local { cluster: 7, node: 3, disk: 8 }, 9), (3, DurablePosition::default()), 4)
+        Claims::new(
+            (&Local { cluster: 7, node: 3, disk: 8 }, 9),
+            (3, DurablePosition::default(), NodeVersions::newest()),
+            4,
+        )
     }
 
     #[test]
     fn hellos_round_trip() {
         let hello = Hello::new(LinkKind::Common, &OsRng);
         let bytes = hello.bytes();
-        assert_eq!(Hello::read(&bytes), Ok(hello));
+        assert_eq!(Hello::read(&bytes).as_ref(), Ok(&hello));
         let changed = |at: usize| {
             let mut changed = bytes.clone();
             changed[at] += 1;
             Hello::read(&changed)
         };
         assert_eq!(changed(0), Err(BadHello::Foreign));
-        assert_eq!(changed(8), Err(BadHello::Version(LINK + 1)));
+        // The dialer's version may be a later one, as long as it speaks this one too.
+        assert_eq!(changed(8), Ok(hello.clone()));
+        assert_eq!(changed(10), Err(BadHello::Version { oldest: LINK_OLDEST + 1, newest: LINK }));
+        let mut earlier = bytes.clone();
+        earlier[8] -= 1;
+        assert_eq!(Hello::read(&earlier), Err(BadHello::Version { oldest: LINK - 1, newest: LINK - 1 }));
         assert!(matches!(changed(bytes.len() - 1), Err(BadHello::Malformed(_))));
         assert_eq!(Hello::read(b"GET / HTTP/1.1\r\n"), Err(BadHello::Foreign));
         assert_eq!(Hello::read(b"box"), Err(BadHello::Foreign));
@@ -211,6 +237,7 @@ mod tests {
             table: u64::MAX,
             durable_position: DurablePosition { disk: u64::MAX, run: u64::MAX, durable: u64::MAX },
             program: "boxoffice 1000.1000.1000-a-long-name-of-a-release".into(),
+            versions: NodeVersions::newest(),
         };
         assert_eq!(Claims::read(&longest.bytes()), Ok(longest.clone()));
         let too_long = Claims { program: "x".repeat(CLAIMS_BYTES_MAX).into(), ..longest };

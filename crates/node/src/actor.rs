@@ -253,7 +253,8 @@ impl EntityActorState {
     fn moment(&self, mono_ms: u64) -> Moment {
         let Assignment { leadership, lead, .. } = &*self.current.as_ref().expect("an entity decides").assignment;
         let distance_ms = lead.state.distance_ms.load(Ordering::Relaxed);
-        Moment { at: Timestamp(leadership.time.at(mono_ms)), distance_ms }
+        let version = self.shared.replication.version.get();
+        Moment { at: Timestamp(leadership.time.at(mono_ms)), distance_ms, version }
     }
 
     /// Lets the entity's host handle an input, and `then` read the turn. If one of them panics, the entity restarts, and there is no

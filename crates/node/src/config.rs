@@ -27,6 +27,9 @@ pub struct NodeConfig {
     pub peer_secrets: Vec<Secret>,
     /// How many copies each shard is to have, in a cluster that this node founds.
     pub replicas: u8,
+    /// How long every member must have had a program that reads a higher version of the cluster, and been linked to the leader of the
+    /// directory, until that leader raises the version by itself, in milliseconds of running time. `None`: only an operator does.
+    pub upgrade_settle_ms: Option<u64>,
     /// When and what the node sheds.
     pub overload: OverloadSettings,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
@@ -49,6 +52,7 @@ impl Default for NodeConfig {
             peer_routes: BTreeMap::new(),
             peer_secrets: Vec::new(),
             replicas: 3,
+            upgrade_settle_ms: Some(24 * 60 * 60 * 1000),
             overload: OverloadSettings::default(),
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,

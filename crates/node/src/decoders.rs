@@ -5,7 +5,7 @@ use std::{fmt::Debug, path::Path, sync::Arc};
 
 use boxoffice_core::{
     state_map::Cut,
-    stored::{self, Decode, Encode},
+    stored::{self, Decode, Encode, Schema},
     version::{ClusterVersion, NEWEST, WriteVersion},
 };
 use boxoffice_env::{Disk, DurablePosition};
@@ -30,6 +30,18 @@ pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
         "stored" => history::record::decode(bytes).ok().map(|stored| format!("{stored:?}")),
         _ => None,
     }
+}
+
+/// All types that are stored or travel between nodes, but those of `boxoffice_links::decoders::schema`.
+pub fn schema() -> Schema {
+    let mut schema = Schema::default();
+    codec::schema(&mut schema);
+    Cut::shape(&mut schema);
+    history::schema(&mut schema);
+    calls::Message::shape(&mut schema);
+    remote_feeds::Message::shape(&mut schema);
+    message::Message::shape(&mut schema);
+    schema
 }
 
 fn again<T: Encode + Decode>(bytes: &[u8]) -> Option<Vec<u8>> {

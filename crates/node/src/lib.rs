@@ -79,6 +79,7 @@ pub mod admission;
 pub mod audit;
 mod caller;
 mod clocks;
+mod cluster_copy;
 pub mod contain;
 #[cfg(test)]
 mod costs;

@@ -9,6 +9,7 @@ use boxoffice_core::{
     command::Command,
     id::{Entity, Request},
     stored,
+    version::ClusterVersion,
 };
 use boxoffice_replication::checksums::Checksum;
 use boxoffice_shard::ShardId;
@@ -24,6 +25,7 @@ use crate::{
 
 /// One message of the lane of calls.
 #[derive(Clone, Debug, PartialEq, Stored)]
+#[stored(name = "CallMessage")]
 pub(crate) enum Message<'a> {
     /// A client's command, for an entity whose hinted leader is the receiver.
     #[n(0)]
@@ -133,21 +135,14 @@ pub(crate) enum Message<'a> {
         #[n(1)]
         leader: LeaderInfo,
     },
-    /// Checksums of the sender's replicas after some entries. A node of a version without this message drops it.
+    /// Checksums of the sender's replicas after some entries. Programs of all versions of a cluster write a value in the same bytes, so
+    /// they have the same checksums.
     #[n(11)]
-    Checksums {
-        /// The version of the sender's program.
-        #[n(0)]
-        program: Cow<'a, str>,
-        #[n(1)]
-        checksums: Vec<Checksum>,
-    },
-    /// How long a sync of the sender's log takes now, in microseconds. `None` if it syncs nothing. A node of a version without
-    /// this message drops it.
+    Checksums(#[n(0)] Vec<Checksum>),
+    /// How long a sync of the sender's log takes now, in microseconds. `None` if it syncs nothing.
     #[n(12)]
     SyncTime(#[n(0)] Option<u64>),
-    /// The sender leads this shard since this term. It says so to nodes without a replica, which hear of no elections. A node of a
-    /// version without this message drops it.
+    /// The sender leads this shard since this term. It says so to nodes without a replica, which hear of no elections.
     #[n(13)]
     Leads {
         #[n(0)]
@@ -158,6 +153,14 @@ pub(crate) enum Message<'a> {
     /// The sender should not lead exactly these shards.
     #[n(14)]
     AvoidShards(#[n(0)] BTreeSet<ShardId>),
+    /// The sender writes under this version. The receiver does so as well from then on, because it may get what came with it.
+    #[n(15)]
+    ClusterVersion(#[n(0)] ClusterVersion),
+    /// What only the next version has. Nothing comes of it.
+    #[cfg(debug_assertions)]
+    #[n(1000)]
+    #[stored(next)]
+    Rehearsal,
 }
 
 /// Why a call has no outcome.

@@ -9,6 +9,7 @@ use boxoffice_core::{
     command::{Command, VenueCommand},
     id::Request,
     stored,
+    version::{OLDEST_READ, WriteVersion},
 };
 use boxoffice_env::{Local, World};
 use boxoffice_feeds::{FeedSettings, Feeds};
@@ -134,6 +135,7 @@ impl Node {
                 )),
                 feeds,
                 replication,
+                heard_version: WriteVersion::new(OLDEST_READ),
                 timers: Timers::default(),
                 pool: ActorPool::default(),
                 tasks,

@@ -5,9 +5,8 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use boxoffice_core::answer::Outcome;
+use boxoffice_core::{answer::Outcome, version::NodeVersions};
 use boxoffice_env::{DurablePosition, Lane, NodeId, PeerAdmission, PeerHello, PeerInbox, PeerRejection, no_wait};
-use boxoffice_replication::checksums::PROGRAM;
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
@@ -46,6 +45,8 @@ impl PeerInbox for PeerReceiver {
         shared.placement_changed.notify_one();
         shared.outbound.link_changed(node, up);
         if up {
+            let version = shared.replication.version.get();
+            let _ = shared.world.net.send(node, Lane::Calls, Message::ClusterVersion(version).encode());
             if let Some(data_epoch) = shared.epochs.linked(node) {
                 let _ = shared.world.net.send(node, Lane::Calls, Message::DataEpoch(data_epoch).encode());
             }
@@ -71,6 +72,10 @@ impl PeerInbox for PeerReceiver {
 
     fn durable_position(&self) -> DurablePosition {
         self.0.upgrade().map_or(DurablePosition::default(), |shared| shared.replication.durable_position())
+    }
+
+    fn versions(&self) -> NodeVersions {
+        self.0.upgrade().map_or(NodeVersions::newest(), |shared| shared.versions())
     }
 
     fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
@@ -142,8 +147,14 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::History { tag, query } => history_answer::answer(shared, from, tag, query),
         Message::HistoryReply { tag, result } => shared.remote_histories.answered(from, tag, result),
         Message::LeaveNotice => placement::on_leave_notice(shared),
-        Message::Checksums { program, .. } if program != PROGRAM => {}
-        Message::Checksums { checksums, .. } => {
+        Message::ClusterVersion(version) => {
+            // A newer program would not be linked, so this one reads it. Raising writes to the disk, which may not wait here.
+            shared.heard_version.raise(version);
+            shared.placement_changed.notify_one();
+        }
+        #[cfg(debug_assertions)]
+        Message::Rehearsal => {}
+        Message::Checksums(checksums) => {
             if checksums.iter().any(|checksum| usize::from(checksum.shard) >= shared.shards.len()) {
                 return shared.replication.not_understood(from, "checksums of an unknown shard");
             }

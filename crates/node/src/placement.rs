@@ -12,11 +12,11 @@ use std::{
 
 use boxoffice_core::{
     cluster::{Copies, Member, MemberState, Place, Replica},
-    cluster_table::ClusterTable,
+    cluster_table::{ClusterTable, Upgrade},
     command::{ClusterCommand, Command, Machine, Move},
-    id::Entity,
     planted,
     state_map::State,
+    version::ClusterVersion,
 };
 use boxoffice_env::{Lane, PeerAddress, PeerAdmission, PeerHello, PeerRejection};
 use boxoffice_shard::{
@@ -28,8 +28,12 @@ use boxoffice_wire::repr::rfc3339;
 use smol_str::SmolStr;
 use tracing_mutex::parkinglot::Mutex;
 
+#[cfg(debug_assertions)]
+use boxoffice_core::version::NEXT;
+
 use crate::{
     api::{self, ReplySink, ReplyTo},
+    cluster_copy::{check_versions, cluster, table, unlinked},
     error::NodeError,
     message::Message,
     routing,
@@ -56,6 +60,7 @@ enum PlacementOp {
     Arrived,
     Place,
     Retire,
+    FinishUpgrade,
     Reached(ShardId),
 }
 
@@ -66,6 +71,7 @@ impl PlacementOp {
             PlacementOp::Arrived => 1,
             PlacementOp::Place => 2,
             PlacementOp::Retire => 3,
+            PlacementOp::FinishUpgrade => 4,
             PlacementOp::Reached(shard) => 1 << 16 | u64::from(shard),
         }
     }
@@ -76,6 +82,7 @@ impl PlacementOp {
             1 => PlacementOp::Arrived,
             2 => PlacementOp::Place,
             3 => PlacementOp::Retire,
+            4 => PlacementOp::FinishUpgrade,
             tag => PlacementOp::Reached(tag as ShardId),
         }
     }
@@ -125,6 +132,12 @@ struct Reconciler {
     peers_version: u64,
     /// The version of the table that was planned last, and the resulting moves.
     planned: (u64, Vec<Move>),
+    /// The version that other nodes were told last.
+    told_version: Option<ClusterVersion>,
+    /// The upgrade that has begun, as the log has told it.
+    upgrade: Option<Upgrade>,
+    /// When the last member stopped holding it back, in monotonic milliseconds.
+    settled_since_ms: Option<u64>,
 }
 
 /// Reconciles until the node is gone.
@@ -147,6 +160,9 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         refused_ms: None,
         peers_version: 0,
         planned: (0, Vec::new()),
+        told_version: None,
+        upgrade: None,
+        settled_since_ms: None,
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
@@ -164,18 +180,6 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
     }
 }
 
-/// The cluster's table, as this node's copy of the directory has it.
-pub(crate) fn table(shared: &Shared) -> Option<Arc<State>> {
-    shared.shards[usize::from(DIRECTORY)].state.replica.lock().kept.get(&Entity::Cluster)
-}
-
-fn cluster(state: &State) -> &ClusterTable {
-    match state {
-        State::Cluster(cluster) => cluster,
-        other => panic!("the cluster is kept as something else: {other:?}"),
-    }
-}
-
 /// Whether this node accepts a peer with this handshake.
 ///
 /// # Errors
@@ -185,6 +189,7 @@ pub(crate) fn admit(shared: &Shared, hello: &PeerHello) -> Result<PeerAdmission,
     let Some(state) = table(shared) else { return Ok(PeerAdmission::Unlisted) };
     let node = hello.node;
     let is_later = hello.table > cluster(&state).version();
+    check_versions(shared, cluster(&state), hello)?;
     match cluster(&state).members().get(&node) {
         None if is_later => Ok(PeerAdmission::Unlisted),
         None => Err(format!("node {node} is not a member; start it with --join").into()),
@@ -262,6 +267,7 @@ impl Reconciler {
             self.answered(op, result)?;
         }
         let state = table(shared);
+        self.raise(shared, state.as_deref().map(cluster))?;
         let Some(cluster) = state.as_deref().map(cluster) else {
             self.publish_peers(shared, self.identity.peers.clone());
             if self.identity.peers.is_empty() {
@@ -290,6 +296,9 @@ impl Reconciler {
         self.announce(shared);
         if shared.shards[usize::from(DIRECTORY)].leads() {
             self.plan_moves(shared, cluster);
+            self.finish_upgrade(shared, cluster);
+        } else {
+            (self.upgrade, self.settled_since_ms) = (None, None);
         }
         Ok(())
     }
@@ -316,6 +325,43 @@ impl Reconciler {
         Err(NodeError::NotAMember { node: self.identity.node, why })
     }
 
+    /// Writes under the version of the table, or a higher one that another node writes under, and tells the others.
+    fn raise(&mut self, shared: &Shared, cluster: Option<&ClusterTable>) -> Result<(), NodeError> {
+        let of_table = cluster.map(ClusterTable::cluster_version);
+        let version = of_table.max(Some(shared.heard_version.get())).expect("another node or the table says one");
+        shared.replication.raise(version)?;
+        let written = shared.replication.version.get();
+        if self.told_version.replace(written) != Some(written) {
+            self.broadcast(shared, &Message::ClusterVersion(written).encode());
+        }
+        Ok(())
+    }
+
+    /// As the leader of the directory: raises the version of the cluster when every member has had the newer program for long enough.
+    /// The log tells who holds an upgrade back.
+    fn finish_upgrade(&mut self, shared: &Arc<Shared>, cluster: &ClusterTable) {
+        let upgrade = cluster.upgrade(&unlinked(shared, cluster));
+        let now_ms = shared.world.clock.monotonic_ms();
+        if upgrade != self.upgrade {
+            match &upgrade {
+                Some(Upgrade { to, held_back_by }) if held_back_by.is_empty() => {
+                    tracing::info!(%to, "every member has the program for a higher version of the cluster");
+                }
+                Some(Upgrade { to, held_back_by }) => tracing::info!(%to, ?held_back_by, "an upgrade is held back"),
+                None => {}
+            }
+            self.upgrade.clone_from(&upgrade);
+        }
+        if upgrade.is_none_or(|upgrade| !upgrade.held_back_by.is_empty()) {
+            self.settled_since_ms = None;
+            return;
+        }
+        let since_ms = *self.settled_since_ms.get_or_insert(now_ms);
+        if shared.config.upgrade_settle_ms.is_some_and(|settle_ms| now_ms - since_ms >= settle_ms) {
+            self.send(shared, PlacementOp::FinishUpgrade, ClusterCommand::FinishUpgrade { down: Vec::new() });
+        }
+    }
+
     /// Compares clocks and disks with the other nodes. Tells them, and the shards here, whether this node should lead.
     fn compare_with_others(&mut self, shared: &Shared) {
         let clock = &*shared.world.clock;
@@ -340,6 +386,10 @@ impl Reconciler {
                 }
                 None => tracing::warn!("this machine's clock is right again"),
             }
+        }
+        #[cfg(debug_assertions)]
+        if compares && shared.replication.version.get().has(NEXT) {
+            self.broadcast(shared, &Message::Rehearsal.encode());
         }
         let sync_us = shared.replication.sync_times.median_us(now_ms);
         if compares {
@@ -391,7 +441,14 @@ impl Reconciler {
             }
             (op, Ok(Err(refusal))) => tracing::debug!(?op, %refusal, "the cluster's table has moved on"),
             (op, Err(failure)) => tracing::debug!(?op, %failure, "will be tried again"),
-            (PlacementOp::Found | PlacementOp::Place | PlacementOp::Retire | PlacementOp::Reached(_), Ok(Ok(_))) => {}
+            (
+                PlacementOp::Found
+                | PlacementOp::Place
+                | PlacementOp::Retire
+                | PlacementOp::FinishUpgrade
+                | PlacementOp::Reached(_),
+                Ok(Ok(_)),
+            ) => {}
         }
         Ok(())
     }
@@ -519,6 +576,7 @@ impl Reconciler {
             peer: SmolStr::new(&shared.config.peer_address),
             client: SmolStr::new(&shared.config.client_address),
             program: shared.config.program.clone(),
+            versions: Some(shared.versions().reads),
         }
     }
 

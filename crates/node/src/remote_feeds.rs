@@ -39,6 +39,7 @@ const PAGE_MS: u64 = 10_000;
 
 /// Messages between nodes about feeds.
 #[derive(Debug, Stored)]
+#[stored(name = "FeedMessage")]
 pub(crate) enum Message {
     /// Watch this entity for the sender, in place of its earlier watch of it.
     #[n(0)]

@@ -1,12 +1,11 @@
 //! Handles the events of the replication.
 
-use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
+use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{event::Event as EntityEvent, host::Input, id::Entity, planted, state_map::StateMap};
 use boxoffice_env::Lane;
 use boxoffice_feeds::Commit;
 use boxoffice_replication::{
-    checksums::PROGRAM,
     error::ReplicationError,
     owner::{Event, Owner},
     shard_state::Leadership,
@@ -150,7 +149,7 @@ impl Owner for Replicated {
                 self.shared.placement_changed.notify_one()
             }
             Event::Checksums { to, checksums } => {
-                let message = Message::Checksums { program: Cow::Borrowed(PROGRAM), checksums };
+                let message = Message::Checksums(checksums);
                 let _ = self.shared.world.net.send(to, Lane::Calls, message.encode());
             }
         }

@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use boxoffice_core::id::Entity;
+use boxoffice_core::{
+    id::Entity,
+    version::{NodeVersions, ReadVersions, WriteVersion},
+};
 use boxoffice_env::World;
 use boxoffice_feeds::Feeds;
 use boxoffice_replication::{error::ReplicationError, replication::Replication, transfer::Transfers};
@@ -69,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) disk_pace: DiskPace,
     /// The epoch that versions belong to.
     pub(crate) epochs: Arc<EpochTracker>,
+    /// The highest version under which another node is known to write.
+    pub(crate) heard_version: WriteVersion,
     /// Wakes the placement reconciler.
     pub(crate) placement_changed: tokio::sync::Notify,
     /// Shards led here that have reached the target configuration of this version.
@@ -98,6 +103,12 @@ impl Shared {
     /// A reading of the counters.
     pub(crate) fn sample(&self) -> Sample {
         Sample::of(&self.metrics, &self.replication.metrics, self.world.clock.monotonic_ms())
+    }
+
+    /// The versions of the cluster that this program reads, and the one under which it writes.
+    pub(crate) fn versions(&self) -> NodeVersions {
+        let reads = ReadVersions { newest: self.config.replication.reads_up_to, ..ReadVersions::own() };
+        NodeVersions { reads, writes: self.replication.version.get() }
     }
 
     /// Whether there is no other node.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use boxoffice_core::id::Entity;
+use boxoffice_core::{id::Entity, version::ClusterVersion};
 use boxoffice_replication::error::ReplicationError;
 use boxoffice_shard::NodeId;
 use boxoffice_wire::{
@@ -11,7 +11,9 @@ use boxoffice_wire::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{metrics::Gauges, metrics_text::MetricsText, node::NodeHandle, placement, shard_lead::ShardLead};
+use crate::{
+    cluster_copy, metrics::Gauges, metrics_text::MetricsText, node::NodeHandle, placement, shard_lead::ShardLead,
+};
 
 /// How many entities are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +72,11 @@ impl NodeHandle {
         placement::client_addresses(&self.shared)
     }
 
+    /// The version of the cluster under which this node writes.
+    pub fn cluster_version(&self) -> ClusterVersion {
+        self.shared.replication.version.get()
+    }
+
     /// The known leader of each shard by number. 0 is the directory.
     pub fn leaders(&self) -> Vec<Option<NodeId>> {
         self.shared.shards.iter().map(|lead| self.shared.leader_of(lead)).collect()
@@ -111,6 +118,8 @@ impl NodeHandle {
         shared.admission.write(&mut text);
         self.write_disk(&mut text);
         self.write_times(&mut text);
+        let help = "The version of the cluster under which the node writes.";
+        text.gauge("boxoffice_cluster_version", help, shared.replication.version.get().number());
         text.finish()
     }
 
@@ -172,6 +181,8 @@ impl NodeHandle {
             durability: self.durability(),
             state: self.ready().map_or_else(SmolStr::from, |()| SmolStr::new("ready")),
             disk_is_slow: shared.disk_pace.is_slow(),
+            cluster_version: shared.replication.version.get().number().into(),
+            upgrade: cluster_copy::upgrade(shared).map(|upgrade| upgrade.to_string().into()).unwrap_or_default(),
             linked: shared.world.net.links().iter().filter(|link| link.up).map(|link| link.node).collect(),
             shards: Vec::with_capacity(shared.shards.len()),
             connections: 0,

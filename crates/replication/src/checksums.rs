@@ -13,9 +13,6 @@ use boxoffice_shard::{Members, NodeId, ReplicaId, ShardId};
 /// Checksums of one replica that are kept. Older ones are forgotten. Replicas are hardly ever more sampled entries apart.
 const KEPT_MAX: usize = 256;
 
-/// Nodes of different versions compare nothing, because a field that only one of them writes would differ.
-pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
-
 /// The checksum of a replica's state after one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
 pub struct Checksum {

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use boxoffice_core::planted;
+use boxoffice_core::{
+    planted,
+    version::{ClusterVersion, newest},
+};
 use boxoffice_env::StoreSettings;
 use boxoffice_shard::{NodeId, TURN_BYTES_MAX};
 use boxoffice_storage::{fsync::Fsync, identity::Joining};
@@ -15,6 +18,8 @@ pub struct ReplicationConfig {
     pub data_dir: PathBuf,
     /// This node's number in its cluster, from 1.
     pub node_id: NodeId,
+    /// The highest version of the cluster that this node's program reads and writes.
+    pub reads_up_to: ClusterVersion,
     /// No other node is in the cluster. The node sets this at its start.
     pub is_alone: bool,
     /// The cluster to join if the data directory is made at this start.
@@ -66,6 +71,7 @@ impl Default for ReplicationConfig {
         ReplicationConfig {
             data_dir: PathBuf::from("boxoffice-data"),
             node_id: 1,
+            reads_up_to: newest(),
             is_alone: true,
             joining: None,
             shards: 32,

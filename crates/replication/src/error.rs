@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use boxoffice_core::id::Entity;
+use boxoffice_core::{id::Entity, version::ClusterVersion};
 use boxoffice_shard::{FatalError, RestoreError, ShardId};
 use boxoffice_storage::{
     archive_files::ArchiveError, history::HistoryStoreError, identity::IdentityError, log::LogError,
@@ -27,6 +27,15 @@ pub enum ReplicationError {
     /// The directory of old segments cannot be used.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// Other nodes write under a version that this program does not read. Nothing of it was stored.
+    #[error(
+        "other nodes write under version {version}, and this program reads up to {reads_up_to}: start a newer release"
+    )]
+    Newer {
+        version: ClusterVersion,
+        /// The highest version that this program reads.
+        reads_up_to: ClusterVersion,
+    },
     /// The data on disk does not fit together.
     #[error("the data directory does not fit together: {0}")]
     Restore(#[from] RestoreError),

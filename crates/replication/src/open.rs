@@ -5,11 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use boxoffice_core::{
-    planted,
-    state_map::StateMap,
-    version::{NEWEST, WriteVersion},
-};
+use boxoffice_core::{planted, state_map::StateMap, version::WriteVersion};
 use boxoffice_env::World;
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
@@ -56,11 +52,15 @@ pub(crate) fn restored<T>(
     world: &World,
     preallocation: Preallocation,
 ) -> Result<Restored<T>, ReplicationError> {
-    let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards, joining: config.joining.clone() };
+    let wanted = Wanted {
+        cluster: None,
+        node: config.node_id,
+        shards: config.shards,
+        joining: config.joining.clone(),
+        reads_up_to: config.reads_up_to,
+    };
     let mut directory = DataDirectory::open(world, &config.data_dir, &wanted)?;
-    // Before anything can be written under it.
-    let version = WriteVersion::new(NEWEST);
-    directory.raise(&*world.disk, version.get())?;
+    let version = WriteVersion::new(directory.version());
     let snapshot_files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
     let mut snapshots_kept = vec![SnapshotsKept::default(); usize::from(config.shards) + 1];
     for name in snapshot_files.list()? {
@@ -132,6 +132,7 @@ pub(crate) fn restored<T>(
         peer_positions,
         run: world.rng.u64(),
         durable: AtomicU64::new(log.synced_seq()),
+        version,
         directory,
         shards,
         layouts,
@@ -152,7 +153,7 @@ fn engine_config(
         true => Config::founding(config.node_id, seed, config.shards),
         false => Config::joining(config.node_id, seed, config.shards),
     };
-    engine.version = version.get();
+    engine.version = version.clone();
     engine.generation_min = identity.generation_min;
     // An entry must fit into a segment of the log.
     let entry_bytes = usize::try_from(config.log_segment_bytes / 4).unwrap_or(usize::MAX);

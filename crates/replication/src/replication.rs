@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use boxoffice_core::version::{ClusterVersion, WriteVersion};
 use boxoffice_env::{DurablePosition, NodeId, World};
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{
@@ -17,6 +18,7 @@ use boxoffice_storage::{
 
 use crate::{
     config::ReplicationConfig,
+    error::ReplicationError,
     history_reads::HistoryReads,
     metrics::Metrics,
     replicators::Replicators,
@@ -58,6 +60,8 @@ pub struct Replication<T> {
     pub(crate) run: u64,
     /// The last record of the log that is durable.
     pub(crate) durable: AtomicU64,
+    /// The version under which this node writes.
+    pub version: WriteVersion,
     /// Holds the lock on the data directory.
     pub(crate) directory: DataDirectory,
 }
@@ -66,6 +70,24 @@ impl<T> Replication<T> {
     /// A shard.
     pub fn shard(&self, shard: ShardId) -> &Arc<ShardState> {
         &self.shards[usize::from(shard)]
+    }
+
+    /// Writes under a version from now on, or goes on under a higher one. The data directory says so durably before.
+    ///
+    /// # Errors
+    /// This program does not read the version, or the directory cannot be written.
+    pub fn raise(&self, version: ClusterVersion) -> Result<(), ReplicationError> {
+        if version <= self.version.get() {
+            return Ok(());
+        }
+        let reads_up_to = self.config.reads_up_to;
+        if version > reads_up_to {
+            return Err(ReplicationError::Newer { version, reads_up_to });
+        }
+        self.directory.raise(&*self.world.disk, version)?;
+        self.version.raise(version);
+        tracing::info!(%version, "everything is written under this version from now on");
+        Ok(())
     }
 
     /// The durable end of this node's log.

@@ -19,9 +19,9 @@ use boxoffice_core::{
     money::{Currency, Money},
     state_map::StateMap,
     time::Timestamp,
-    version::NEWEST,
+    version::{ClusterVersion, NEWEST, NEXT},
 };
-use boxoffice_env::{Clock, MemoryDisk, MemoryStores, OsClock, OsRng, World};
+use boxoffice_env::{Clock, Disk, MemoryDisk, MemoryStores, OpenMode, OsClock, OsRng, World};
 use boxoffice_shard::{EntryKind, Epoch, Input, Position, Record, RejectReason, ShardTime};
 use boxoffice_storage::{
     codec, identity,
@@ -163,7 +163,10 @@ impl TestReplication {
     }
 
     fn start_with(disk: &Arc<MemoryDisk>, stores: &Arc<MemoryStores>, clock: Arc<dyn Clock>) -> TestReplication {
-        let opened = TestReplication::open(disk, stores, clock).expect("a data directory");
+        TestReplication::run(TestReplication::open(disk, stores, clock, NEWEST).expect("a data directory"))
+    }
+
+    fn run(opened: Opened<NewShow>) -> TestReplication {
         let replication = Arc::clone(&opened.replication);
         let (sender, events) = mpsc::channel();
         let running = opened.start(&Listener(sender)).expect("threads");
@@ -174,6 +177,7 @@ impl TestReplication {
         disk: &Arc<MemoryDisk>,
         stores: &Arc<MemoryStores>,
         clock: Arc<dyn Clock>,
+        reads_up_to: ClusterVersion,
     ) -> Result<Opened<NewShow>, ReplicationError> {
         let (disk, stores) = (Arc::clone(disk) as _, Arc::clone(stores) as _);
         let world = World { clock, disk, stores, ..World::standalone() };
@@ -183,6 +187,7 @@ impl TestReplication {
             log_segment_bytes: SEGMENT_BYTES,
             checksum_entries: 0,
             history_archive_bytes: 0,
+            reads_up_to,
             ..ReplicationConfig::default()
         };
         Opened::open(config, &world, Runner::Threads)
@@ -267,7 +272,9 @@ async fn a_log_with_an_entry_of_a_later_version_is_refused_by_name() {
         log.append(Kind::Ordinary, &[&record], &[]).expect("room");
         log.sync().expect("a good disk");
         drop(log);
-        TestReplication::open(&kept, &stores, Arc::new(OsClock::new())).map(|_| ()).map_err(|error| error.to_string())
+        TestReplication::open(&kept, &stores, Arc::new(OsClock::new()), NEWEST)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     };
     let newer = NEWEST.number() + 1;
     let refused = append(vec![newer, 0xFF]).expect_err("the entry is of a later version");
@@ -341,6 +348,48 @@ async fn a_change_of_a_watched_entity_is_reported_with_the_turn() {
     shop.propose(epoch);
     assert_eq!(shop.next(), Notified::Committed { completions: 1, changes: vec![entity] });
     shop.stop().await.1.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn a_directory_says_its_version_before_anything_is_written_under_it() {
+    let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
+    let open = |reads_up_to| TestReplication::open(&disk, &stores, Arc::new(OsClock::new()), reads_up_to);
+    let on_disk = || {
+        let file = disk.open(&Path::new(DIR).join("identity.toml"), OpenMode::Read).expect("an identity");
+        let mut bytes = vec![0; file.length().expect("a length") as usize];
+        file.read_exact_at(&mut bytes, 0).expect("bytes");
+        String::from_utf8(bytes).expect("text")
+    };
+    let says = |version: ClusterVersion| on_disk().contains(&format!("format = {version}\n"));
+    let shop = TestReplication::run(open(NEWEST).expect("a new directory"));
+    let refused = shop.replication.raise(NEXT).expect_err("the program does not read it").to_string();
+    assert_eq!(
+        refused,
+        format!("other nodes write under version {NEXT}, and this program reads up to {NEWEST}: start a newer release")
+    );
+    assert!(says(NEWEST));
+    shop.stop().await.1.expect("an orderly end");
+
+    let shop = TestReplication::run(open(NEXT).expect("an older directory"));
+    assert_eq!(shop.replication.version.get(), NEWEST);
+    disk.fail_syncs(true);
+    shop.replication.raise(NEXT).expect_err("the identity cannot be synced");
+    assert_eq!(
+        shop.replication.version.get(),
+        NEWEST,
+        "nothing is written under a version that a power cut takes away"
+    );
+    disk.fail_syncs(false);
+    shop.replication.raise(NEXT).expect("it can be written");
+    shop.replication.raise(NEWEST).expect("it stays as it is");
+    assert!(says(NEXT) && shop.replication.version.get() == NEXT);
+    shop.stop().await.1.expect("an orderly end");
+
+    let refused = open(NEWEST).map(|_| ()).expect_err("it was raised").to_string();
+    assert!(
+        refused.contains("was written under version 18") && refused.contains("release next raised it"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]

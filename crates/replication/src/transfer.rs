@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use boxoffice_core::{planted, state_map::Cut};
+use boxoffice_core::{planted, state_map::Cut, version::ClusterVersion};
 use boxoffice_env::{Lane, World};
 use boxoffice_shard::{NodeId, ShardId};
 use boxoffice_storage::{history::HistoryStoreError, snapshot_files::SnapshotError};
@@ -221,6 +221,14 @@ impl Transfers {
         match body {
             message::Body::Memory(bytes) => self.incoming.lock().memory(from, token, &bytes),
             message::Body::Records(records) => {
+                // A record begins with its version. Ours may be lower until the table has come.
+                let versions = records.iter().filter_map(|record| ClusterVersion::read(*record.first()?).ok());
+                if let Some(version) = versions.max()
+                    && let Err(error) = replication.raise(version)
+                {
+                    replication.replicators.fail(error);
+                    return Ok(());
+                }
                 let upto = replication.history.import(shard, &records)?;
                 replication.replicators.imported(shard, upto);
             }

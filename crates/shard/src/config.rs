@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use boxoffice_core::version::{ClusterVersion, NEWEST};
+use boxoffice_core::version::{WriteVersion, newest};
 
 use crate::name::{FOUNDING, NodeId, ReplicaId, ShardId};
 
@@ -45,8 +45,8 @@ pub const COMMIT_BROADCAST_MS: u64 = 15;
 pub struct Config {
     /// This node.
     pub node: NodeId,
-    /// The version of the cluster, under which entries and snapshots are written.
-    pub version: ClusterVersion,
+    /// The version under which entries are written. What was decided under a version is proposed after this has reached it.
+    pub version: WriteVersion,
     /// The seed of the election timeouts, in which campaigns of several shards are spread.
     pub seed: u64,
     /// The number of data shards. They are 1..=`shards`. The directory is shard 0.
@@ -95,7 +95,7 @@ impl Config {
     pub fn joining(node: NodeId, seed: u64, shards: u16) -> Config {
         Config {
             node,
-            version: NEWEST,
+            version: WriteVersion::new(newest()),
             seed,
             shards,
             groups: BTreeMap::new(),

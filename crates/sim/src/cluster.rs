@@ -43,7 +43,8 @@ pub(crate) async fn assemble(client: &ClientStub, nodes: usize, stats: &Mutex<Fa
 pub(crate) async fn join(client: &ClientStub, machine: &Machine, rng: &mut SmallRng) -> Result<(), String> {
     let disk = machine.disk_identity();
     let at = address(machine.number);
-    let described = Described { disk, peer: (&*at).into(), client: (&*at).into(), program: "sim".into() };
+    let described =
+        Described { disk, peer: (&*at).into(), client: (&*at).into(), program: "sim".into(), versions: None };
     let join = ClusterCommand::Join {
         node: Some(machine.number),
         machine: Box::new(described),

@@ -413,7 +413,14 @@ impl MachineFaults {
             Fault::Blackout | Fault::Outage | Fault::ClocksSet | Fault::CutAtAnswer => {
                 unreachable!("{fault:?} has a task of its own")
             }
-            Fault::Join | Fault::Drain | Fault::Remove | Fault::LostDisk | Fault::OldCopy | Fault::BitRot => {
+            Fault::Join
+            | Fault::Drain
+            | Fault::Remove
+            | Fault::LostDisk
+            | Fault::OldCopy
+            | Fault::BitRot
+            | Fault::OtherProgram
+            | Fault::FinishedUpgrade => {
                 unreachable!("{fault:?} is the operator's work")
             }
         }

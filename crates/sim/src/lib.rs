@@ -22,6 +22,7 @@ mod swarm;
 mod cluster;
 mod faults;
 mod operator;
+mod upgrade;
 
 mod buyer;
 mod client_stub;

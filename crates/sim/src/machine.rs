@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -15,6 +15,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand},
     id::Request,
     rules::Rules,
+    version::{NEWEST, NEXT},
 };
 use boxoffice_env::{PeerAddress, World};
 use boxoffice_node::{
@@ -87,6 +88,8 @@ pub(crate) struct Machine {
     lives: AtomicU64,
     /// The last end of a pause, 0 without one.
     went_on_ms: AtomicU64,
+    /// Whether it has the next program, which reads one version more.
+    has_next: AtomicBool,
     /// Compared and different checksums of replicas, of all ended processes.
     checksums: [AtomicU64; 2],
 }
@@ -125,8 +128,11 @@ impl Machine {
                 snapshot_entries: [50, 500, 5_000][draw.random_range(0..3)],
                 fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
                 history_archive_bytes: [0, 1 << 20][draw.random_range(0..2)],
+                reads_up_to: NEWEST,
                 ..ReplicationConfig::default()
             },
+            // The task that upgrades the cluster finishes it.
+            upgrade_settle_ms: None,
             peer_address: address(number),
             client_address: address(number),
             rules: Arc::new(rules),
@@ -151,6 +157,7 @@ impl Machine {
             process: Mutex::default(),
             lives: AtomicU64::new(0),
             went_on_ms: AtomicU64::new(0),
+            has_next: AtomicBool::new(false),
             checksums: Default::default(),
         }
     }
@@ -231,6 +238,9 @@ impl Machine {
         let gate = Gate::new();
         let mut config = self.config.clone();
         config.replication.joining = joining;
+        if self.has_next() {
+            (config.replication.reads_up_to, config.program) = (NEXT, "next".into());
+        }
         let life = self.lives.load(Ordering::Relaxed);
         config.replication.replicators = rng(self.seed, "replicators", self.number << 32 | life).random_range(1..=3);
         let node = Node::start_as_tasks(config, self.world(), &Handle::current(), gate.clone());
@@ -242,6 +252,16 @@ impl Machine {
         *self.process.lock() = Process { node: Some(node), gate, waiting: Vec::new() };
         self.lives.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Gives it the next program, or the one before, for its next start.
+    pub(crate) fn set_program(&self, has_next: bool) {
+        self.has_next.store(has_next, Ordering::Relaxed);
+    }
+
+    /// Whether it has the next program.
+    pub(crate) fn has_next(&self) -> bool {
+        self.has_next.load(Ordering::Relaxed)
     }
 
     /// The handle of a process that runs and is not paused.

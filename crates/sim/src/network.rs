@@ -367,7 +367,9 @@ impl State {
             let Local { cluster, node, disk } = other.local;
             let (version, program, table) = (1, "simulated".into(), other.inbox.table());
             let durable_position = other.inbox.durable_position();
-            match endpoint.inbox.admit(&PeerHello { cluster, node, disk, version, program, table, durable_position }) {
+            let versions = other.inbox.versions();
+            let hello = PeerHello { cluster, node, disk, version, program, table, durable_position, versions };
+            match endpoint.inbox.admit(&hello) {
                 // The operator stops a removed node.
                 Err(rejection) if rejection.why.contains("old copy") => {
                     other.inbox.removed(endpoint.local.node, &rejection.why);

@@ -38,6 +38,7 @@ use crate::{
     swarm::{Fault, Swarm},
     tally::Tally,
     trace::Trace,
+    upgrade,
     wall_clocks::{Distances, WallClocks},
 };
 
@@ -109,6 +110,11 @@ pub fn run(settings: Settings) -> Result<Report, String> {
         return Err("a run has at least one cart, one minute and one shard".into());
     }
     panics::watch();
+    #[cfg(debug_assertions)]
+    boxoffice_core::version::rehearse();
+    // The nodes read what they have written, of each other as well.
+    #[cfg(debug_assertions)]
+    boxoffice_core::stored::own::only(true);
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let longest = Duration::from_secs(60 * settings.minutes) + Duration::from_millis(ALL_MS);
     let stall = StallWatch::start(settings.replay());
@@ -127,6 +133,8 @@ pub fn run(settings: Settings) -> Result<Report, String> {
         Err(_) => Report::broken(settings, "the run could not go on"),
     };
     drop(runtime);
+    #[cfg(debug_assertions)]
+    boxoffice_core::stored::own::only(false);
     drop(stall);
     report.violations.extend(panics::seen().into_iter().map(|panic| format!("panic: {panic}")));
     Ok(report)
@@ -212,6 +220,11 @@ impl Run {
             let (client, stats) = (Arc::clone(&self.client), Arc::clone(&self.stats));
             tokio::spawn(operate(client, self.network.clone(), stats, self.settings, operator_stops))
         });
+        let (stop_upgrade, upgrade_stops) = watch::channel(false);
+        let upgrading = swarm.upgrades.then(|| {
+            let (client, stats) = (Arc::clone(&self.client), Arc::clone(&self.stats));
+            tokio::spawn(upgrade::upgrade(client, stats, self.settings, upgrade_stops))
+        });
         let goes_on = swarm.goes_on;
         let injecting = self.inject_faults(swarm, nodes);
         let (stop, mut buying) = self.start_buyers();
@@ -229,6 +242,7 @@ impl Run {
             // The task has ended or is canceled.
             let _ = fault.await;
         }
+        stop_upgrade.send_replace(true);
         self.heal(&stop_operator, goes_on).await;
         if self.is_over() {
             return Seen::default();
@@ -241,9 +255,14 @@ impl Run {
                 self.stats.lock().violations.push(what);
             }
         }
+        if let Some(upgrading) = upgrading {
+            // It ends at once, or with what it has begun.
+            let _ = timeout(Duration::from_millis(OPERATION_MS), upgrading).await;
+        }
         for machine in &self.client.members() {
             cluster::recovered(machine, &self.stats).await;
         }
+        upgrade::check(&self.client, &self.stats).await;
         // A cluster that does not serve cannot be checked. Its violation is recorded already.
         let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
         let all_serve = self.client.members().iter().all(serves);

@@ -61,6 +61,10 @@ pub enum Fault {
     OldCopy,
     /// A bit of a disk changes.
     BitRot,
+    /// A node gets another program.
+    OtherProgram,
+    /// The version of the cluster is raised.
+    FinishedUpgrade,
 }
 
 impl Fault {
@@ -107,6 +111,8 @@ impl Fault {
             Fault::LostDisk => "lost disk",
             Fault::OldCopy => "old copy of a disk",
             Fault::BitRot => "bit rot",
+            Fault::OtherProgram => "other program",
+            Fault::FinishedUpgrade => "finished upgrade",
         }
     }
 }
@@ -130,6 +136,8 @@ pub struct Swarm {
     pub goes_on: bool,
     /// An operator adds and removes nodes.
     pub is_operated: bool,
+    /// The nodes get the next program. Only a debug build has one, so only there a run has upgrades.
+    pub upgrades: bool,
 }
 
 impl Swarm {
@@ -152,6 +160,17 @@ impl Swarm {
         if (has_outages || sets_clocks) && of_machines.len() > 1 && rng.random_ratio(3, 4) {
             of_machines.retain(|fault| *fault != Fault::ClockJump);
         }
-        Swarm { of_machines, of_links, mean_ms, has_blackouts, has_outages, sets_clocks, goes_on, is_operated }
+        let upgrades = cfg!(debug_assertions) && self::rng(settings.seed, "upgrade", 0).random_ratio(1, 3);
+        Swarm {
+            upgrades,
+            of_machines,
+            of_links,
+            mean_ms,
+            has_blackouts,
+            has_outages,
+            sets_clocks,
+            goes_on,
+            is_operated,
+        }
     }
 }

@@ -21,7 +21,7 @@ const SEEDS_MAX: u64 = 40;
 /// A bug and the number of nodes.
 type Bug = (&'static str, u64);
 
-const BUGS: [Bug; 45] = [
+const BUGS: [Bug; 47] = [
     ("an unknown outcome told as none", 3),
     ("an expiry that beats a sale", 3),
     ("an answer before the commit", 1),
@@ -67,6 +67,8 @@ const BUGS: [Bug; 45] = [
     ("a filter that misses a record", 1),
     ("read under the mutex", 3),
     ("a slow leader is kept", 3),
+    ("an event before its version", 3),
+    ("an upgrade finished too early", 3),
 ];
 
 /// Bugs of shares. An evening of hoarders finds them, and the last one an evening of an office.

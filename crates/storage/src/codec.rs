@@ -3,12 +3,21 @@
 use boxoffice_core::{
     event::Event,
     id::Entity,
-    stored::{self, FieldReader, Reader},
+    stored::{self, Decode, Definition, FieldReader, Reader, Schema},
 };
 use smol_str::SmolStr;
 
 /// Bytes that most turns fit into.
 const TURN_BYTES: usize = 160;
+
+type LoggedTurn = (Entity, Option<SmolStr>, Vec<Event>);
+
+/// Adds the turn to a schema.
+#[doc(hidden)]
+pub fn schema(schema: &mut Schema) {
+    let path = concat!(module_path!(), "::LoggedTurn");
+    schema.define::<LoggedTurn>("Turn", path, |schema| Definition::As(LoggedTurn::shape(schema)));
+}
 
 /// Encodes a turn: the events of one entity that one input led to, and the name of the key or operator that asked for
 /// them.
@@ -20,7 +29,7 @@ pub fn encode(entity: &Entity, by: Option<&SmolStr>, events: &[Event]) -> Vec<u8
 ///
 /// # Errors
 /// As [`stored::read`].
-pub fn decode(bytes: &[u8]) -> Result<(Entity, Option<SmolStr>, Vec<Event>), String> {
+pub fn decode(bytes: &[u8]) -> Result<LoggedTurn, String> {
     stored::read(bytes)
 }
 

@@ -33,7 +33,13 @@ use std::{
     },
 };
 
-use boxoffice_core::{id::Entity, planted, state_map::EvictionCandidate, stored::Stored, version::WriteVersion};
+use boxoffice_core::{
+    id::Entity,
+    planted,
+    state_map::EvictionCandidate,
+    stored::{Decode, Schema, Stored},
+    version::WriteVersion,
+};
 use boxoffice_env::{Clock, KeyValue, Store, StoreError, StoreSettings, Stores, no_wait};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -130,6 +136,13 @@ impl WriterState {
         let found = self.found.get(&shard).copied().unwrap_or(u64::MAX);
         leaving.began.is_none_or(|began| began <= found)
     }
+}
+
+/// Adds what the store keeps besides the records of entities.
+#[doc(hidden)]
+pub fn schema(schema: &mut Schema) {
+    ShardHistory::shape(schema);
+    damage::schema(schema);
 }
 
 /// The store's summary of a shard, written with every batch of its records.

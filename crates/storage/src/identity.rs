@@ -10,7 +10,7 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use boxoffice_core::version::{ClusterVersion, NEWEST};
+use boxoffice_core::version::{ClusterVersion, NEWEST, OLDEST_READ, OtherVersion};
 use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, PeerAddress, World};
 use serde::{Deserialize, Serialize};
 use tracing_mutex::parkinglot::Mutex;
@@ -106,6 +106,9 @@ pub struct Wanted {
     pub shards: u16,
     /// The cluster to join, if the directory is created now.
     pub joining: Option<Joining>,
+    /// The highest version that the program reads. A directory that is founded now gets it. One that joins a cluster begins with the
+    /// lowest version of the program, and the cluster raises it.
+    pub reads_up_to: ClusterVersion,
 }
 
 /// An open data directory, locked by this process.
@@ -135,6 +138,11 @@ impl DataDirectory {
         let (identity, version) = match read_file(disk, path)? {
             Some((identity, version)) => {
                 check(path, &identity, wanted)?;
+                if version > wanted.reads_up_to {
+                    let raised_by = version.release().unwrap_or_default().to_owned();
+                    let version = OtherVersion { found: version.number().into() };
+                    return Err(IdentityError::Newer { dir: path.to_owned(), version, raised_by });
+                }
                 // The process before may have ended between the file's name and the directory's sync.
                 disk.sync_dir(path).map_err(failed("sync", path))?;
                 (identity, version)
@@ -159,8 +167,9 @@ impl DataDirectory {
                     peers,
                     generation_min,
                 };
-                write(disk, path, &identity, NEWEST)?;
-                (identity, NEWEST)
+                let version = if wanted.joining.is_some() { OLDEST_READ } else { wanted.reads_up_to };
+                write(disk, path, &identity, version)?;
+                (identity, version)
             }
         };
         Ok(DataDirectory { path: path.to_owned(), identity, version: Mutex::new(version), _lock: lock })
@@ -503,7 +512,7 @@ mod tests {
     use boxoffice_env::MemoryDisk;
 
     const DIR: &str = "/srv/data";
-    const WANTED: Wanted = Wanted { cluster: None, node: 7, shards: 32, joining: None };
+    const WANTED: Wanted = Wanted { cluster: None, node: 7, shards: 32, joining: None, reads_up_to: NEWEST };
 
     fn world() -> (World, MemoryDisk) {
         let disk = MemoryDisk::new();
@@ -599,13 +608,13 @@ mod tests {
         let (world, disk) = world();
         drop(open(&world, WANTED).unwrap());
         let written = text(&disk);
-        let set_format = |format: u32| put(&disk, &written.replace("format = 16", &format!("format = {format}")));
+        let set_format = |format: u32| put(&disk, &written.replace("format = 17", &format!("format = {format}")));
         for old in [1, 2] {
             set_format(old);
             assert_eq!(
                 refusal(&world, WANTED).to_string(),
                 format!(
-                    "/srv/data has format {old}, from before placement by hash prefix; in format 16 carts have other ids \
+                    "/srv/data has format {old}, from before placement by hash prefix; in format 17 carts have other ids \
                      and entities other shards, so this program cannot use it: start the version that wrote it, or name \
                      an empty data directory and import into it"
                 )
@@ -616,12 +625,12 @@ mod tests {
             assert_eq!(
                 refusal(&world, WANTED).to_string(),
                 format!(
-                    "/srv/data was written under version {old}, this program reads from 16 on, which release 0.2.0 began; start the \
+                    "/srv/data was written under version {old}, this program reads from 17 on, which release 0.2.0 began; start the \
                      program that made it, or name an empty data directory and import into it"
                 )
             );
         }
-        set_format(16);
+        set_format(17);
         open(&world, WANTED).unwrap();
     }
 

@@ -115,14 +115,15 @@ impl PeerPositions {
 
 #[cfg(test)]
 mod tests {
-    use boxoffice_core::version::NEWEST;
+    use boxoffice_core::version::{NEWEST, NodeVersions};
     use bytes::Bytes;
 
     use super::*;
 
     fn hello(run: u64, durable: u64) -> PeerHello {
         let durable_position = DurablePosition { disk: 1, run, durable };
-        PeerHello { cluster: 7, node: 2, disk: 1, version: 3, program: "test".into(), table: 0, durable_position }
+        let (program, versions) = ("test".into(), NodeVersions::newest());
+        PeerHello { cluster: 7, node: 2, disk: 1, version: 3, program, table: 0, durable_position, versions }
     }
 
     #[test]

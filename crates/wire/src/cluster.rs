@@ -32,6 +32,8 @@ shapes! {
         pub members: Vec<MemberStatus>,
         /// All shards, by number. 0 is the directory's.
         pub places: Vec<PlaceStatus>,
+        /// The version under which all nodes write. It is raised when an upgrade is finished.
+        pub cluster_version!: u32,
     }
 
     #[derive(Eq)]
@@ -59,6 +61,8 @@ shapes! {
         pub client: SmolStr = Address,
         /// The version of its program.
         pub program: SmolStr,
+        /// The highest version of the cluster that its program reads. Absent until it has started.
+        pub reads_up_to?: Option<u32>,
         /// When its state last changed.
         pub since: Timestamp,
         /// The lowest generation of its replicas. Those of lower generations were on a disk that was lost.
@@ -132,6 +136,7 @@ impl From<&ClusterView> for ClusterStatus {
             replicas: view.replicas,
             members: view.members.iter().map(|(node, member)| MemberStatus::of(*node, member)).collect(),
             places: (0..).zip(&view.places).map(|(shard, place)| PlaceStatus::of(shard, place)).collect(),
+            cluster_version: view.cluster_version.number().into(),
         }
     }
 }
@@ -156,6 +161,7 @@ impl MemberStatus {
             peer: member.peer.clone(),
             client: member.client.clone(),
             program: member.program.clone(),
+            reads_up_to: member.versions.map(|versions| versions.newest.number().into()),
             since: member.since,
             first_generation: member.first_generation,
         }

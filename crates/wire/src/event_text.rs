@@ -119,9 +119,12 @@ fn directory(event: &DirectoryEvent) -> Words {
 
 fn cluster(event: &ClusterEvent) -> Words {
     match event {
-        ClusterEvent::Founded { node, member, shards, replicas } => (
+        ClusterEvent::Founded { node, member, shards, replicas, cluster_version } => (
             "founded",
-            format!("by node {node} at {}, with {shards} data shards in {replicas} copies each", member.peer),
+            format!(
+                "by node {node} at {}, with {shards} data shards in {replicas} copies each, at version {cluster_version}",
+                member.peer
+            ),
         ),
         ClusterEvent::MemberPut { node, member, request: _, invitation } => {
             let invited = if invitation.is_some() { ", by an invitation" } else { "" };
@@ -138,6 +141,7 @@ fn cluster(event: &ClusterEvent) -> Words {
             ("placed", format!("shard {}", aims.collect::<Vec<_>>().join("; shard ")))
         }
         ClusterEvent::Reached { shard, version } => ("reached", format!("shard {shard} its target {version}")),
+        ClusterEvent::Raised { cluster_version, request: _ } => ("raised", format!("to version {cluster_version}")),
     }
 }
 
@@ -337,6 +341,8 @@ fn cart(event: &CartEvent) -> Words {
             format!("attempt {attempt} was given up and is authorized as {reference} all the same; a void is owed"),
         ),
         CartEvent::VoidChanged { attempt, status } => ("void", format!("attempt {attempt}: {}", void(status))),
+        #[cfg(debug_assertions)]
+        CartEvent::Rehearsed => ("rehearsed", String::new()),
         CartEvent::Delivered { numbers, sold: _ } => {
             ("delivered", format!("messages {} it owed", listed(numbers.iter().map(u64::to_string))))
         }

@@ -74,7 +74,7 @@ fn admin_mac(admin_token: &[u8], cluster: &str, node: Option<u64>, machine: &Mac
 }
 
 fn over(secret: &[u8], what: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> Hmac<Sha256> {
-    let Machine { disk, peer, client, program } = machine;
+    let Machine { disk, peer, client, program, versions: _ } = machine;
     let (node, disk) = (node.unwrap_or_default().to_be_bytes(), disk.to_be_bytes());
     let mut mac = mac::of(secret, &[what, &node, &disk]);
     for text in [cluster, peer, client, program] {
@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_proof_is_for_one_machine_of_one_cluster_under_one_secret() {
-        let machine = Machine { disk: 7, peer: "a:1".into(), client: "a:2".into(), program: "0.1.0".into() };
+        let machine =
+            Machine { disk: 7, peer: "a:1".into(), client: "a:2".into(), program: "0.1.0".into(), versions: None };
         let shown = proof(b"one secret", "c1", Some(2), &machine);
         assert!(is_proof(b"one secret", "c1", Some(2), &machine, &shown));
         assert!(!is_proof(b"another", "c1", Some(2), &machine, &shown));

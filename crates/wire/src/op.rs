@@ -68,6 +68,7 @@ macro_rules! each_op {
             AdminUndrain,
             AdminRemove,
             AdminReplace,
+            AdminFinishUpgrade,
             AdminKeys,
             AdminKeyCreate = KeyCreate,
             AdminKeyRevoke,

@@ -21,6 +21,7 @@ use crate::{
     repr::cart_token,
     unknown::Unknown,
     unread::Body,
+    version,
 };
 
 /// A valid request.
@@ -132,6 +133,14 @@ impl<'a> Head<'a> {
             return Err(rejected(too_long(op.frame_bytes_max())));
         }
         Ok(Head { id, op, encoding, envelope })
+    }
+
+    /// Refuses a request that is newer than the minor version that all nodes of the cluster speak.
+    ///
+    /// # Errors
+    /// As [`version::check`].
+    pub fn check_minor(&self, minor: u32) -> Result<(), Rejection> {
+        version::check(minor, self.encoding, self.op, self.envelope.body.unwrap_or(self.encoding.empty()))
     }
 
     /// Reads the whole request.

@@ -29,6 +29,10 @@ shapes! {
         pub state: SmolStr,
         /// Whether the node leads nothing because its disk is clearly slower than those of the others.
         pub disk_is_slow?: bool,
+        /// The version of the cluster under which it writes.
+        pub cluster_version!: u32,
+        /// The upgrade that has begun and is not finished: the version that the cluster would have, and who holds it back.
+        pub upgrade?: SmolStr,
         /// The members that it has a link to.
         pub linked?: Vec<u64>,
         pub shards: Vec<ShardStatus>,

@@ -6,8 +6,11 @@
 use std::sync::LazyLock;
 
 pub use crate::newer::Added;
+use boxoffice_core::version::{ClusterVersion, NEXT, OLDEST_READ, newest as newest_read};
+
 use crate::{
-    Encoding, Op,
+    Encoding, Op, Rejection,
+    limits::PROTOCOL_VERSION,
     newer::Newer,
     raw::{self, Malformed},
 };
@@ -18,6 +21,45 @@ pub const PROTOCOL_MINOR: u32 = 5;
 /// The first minor version whose envelope has `patience_ms`. The field may be left out of every request, so a client sends it only
 /// to a node of this version, and refuses nothing otherwise.
 pub const PATIENCE_MINOR: u32 = 4;
+
+/// The last minor version of each version of the cluster: what came later waits until the cluster's version is raised, because a node
+/// with an older program could not read the command.
+const MINORS: &[(ClusterVersion, u32)] = &[(OLDEST_READ, PROTOCOL_MINOR)];
+
+/// The minor version that all nodes of a cluster of this version speak.
+pub fn minor_of(cluster: ClusterVersion) -> u32 {
+    if cfg!(debug_assertions) && newest_read() == NEXT && cluster < NEXT {
+        // In a rehearsal the fields of the last minor version are taken for those of the next one.
+        return PROTOCOL_MINOR - 1;
+    }
+    let reached = MINORS.iter().filter(|(version, _)| cluster.has(*version));
+    reached.map(|(_, minor)| *minor).max().unwrap_or(0)
+}
+
+/// Refuses what is newer than the minor version that all nodes of the cluster speak.
+///
+/// # Errors
+/// The refusal, which names the field or the op.
+pub fn check(minor: u32, encoding: Encoding, op: Op, body: &[u8]) -> Result<(), Rejection> {
+    if minor >= PROTOCOL_MINOR {
+        return Ok(());
+    }
+    let waits = |what: &str, since: u32| {
+        Err(Rejection::bad_request(format!(
+            "{what} comes with protocol {PROTOCOL_VERSION}.{since}, and the cluster speaks {PROTOCOL_VERSION}.{minor} until its \
+             upgrade is finished"
+        )))
+    };
+    let since = op.facts().since;
+    // The op that ends the wait does not wait.
+    if since > minor && op != Op::AdminFinishUpgrade {
+        return waits(&format!("`{}`", op.name()), since);
+    }
+    match newest(encoding, op, body).filter(|added| added.minor > minor && op != Op::AdminFinishUpgrade) {
+        Some(added) => waits(&format!("`{}` of `{}`", added.field, added.op.name()), added.minor),
+        None => Ok(()),
+    }
+}
 
 /// Every field of a request that is newer than 1.0, in the order of the ops. The fields of the ops' structs say it.
 pub fn added() -> &'static [Added] {
@@ -110,6 +152,31 @@ mod tests {
             let found = newest_of(NEWER, encoding, op, body);
             assert_eq!(found.map(|added| added.minor), minor, "{encoding:?}: {found:?}");
         }
+    }
+
+    #[test]
+    fn what_the_cluster_does_not_speak_yet_is_refused_by_name() {
+        let refused = |minor, op, body: &str| {
+            super::check(minor, Encoding::Json, op, body.as_bytes()).err().map(|refusal| refusal.to_string())
+        };
+        let field = r#"{"token":"t","session":"hamlet","seats":[[0,1]],"note":"x"}"#;
+        assert_eq!(refused(PROTOCOL_MINOR, Op::CartHoldSeats, field), None);
+        assert_eq!(refused(4, Op::CartHoldSeats, &field.replace("note", "other")), None);
+        assert_eq!(
+            refused(4, Op::CartHoldSeats, field).as_deref(),
+            Some(
+                "bad request: `note` of `cart.hold_seats` comes with protocol 1.5, and the cluster speaks 1.4 until its upgrade is \
+                 finished"
+            )
+        );
+        assert!(
+            refused(2, Op::AdminInvite, "{}").is_some_and(|why| why.contains("`admin.invite` comes with protocol 1.3"))
+        );
+        assert_eq!(refused(0, Op::AdminFinishUpgrade, "{}"), None);
+        let items =
+            r#"{"items":[{"op":"session.create","body":{"note":1}},{"op":"cart.hold_seats","body":{"note":"x"}}]}"#;
+        assert!(refused(4, Op::Batch, items).is_some_and(|why| why.contains("`note` of `cart.hold_seats`")));
+        assert_eq!(minor_of(OLDEST_READ), PROTOCOL_MINOR, "the table has a row for each version");
     }
 
     #[test]

@@ -49,13 +49,14 @@ const OF_THE_HOUSE: [&str; 7] =
     ["order.refund", "admin.release", "admin.settle", "admin.audit", "admin.history", "admin.status", "admin.nodes"];
 
 /// Ops that change the members or the keys, or list the keys.
-const OF_ADMINS: [&str; 9] = [
+const OF_ADMINS: [&str; 10] = [
     "admin.join",
     "admin.invite",
     "admin.drain",
     "admin.undrain",
     "admin.remove",
     "admin.replace",
+    "admin.finish_upgrade",
     "admin.keys",
     "admin.key_create",
     "admin.key_revoke",

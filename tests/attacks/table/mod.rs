@@ -44,7 +44,7 @@ const ADA: &str = "ada";
 const MARKER: &str = "Ada of the marker";
 
 /// Ops that no request of [`requests`] carries to an ok, because an ok would change the cluster or needs more than a scene.
-const NEVER_OK: [&str; 15] = [
+const NEVER_OK: [&str; 16] = [
     "unwatch",
     "resource.move",
     "cart.release",
@@ -59,6 +59,7 @@ const NEVER_OK: [&str; 15] = [
     "admin.undrain",
     "admin.remove",
     "admin.replace",
+    "admin.finish_upgrade",
     "admin.nodes",
 ];
 

@@ -270,6 +270,9 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
         Op::AdminDrain | Op::AdminUndrain | Op::AdminRemove | Op::AdminReplace => {
             list.add(op, json!({"node": 99}), none());
         }
+        Op::AdminFinishUpgrade => {
+            list.add(op, json!({}), none());
+        }
         Op::AdminKeyCreate => {
             let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
             list.add(op, json!({"id": "made", "roles": ["watch"], "hash": hash}), none());

@@ -109,6 +109,10 @@ pub(crate) struct Node {
     gone: bool,
     /// Its disk does not sync, or did not, so it may end because of that.
     sick: bool,
+    /// It starts with the next program, which reads one version more.
+    has_next: bool,
+    /// It starts with this program in place of the one that is tested.
+    program: Option<std::path::PathBuf>,
 }
 
 /// An address whose port is never assigned automatically, so that a restarted node finds its port free.
@@ -201,6 +205,8 @@ impl Cluster {
                 began: false,
                 gone: false,
                 sick: false,
+                has_next: false,
+                program: None,
             }
         });
         let nodes: Vec<Node> = nodes.collect();
@@ -238,8 +244,14 @@ impl Cluster {
         if self.plan.clocks {
             faketime::set_up(&mut command, &self.clock_file(id));
         }
+        if node.has_next {
+            command.env("BOXOFFICE_NEXT_VERSION", "1");
+        }
         if !self.planted.is_empty() {
             command.env("BOXOFFICE_PLANTED_PANICS", self.planted);
+        }
+        if let Some(program) = &node.program {
+            command = of_program(program, &command);
         }
         match self.descriptors {
             Some(descriptors) => with_ulimit(&command, &format!("-n {descriptors}")),
@@ -324,6 +336,16 @@ impl Cluster {
             Ok(server) => panic!("the node serves at {}, but it must refuse to start", server.address()),
             Err(refused) => refused,
         }
+    }
+
+    /// From now on the node starts with this program, or with the one that is tested.
+    pub(crate) fn set_executable(&mut self, id: u64, program: Option<&std::path::Path>) {
+        self.node_mut(id).program = program.map(std::path::Path::to_owned);
+    }
+
+    /// From now on the node starts with the next program, or with the one before.
+    pub(crate) fn set_program(&mut self, id: u64, has_next: bool) {
+        self.node_mut(id).has_next = has_next;
     }
 
     /// From now on the node starts as a joining node.
@@ -697,4 +719,17 @@ fn serve(
         command.args(["--join", &join.to_string()]);
     }
     command
+}
+
+/// The same command of another program.
+fn of_program(program: &std::path::Path, command: &Command) -> Command {
+    let mut other = Command::new(program);
+    other.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other
 }

@@ -11,6 +11,7 @@ mod sessions;
 mod status;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -47,6 +48,7 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::Drain { node, cancel: true, force: _ } => nodes::keep(&args.node_args, *node),
         AdminCommand::Remove { node, force } => given_up::remove(&args.node_args, *node, *force),
         AdminCommand::Replace { node, force } => given_up::replace(&args.node_args, *node, *force),
+        AdminCommand::Upgrade { what } => upgrade::run(&args.node_args, *what),
         AdminCommand::History { entity, seat, limit, before, json } => {
             let asked = HistoryQuery { entity, seat: seat.as_deref(), limit: *limit, before: *before };
             show_history(&args.node_args, &asked, *json)

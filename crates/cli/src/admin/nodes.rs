@@ -159,6 +159,7 @@ mod tests {
             program: "0.1.0".into(),
             since: Timestamp(1_798_140_605_123),
             first_generation: 1,
+            reads_up_to: Some(17),
         }
     }
 
@@ -174,6 +175,7 @@ mod tests {
             version: 12,
             node: None,
             replicas: 3,
+            cluster_version: 17,
             members: vec![member(1, "serving"), member(2, "draining"), member(3, "joining")],
             places: vec![place(0, &["1.1"], &["2.3"], None), place(1, &["2.2", "1.7", "3.5"], &[], Some(&["2.2"]))],
         };

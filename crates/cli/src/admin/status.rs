@@ -26,6 +26,9 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
         ),
         format!("shards        {}", roles(status)),
     ];
+    if !status.upgrade.is_empty() {
+        lines.push(format!("upgrade       {}", status.upgrade));
+    }
     if status.disk_is_slow {
         lines.push(
             "slow disk     it is clearly slower than those of the other nodes, so this node leads nothing".into(),

@@ -55,6 +55,8 @@ pub(super) fn node_status(node: &str, roles: &[&str]) -> NodeStatus {
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
         disk_is_slow: false,
+        cluster_version: 17,
+        upgrade: "".into(),
         linked: Vec::new(),
         shards: (0..).zip(roles).map(|(number, role)| shard(number, role)).collect(),
         connections: 3,

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::command::Machine;
+use boxoffice_core::{command::Machine, version::ReadVersions};
 use boxoffice_env::{PeerAddress, World, secret::Secret};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::node::Runtimes;
@@ -143,6 +143,7 @@ pub(super) async fn become_member(
         peer: config.node.peer_address.as_str().into(),
         client: config.node.client_address.as_str().into(),
         program: VERSION.into(),
+        versions: Some(ReadVersions::own()),
     };
     let request = join::JoinRequest {
         node: config.wanted_node,

@@ -25,6 +25,7 @@ pub(crate) const PAYMENT_STOPS_MS: u64 = 60_000;
 
 /// The state of an opened cart.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(name = "CartBody")]
 pub(crate) struct Body {
     #[n(0)]
     pub(super) state: CartState,
@@ -65,6 +66,11 @@ pub(crate) struct Body {
     /// `None` unless the cart is done.
     #[n(15)]
     pub(super) order: Option<Box<OrderRecord>>,
+    /// What only the next version has: whether its opening was counted.
+    #[cfg(debug_assertions)]
+    #[n(16)]
+    #[stored(next)]
+    pub(super) rehearsed: bool,
 }
 
 impl Body {
@@ -92,6 +98,8 @@ impl Body {
             remembered: Vec::new(),
             attempts: None,
             order: None,
+            #[cfg(debug_assertions)]
+            rehearsed: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The requests that a cart remembers, so that a repeat gets the same answer (P9).
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
 use boxoffice_declare::Stored;
 
@@ -11,7 +11,7 @@ use crate::{
     id::{Entity, Request, RequestHash},
     payment::PaymentFailure,
     refusal::Refusal,
-    stored::{self, Encode},
+    stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer},
 };
 
 /// Enough bytes for most outcomes.
@@ -22,14 +22,45 @@ const PACKED_BYTES: usize = 128;
 pub(super) struct Memory {
     #[n(0)]
     request: Request,
-    /// A [`Packed`]. `None` for the checkout, whose answer is the order.
+    /// `None` for the checkout, whose answer is the order.
     #[n(1)]
-    answer: Option<Box<[u8]>>,
+    answer: Option<Packed>,
 }
 
-/// An outcome, with the cart's version, the versions of the inventories that were asked, and the answer or the failure of the
-/// payment.
-type Packed = (u64, Vec<At>, Result<KeptAnswer, PaymentFailure>);
+/// The bytes of a [`KeptOutcome`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Packed(Box<[u8]>);
+
+impl Encode for Packed {
+    fn encode(&self, out: &mut Writer) {
+        out.bytes(&self.0);
+    }
+}
+
+impl Decode for Packed {
+    fn shape(schema: &mut Schema) -> Shape {
+        KeptOutcome::shape(schema);
+        Shape::Leaf("bytes")
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Packed, Error> {
+        Decode::decode(from).map(Packed)
+    }
+}
+
+/// An outcome of a request.
+#[derive(Debug, Stored)]
+struct KeptOutcome<'a> {
+    /// The cart's version.
+    #[n(0)]
+    version: u64,
+    /// The versions of the inventories that were asked.
+    #[n(1)]
+    asked: Cow<'a, [At]>,
+    /// The answer, or the failure of the payment.
+    #[n(2)]
+    outcome: Result<Cow<'a, KeptAnswer>, Cow<'a, PaymentFailure>>,
+}
 
 /// The remembered outcome of a request.
 pub(crate) enum Recalled {
@@ -45,13 +76,14 @@ impl Memory {
     /// An answer that was given with this version of the cart.
     pub(super) fn answered(version: u64, remembered: &Remembered) -> Memory {
         let Remembered { request, answer, asked } = remembered;
-        Memory::packed(*request, &(version, asked, Ok::<_, PaymentFailure>(answer)))
+        let (asked, outcome) = (Cow::Borrowed(&asked[..]), Ok(Cow::Borrowed(answer)));
+        Memory::packed(*request, &KeptOutcome { version, asked, outcome })
     }
 
     /// The failed payment of a checkout, with this version of the cart.
     pub(super) fn failed(version: u64, request: Request, failure: &PaymentFailure) -> Memory {
-        let asked: &[At] = &[];
-        Memory::packed(request, &(version, asked, Err::<KeptAnswer, _>(failure)))
+        let (asked, outcome) = (Cow::Borrowed(&[][..]), Err(Cow::Borrowed(failure)));
+        Memory::packed(request, &KeptOutcome { version, asked, outcome })
     }
 
     /// The checkout that made the order.
@@ -59,14 +91,14 @@ impl Memory {
         Memory { request, answer: None }
     }
 
-    fn packed(request: Request, packed: &impl Encode) -> Memory {
-        let packed = stored::append(packed, Vec::with_capacity(PACKED_BYTES));
-        Memory { request, answer: Some(packed.into_boxed_slice()) }
+    fn packed(request: Request, outcome: &KeptOutcome<'_>) -> Memory {
+        let packed = stored::append(outcome, Vec::with_capacity(PACKED_BYTES));
+        Memory { request, answer: Some(Packed(packed.into_boxed_slice())) }
     }
 
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.answer.as_ref().map_or(0, |answer| answer.len())
+        self.answer.as_ref().map_or(0, |answer| answer.0.len())
     }
 }
 
@@ -79,21 +111,21 @@ impl Cart {
             return Some(Err(Refusal::RequestIdReused));
         }
         Some(Ok(match &memory.answer {
-            Some(packed) => self.unpack(packed),
+            Some(packed) => self.unpack(&packed.0),
             None => Recalled::Order,
         }))
     }
 
     fn unpack(&self, packed: &[u8]) -> Recalled {
-        let (version, asked, outcome): Packed = stored::read(packed).expect("what was packed can be unpacked");
+        let KeptOutcome { version, asked, outcome } = stored::read(packed).expect("what was packed can be unpacked");
         let answer = match outcome {
-            Ok(answer) => answer,
-            Err(failure) => return Recalled::Failed(failure),
+            Ok(answer) => answer.into_owned(),
+            Err(failure) => return Recalled::Failed(failure.into_owned()),
         };
         let mut at = Vec::with_capacity(asked.len() + 1);
         // A repeat does not know the place in the log.
         at.push(At { entity: Entity::Cart(self.id), version, position: 0 });
-        at.extend(asked);
+        at.extend(asked.into_owned());
         Recalled::Answer(Box::new(Answered { answer: answer.into(), at }))
     }
 

@@ -3,7 +3,7 @@
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
-use crate::{command::Machine, time::Timestamp};
+use crate::{command::Machine, time::Timestamp, version::ReadVersions};
 
 /// A member as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
@@ -28,6 +28,9 @@ pub struct Member {
     /// When its state last changed.
     #[n(2)]
     pub since: Timestamp,
+    /// The versions that its program reads. `None` if it has not started yet.
+    #[n(7)]
+    pub versions: Option<ReadVersions>,
 }
 
 /// The state of a member.
@@ -62,8 +65,8 @@ impl MemberState {
 impl Member {
     /// A machine as a member, from now on.
     pub(crate) fn new(machine: &Machine, state: MemberState, first_generation: u64, since: Timestamp) -> Member {
-        let Machine { disk, peer, client, program } = machine.clone();
-        Member { disk: Some(disk), peer, client, program, state, first_generation, since }
+        let Machine { disk, peer, client, program, versions } = machine.clone();
+        Member { disk: Some(disk), peer, client, program, state, first_generation, since, versions }
     }
 
     /// The same member in another state from now on. Nothing changes if it has that state.
@@ -74,7 +77,7 @@ impl Member {
 
     /// The same member on this machine.
     pub(crate) fn on(&self, machine: &Machine) -> Member {
-        let Machine { disk, peer, client, program } = machine.clone();
-        Member { disk: Some(disk), peer, client, program, ..self.clone() }
+        let Machine { disk, peer, client, program, versions } = machine.clone();
+        Member { disk: Some(disk), peer, client, program, versions, ..self.clone() }
     }
 }

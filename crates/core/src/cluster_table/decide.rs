@@ -16,6 +16,7 @@ use crate::{
     planted,
     refusal::Refusal,
     time::Timestamp,
+    version::ReadVersions,
 };
 
 /// The fewest voters that tolerate the loss of one.
@@ -43,8 +44,9 @@ pub(crate) fn found(
     if shards == 0 || !(1..=REPLICAS_MAX).contains(&replicas) {
         return Err(bad(format_smolstr!("a cluster has data shards, with 1 to {REPLICAS_MAX} copies each")));
     }
+    let cluster_version = versions(machine)?.newest;
     let member = Box::new(Member::new(machine, MemberState::Serving, FIRST_GENERATION, at));
-    Ok(Some(ClusterEvent::Founded { node, member, shards, replicas }))
+    Ok(Some(ClusterEvent::Founded { node, member, shards, replicas, cluster_version }))
 }
 
 impl ClusterTable {
@@ -58,6 +60,10 @@ impl ClusterTable {
         request: Request,
     ) -> Result<(u64, Option<ClusterEvent>), Refusal> {
         check_machine(machine)?;
+        if let Some(versions) = machine.versions {
+            let fit = versions.check(self.cluster_version);
+            fit.map_err(|why| bad(format_smolstr!("the machine runs program {}: {why}", machine.program)))?;
+        }
         let invitation = self.admitted(at, machine, admission)?;
         let known = self.members.iter().find(|(_, member)| member.disk == Some(machine.disk)).map(|(node, _)| *node);
         let node = match (wanted, known) {
@@ -126,6 +132,8 @@ impl ClusterTable {
         if member.disk != Some(machine.disk) {
             return Err(Refusal::DiskDiffers { node });
         }
+        let fit = versions(machine)?.check(self.cluster_version);
+        fit.map_err(|why| bad(format_smolstr!("node {node} runs program {}: {why}", machine.program)))?;
         let state = match member.state {
             MemberState::Joining | MemberState::Serving => MemberState::Serving,
             MemberState::Draining | MemberState::Gone => member.state,
@@ -329,7 +337,7 @@ fn check_node(node: u64) -> Result<(), Refusal> {
     Err(bad(format_smolstr!("the id of a node is from 1 to {NODE_MAX}")))
 }
 
-fn check_machine(Machine { disk: _, peer, client, program }: &Machine) -> Result<(), Refusal> {
+fn check_machine(Machine { disk: _, peer, client, program, versions: _ }: &Machine) -> Result<(), Refusal> {
     for (name, text) in [("peer address", peer), ("client address", client), ("program", program)] {
         let good = (1..=ADDRESS_BYTES_MAX).contains(&text.len()) && text.chars().all(|char| char.is_ascii_graphic());
         if !good {
@@ -337,6 +345,11 @@ fn check_machine(Machine { disk: _, peer, client, program }: &Machine) -> Result
         }
     }
     Ok(())
+}
+
+/// The versions that a node reads, which every node says when it starts.
+fn versions(machine: &Machine) -> Result<ReadVersions, Refusal> {
+    machine.versions.ok_or_else(|| bad("a node that starts says which versions it reads"))
 }
 
 /// Checks that the nodes of a move are distinct, that one votes, and that the shard exists.
@@ -364,10 +377,13 @@ mod tests {
 
     #[test]
     fn no_node_joins_when_every_id_is_used() {
-        let machine = |disk| Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() };
+        let versions = Some(ReadVersions::own());
+        let machine = |disk| Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into(), versions };
         let (at, request) = (Timestamp(1), Request { id: RequestHash(1), body: 1 });
         let member = Member::new(&machine(0), MemberState::Serving, FIRST_GENERATION, at);
-        let founded = ClusterEvent::Founded { node: 1, member: Box::new(member.clone()), shards: 1, replicas: 3 };
+        let cluster_version = ReadVersions::own().newest;
+        let founded = Box::new(member.clone());
+        let founded = ClusterEvent::Founded { node: 1, member: founded, shards: 1, replicas: 3, cluster_version };
         let mut cluster = ClusterTable::first(&founded);
         let gone = Member { disk: None, state: MemberState::Gone, ..member };
         cluster.members.extend((2..=NODE_MAX).map(|node| (node, gone.clone())));

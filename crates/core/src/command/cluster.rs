@@ -5,6 +5,8 @@ use alloc::{boxed::Box, vec::Vec};
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
+use crate::version::ReadVersions;
+
 /// Bytes of the proof of a machine that wants to join.
 pub const PROOF_BYTES: usize = 32;
 
@@ -120,6 +122,14 @@ pub enum ClusterCommand {
     /// `admin.nodes` lists members and places.
     #[n(11)]
     Get,
+    /// `admin.finish_upgrade`, or the leader's own decision after a while: the cluster's version becomes the highest that every
+    /// member reads.
+    #[n(12)]
+    FinishUpgrade {
+        /// The members that the deciding node has no link to. It fills them in.
+        #[n(0)]
+        down: Vec<u64>,
+    },
 }
 
 /// Why a machine that knows the secret of the nodes may become a member.
@@ -154,6 +164,9 @@ pub struct Machine {
     /// The version of the program that it runs.
     #[n(3)]
     pub program: SmolStr,
+    /// The versions of the cluster that its program reads. `None` if a machine that wants to join does not say.
+    #[n(4)]
+    pub versions: Option<ReadVersions>,
 }
 
 /// A new target for a shard, in nodes. The table assigns the replicas.

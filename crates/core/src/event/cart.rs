@@ -264,6 +264,11 @@ pub enum CartEvent {
         #[n(2)]
         remembered: Remembered,
     },
+    /// What only the next version has: the cart was opened.
+    #[cfg(debug_assertions)]
+    #[n(1000)]
+    #[stored(next)]
+    Rehearsed,
 }
 
 /// A new line of a cart.
@@ -373,6 +378,8 @@ impl CartEvent {
             | CartEvent::StrayAuthorized { .. }
             | CartEvent::VoidChanged { .. }
             | CartEvent::Delivered { .. } => None,
+            #[cfg(debug_assertions)]
+            CartEvent::Rehearsed => None,
         }
     }
 
@@ -398,6 +405,8 @@ impl CartEvent {
             | CartEvent::VoidChanged { .. }
             | CartEvent::Delivered { .. }
             | CartEvent::Granted(_) => None,
+            #[cfg(debug_assertions)]
+            CartEvent::Rehearsed => None,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     command::INVITATION_HASH_BYTES,
     id::Request,
     time::Timestamp,
+    version::ClusterVersion,
 };
 
 /// Events of the cluster.
@@ -27,6 +28,9 @@ pub enum ClusterEvent {
         /// How many copies each data shard is to have.
         #[n(3)]
         replicas: u8,
+        /// The version of the cluster, which is the highest that its first node reads.
+        #[n(4)]
+        cluster_version: ClusterVersion,
     },
     /// A member was added or changed, or put without a change.
     #[n(1)]
@@ -72,5 +76,15 @@ pub enum ClusterEvent {
         /// The version of its place.
         #[n(1)]
         version: u64,
+    },
+    /// The version of the cluster was raised, because every member reads it, or an operator asked for that and it was as high as it can
+    /// be. Each node writes under it as soon as it learns of it.
+    #[n(5)]
+    Raised {
+        #[n(0)]
+        cluster_version: ClusterVersion,
+        /// The request, if an operator asked for it.
+        #[n(1)]
+        request: Option<Request>,
     },
 }

@@ -27,6 +27,11 @@ use crate::{
     refusal::Refusal,
     time::Timestamp,
 };
+#[cfg(debug_assertions)]
+use crate::{
+    event::Event,
+    version::{NEXT, newest},
+};
 use adding::{Adding, LineChange, Queued};
 use paying::PendingCheckout;
 
@@ -115,6 +120,8 @@ impl<R> CartHost<R> {
         self.mail.send_due(stage);
         self.answer_if_sold(stage);
         self.set_timers(stage.turn);
+        #[cfg(debug_assertions)]
+        rehearse(stage);
     }
 
     /// Expires the cart before any input if its time is over (P8).
@@ -631,4 +638,14 @@ fn changed(entity: &Speculation, request: Request) -> Outcome {
     let recalled = entity.cart().and_then(|cart| cart.recall(request));
     let Some(Ok(Recalled::Answer(answered))) = recalled else { panic!("a change is remembered") };
     Ok(*answered)
+}
+
+/// Counts the opening of a cart in the next version, which has this event more.
+#[cfg(debug_assertions)]
+fn rehearse<R>(stage: &mut Stage<'_, R>) {
+    let opens = |event: &Event| matches!(event, Event::Cart(CartEvent::Opened { .. }));
+    let may = stage.version.has(NEXT) || (newest() == NEXT && planted::is("an event before its version"));
+    if may && stage.turn.events.iter().any(opens) {
+        stage.write(CartEvent::Rehearsed);
+    }
 }

@@ -68,6 +68,16 @@ fn outcome<R>(
             once(entity, request, turn, |cluster, by| cluster.remove(now, node, force, by))
         }
         ClusterCommand::Replace { node } => once(entity, request, turn, |cluster, by| cluster.replace(now, node, by)),
+        ClusterCommand::FinishUpgrade { down } => {
+            let cluster = there(entity)?;
+            if let Some(known) = request.and_then(|request| cluster.answered(request)) {
+                let (version, _) = known?;
+                return entity.ok_again(Answer::Done, version);
+            }
+            let raised = cluster.finish_upgrade(&down, request)?;
+            write(entity, raised, turn);
+            entity.ok(Answer::Done)
+        }
         // Reports of nodes. A repeat changes nothing.
         ClusterCommand::Found { node, machine, shards, replicas } => {
             let founded = cluster_table::found(entity.cluster(), now, node, &machine, (shards, replicas))?;

@@ -56,7 +56,7 @@ impl<R> InventoryHost<R> {
 
     /// Handles an input. Everything is decided in its turn, except that a client that cancels a session waits until the venue knows.
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
-        let Stage { entity, rules, at, now, turn } = stage;
+        let Stage { entity, rules, at, now, turn, version: _ } = stage;
         let (rules, at, now) = (*rules, *at, *now);
         match input {
             Input::Command { from, request, command, timeout_ms: _ } => {

@@ -23,7 +23,7 @@ use crate::{
     resource::Resource,
     session::Session,
     shared_map::SharedMap,
-    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
+    stored::{Decode, Definition, Encode, Error, Reader, Schema, Shape, Writer},
     venue::Venue,
 };
 
@@ -129,7 +129,8 @@ impl super::Layouts {
 }
 
 /// A state as it is read, with numbers for its layouts.
-#[derive(Stored)]
+#[derive(Debug, Stored)]
+#[stored(name = "State")]
 enum Read {
     #[n(0)]
     Venue(#[n(0)] Box<Venue>, #[n(1)] Vec<u32>),
@@ -221,7 +222,9 @@ impl Encode for Cut {
 
 impl Decode for Cut {
     fn shape(schema: &mut Schema) -> Shape {
-        <(u64, Vec<Layout>, Vec<(Entity, Read)>)>::shape(schema)
+        schema.define::<Cut>("Cut", concat!(module_path!(), "::Cut"), |schema| {
+            Definition::As(<(u64, Vec<Layout>, Vec<(Entity, Read)>)>::shape(schema))
+        })
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Cut, Error> {

@@ -7,7 +7,9 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::fmt;
+use core::fmt::{self, Debug};
+
+use super::{Decode, Encode, append, read};
 
 /// What a stored value looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,41 +36,73 @@ pub type FieldShapes = Vec<(u32, &'static str, Shape)>;
 /// The parts of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Definition {
+    /// It looks like this.
+    As(Shape),
     Struct(FieldShapes),
     /// Variants: number, name and fields.
     Enum(Vec<(u32, &'static str, FieldShapes)>),
 }
 
+/// Reads some bytes as a type. Gives the value as `Debug` writes it, and its bytes anew.
+pub type Again = fn(&[u8]) -> Result<(String, Vec<u8>), String>;
+
+#[derive(Clone, Debug)]
+struct Type {
+    /// Where it is declared.
+    path: &'static str,
+    /// `None` while it is defined.
+    definition: Option<Definition>,
+    again: Again,
+}
+
 /// The types that some values consist of.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    types: BTreeMap<String, Option<Definition>>,
+    types: BTreeMap<String, Type>,
 }
 
 impl Schema {
-    /// The type with this name. It is defined the first time.
+    /// The type with this name, which is declared at this path. It is defined the first time.
     ///
     /// # Panics
     /// Two types have the name.
-    pub fn define(&mut self, name: &str, definition: impl FnOnce(&mut Schema) -> Definition) -> Shape {
-        let shape = Shape::Named(name.to_string());
-        if !self.types.contains_key(name) {
-            self.types.insert(name.to_string(), None);
-            let made = definition(self);
-            self.types.insert(name.to_string(), Some(made));
+    pub fn define<T: Encode + Decode + Debug>(
+        &mut self,
+        name: &str,
+        path: &'static str,
+        definition: impl FnOnce(&mut Schema) -> Definition,
+    ) -> Shape {
+        match self.types.get(name) {
+            Some(known) => {
+                assert_eq!(known.path, path, "two types are stored as `{name}`: one has `#[stored(name = \"…\")]`");
+            }
+            None => {
+                self.types.insert(name.to_string(), Type { path, definition: None, again: again::<T> });
+                let made = definition(self);
+                self.types.get_mut(name).expect("it was inserted").definition = Some(made);
+            }
         }
-        shape
+        Shape::Named(name.to_string())
     }
 
     /// The parts of a type.
     pub fn get(&self, name: &str) -> Option<&Definition> {
-        self.types.get(name)?.as_ref()
+        self.types.get(name)?.definition.as_ref()
     }
 
     /// All types by name.
     pub fn types(&self) -> impl Iterator<Item = (&str, &Definition)> {
-        self.types.iter().filter_map(|(name, definition)| Some((name.as_str(), definition.as_ref()?)))
+        self.types.iter().filter_map(|(name, known)| Some((name.as_str(), known.definition.as_ref()?)))
     }
+
+    /// How the values of a type are read and written again.
+    pub fn again(&self, name: &str) -> Option<Again> {
+        self.types.get(name).map(|known| known.again)
+    }
+}
+
+fn again<T: Encode + Decode + Debug>(bytes: &[u8]) -> Result<(String, Vec<u8>), String> {
+    read::<T>(bytes).map(|value| (format!("{value:?}"), append(&value, Vec::new())))
 }
 
 /// The name of a type with these parameters.
@@ -104,9 +138,9 @@ impl fmt::Display for Shape {
             Shape::Option(shape) => write!(f, "{shape}?"),
             Shape::List(shape) => write!(f, "[{shape}]"),
             Shape::Array(shape, length) => write!(f, "{shape} * {length}"),
-            Shape::Set(shape) => write!(f, "set of {shape}"),
-            Shape::Map(entry) => write!(f, "map of {} to {}", entry.0, entry.1),
-            Shape::Result(both) => write!(f, "{} or {}", both.0, both.1),
+            Shape::Set(shape) => write!(f, "{{{shape}}}"),
+            Shape::Map(entry) => write!(f, "{{{}: {}}}", entry.0, entry.1),
+            Shape::Result(both) => write!(f, "({} or {})", both.0, both.1),
             Shape::Tuple(shapes) => write!(f, "({})", joined(shapes)),
         }
     }
@@ -119,10 +153,14 @@ impl fmt::Display for Schema {
             fields.iter().try_for_each(|(number, name, shape)| writeln!(f, "{indent}{number} {name}: {shape}"))
         };
         for (name, definition) in self.types() {
-            writeln!(f, "{name}")?;
             match definition {
-                Definition::Struct(fields) => write(f, "  ", fields)?,
+                Definition::As(shape) => writeln!(f, "{name}: {shape}")?,
+                Definition::Struct(fields) => {
+                    writeln!(f, "{name}")?;
+                    write(f, "  ", fields)?;
+                }
                 Definition::Enum(variants) => {
+                    writeln!(f, "{name}")?;
                     for (number, name, fields) in variants {
                         writeln!(f, "  {number} {name}")?;
                         write(f, "    ", fields)?;

@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[test]
-fn an_outcome_of_an_old_attempt_does_not_decide_the_new_one() {
+pub(crate) fn an_outcome_of_an_old_attempt_does_not_decide_the_new_one() {
     check(
         "product p 9 1.00
          a hold p 2

@@ -2,6 +2,6 @@
 
 pub(crate) mod invitations;
 mod moves;
-mod repeats;
+pub(crate) mod repeats;
 mod script;
-mod stories;
+pub(crate) mod stories;

@@ -1,6 +1,6 @@
 //! The directory, with stories, and random searches against a linear search.
 
-mod keys;
+pub(crate) mod keys;
 mod reference;
 mod stories;
 

@@ -28,6 +28,7 @@ use boxoffice_core::{
     rules::Rules,
     state_map::{State, StateMap},
     time::{Moment, TIMESTAMP_MAX, Timestamp},
+    version::ReadVersions,
 };
 
 use self::wild::Wild;
@@ -172,7 +173,9 @@ fn extreme_fixture(wild: &mut Wild) -> Fixture {
     }
     let room = Box::new(resource(euros(wild.price())));
     fixture.send(Some("room"), Command::Resource(id("r"), ResourceCommand::Put(room)));
-    let machine = Box::new(Machine { disk: 1, peer: "a:1".into(), client: "a:2".into(), program: "1".into() });
+    let versions = Some(ReadVersions::own());
+    let machine =
+        Box::new(Machine { disk: 1, peer: "a:1".into(), client: "a:2".into(), program: "1".into(), versions });
     fixture.send(None, Command::Cluster(ClusterCommand::Found { node: 1, machine, shards: 3, replicas: 3 }));
     fixture.run();
     fixture
@@ -430,7 +433,7 @@ pub(crate) fn run_any_numbers(seed: u64) -> AnswerCounts {
     let ends = [i64::MIN, -1, 0, 1, TIMESTAMP_MAX.0 as i64, i64::MAX];
     let distance_ms = if wild.chance(40) { wild.one(&ends) } else { run.fixture.distance_ms };
     let at = if wild.chance(20) { wild.instant() } else { run.fixture.now };
-    let moment = Moment { at: at.max(run.fixture.now), distance_ms };
+    let moment = Moment { distance_ms, ..at.max(run.fixture.now).into() };
     let rules = match wild.rng.below(3) {
         0 => Rules {
             hold_ttl_ms: wild.u64().max(1),
@@ -601,7 +604,9 @@ fn counts_of_lines_and_payment_attempts_do_not_overflow() {
 #[test]
 pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
     let mut fixture = shop(RaisedNumbers::default(), &[]);
-    let machine = |disk| Box::new(Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() });
+    let versions = Some(ReadVersions::own());
+    let of_disk = |disk| Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into(), versions };
+    let machine = |disk| Box::new(of_disk(disk));
     let describe = |fixture: &mut Fixture, command| outcome_of(fixture, "x", Command::Cluster(command));
     let found = ClusterCommand::Found { node: 1, machine: machine(1), shards: 2, replicas: 1 };
     assert!(describe(&mut fixture, found).is_ok());

@@ -254,7 +254,7 @@ fn example_9_only_what_is_old_expires() {
 }
 
 #[test]
-fn example_10_authorized_sold_and_posted_once() {
+pub(crate) fn example_10_authorized_sold_and_posted_once() {
     check(
         "hall aa
          session s ttl 30 with stand 500 5.00

@@ -25,6 +25,7 @@ use boxoffice_core::{
 };
 
 use crate::{
+    folds,
     hold_lifetimes::HoldLifetimes,
     test_gateway::TestGateway,
     watch::{WatchedBefore, Watchers},
@@ -114,6 +115,10 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new(rules: Rules) -> Fixture {
+        folds::begin();
+        // Nothing else writes what the hosts of this thread read.
+        #[cfg(debug_assertions)]
+        boxoffice_core::stored::own::only(true);
         Fixture {
             now: Timestamp(0),
             distance_ms: 0,
@@ -195,7 +200,7 @@ impl Fixture {
         let turn = &mut self.turn;
         turn.clear();
         let woken = matches!(input, Input::Wake);
-        let moment = Moment { at: self.now, distance_ms: self.distance_ms };
+        let moment = Moment { distance_ms: self.distance_ms, ..self.now.into() };
         if let Input::Reply { reply: Reply::MineFor { hold, life_ms }, .. } = &input {
             self.lifetimes.note_received(self.now, &to, *hold, *life_ms);
         }
@@ -313,7 +318,7 @@ impl Fixture {
 
     /// Sends something to a deposed host. Its decisions are never committed, but its immediate effects are carried out.
     pub(crate) fn send_to_deposed(&mut self, place: usize, input: Input<Ticket>) {
-        let moment = Moment { at: self.now, distance_ms: self.distance_ms };
+        let moment = Moment { distance_ms: self.distance_ms, ..self.now.into() };
         let mut turn = Turn::default();
         let deposed = &mut self.deposed[place];
         deposed.host.handle(moment, input, &mut turn);
@@ -466,6 +471,7 @@ impl Fixture {
             self.turns.push(self.log.len());
             return;
         }
+        folds::note(entity, &events);
         self.log.extend(events.iter().map(|event| (entity.clone(), event.clone())));
         if !self.states.contains(entity)
             && let Some(state) = self.past.remove(entity)

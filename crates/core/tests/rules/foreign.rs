@@ -5,7 +5,7 @@ use expect_test::expect;
 use crate::script::check;
 
 #[test]
-fn late_messages_about_units() {
+pub(crate) fn late_messages_about_units() {
     check(
         "product p 2 1.00 quota few 2
          a hold p 2 for ann
@@ -110,7 +110,7 @@ fn late_messages_about_places() {
 }
 
 #[test]
-fn late_messages_about_slots() {
+pub(crate) fn late_messages_about_slots() {
     check(
         "resource r 12.00
          a hold r 100 200

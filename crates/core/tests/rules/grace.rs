@@ -11,7 +11,7 @@ const EVERYTHING: &str = "product p 9 1.00 quota few 5
     ";
 
 #[test]
-fn everything_is_released_at_the_deadline() {
+pub(crate) fn everything_is_released_at_the_deadline() {
     let script = "a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
          wait 1799.999
          a get
@@ -213,7 +213,7 @@ fn nothing_is_released_while_a_payment_is_unknown() {
 
 /// The cart is lost with the grant, before it knows the short lifetime of its line. The session knows it.
 #[test]
-fn a_session_with_a_shorter_life_asks_in_its_own_time() {
+pub(crate) fn a_session_with_a_shorter_life_asks_in_its_own_time() {
     check(
         "hall aa
          session s ttl 5

@@ -137,6 +137,7 @@ impl Node {
                 Node::List(shapes.iter().map(|shape| Node::read(shape, schema, from)).collect())
             }
             Shape::Named(name) => match schema.get(name).expect("the schema is whole") {
+                Definition::As(shape) => Node::read(shape, schema, from),
                 Definition::Struct(shapes) => {
                     let fields = FieldReader::of_struct(from).expect("a struct");
                     Node::Struct(None, Node::fields(fields, shapes, schema, from))

@@ -191,7 +191,7 @@ fn late_grants_of_every_kind_are_released() {
 
 /// A line that was to grow stays as it was, and a change that waits for it begins if its own client still waits.
 #[test]
-fn a_late_growth_is_undone() {
+pub(crate) fn a_late_growth_is_undone() {
     check(
         "product p 9 1.00
          a hold p 2

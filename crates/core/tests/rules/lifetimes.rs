@@ -142,7 +142,7 @@ fn a_decline_that_comes_after_the_deadline_ends_the_cart() {
 
 /// An open cart gets a customer where it has none. Another customer or another life is refused, and nothing is ignored.
 #[test]
-fn an_open_cart_is_opened_again_as_it_is() {
+pub(crate) fn an_open_cart_is_opened_again_as_it_is() {
     check(
         "product p 9 1.00
          a open 20

@@ -126,7 +126,7 @@ fn larger_layouts_are_read() {
 
 /// A resource as a program with other rules has put it, in a zone that this one does not know: closed, until it gets another zone.
 #[test]
-fn a_resource_beyond_the_limits_opens() {
+pub(crate) fn a_resource_beyond_the_limits_opens() {
     let mut fixture = Fixture::new(Rules::default());
     let other = ResourceDetails {
         capacity: CAPACITY_MAX + 1,

@@ -3,6 +3,8 @@
 
 mod fixture;
 mod hold_lifetimes;
+#[path = "../../../../tests/common/released.rs"]
+mod released;
 mod test_gateway;
 mod watch;
 
@@ -26,6 +28,7 @@ mod ends;
 mod examples;
 mod failures;
 mod fairness;
+mod folds;
 mod foreign;
 mod grace;
 mod grants;

@@ -108,7 +108,7 @@ fn a_canceled_session_releases_and_refunds_everything_held_or_sold() {
 }
 
 #[test]
-fn a_canceled_session_asks_until_its_carts_acknowledge() {
+pub(crate) fn a_canceled_session_asks_until_its_carts_acknowledge() {
     check(
         "hall aaaa
          session s
@@ -321,7 +321,7 @@ fn a_canceled_session_notifies_its_venue_until_acknowledged() {
 }
 
 #[test]
-fn searches_show_that_a_canceled_session_is_not_open() {
+pub(crate) fn searches_show_that_a_canceled_session_is_not_open() {
     let mut fixture = Fixture::new(Rules::default());
     let to_venue = |command| Command::Venue(id("venue"), command);
     let layout = layout("aa");

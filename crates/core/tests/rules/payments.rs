@@ -532,7 +532,7 @@ fn a_capture_is_shown_when_it_is_committed() {
 
 /// An operator can only settle existing steps, and a settled step stays settled.
 #[test]
-fn settlements_of_an_operator() {
+pub(crate) fn settlements_of_an_operator() {
     let mut run = Run::new(false, None);
     let settlements = Cell::new(0);
     let settle = |run: &mut Run, attempt, outcome| {

@@ -136,7 +136,7 @@ fn p4_only_the_holder_gives_back_and_only_what_is_its_own() {
 }
 
 #[test]
-fn p5_counters_are_the_map() {
+pub(crate) fn p5_counters_are_the_map() {
     check(
         "hall aaaaaa
          session s

@@ -47,7 +47,7 @@ fn limits_of_an_order_count_all_lines_of_the_entity() {
 }
 
 #[test]
-fn a_quota_spans_carts_and_orders() {
+pub(crate) fn a_quota_spans_carts_and_orders() {
     check(
         "product p 100 1.00 quota few 3
          hall aaaa
@@ -128,7 +128,7 @@ fn a_quota_of_late_lines_is_taken_at_the_checkout() {
 }
 
 #[test]
-fn a_second_grant_for_a_checkout_changes_nothing() {
+pub(crate) fn a_second_grant_for_a_checkout_changes_nothing() {
     check(
         "product q 9 1.00 late quota few 5
          gateway shut

@@ -173,7 +173,7 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
 /// A crash lost the request and left its hold. The inventory asks about it, and the request is repeated at the same moment. The
 /// release comes first, so the request is not refused because of its own hold.
 #[test]
-fn a_repeat_does_not_meet_the_hold_of_its_first_attempt() {
+pub(crate) fn a_repeat_does_not_meet_the_hold_of_its_first_attempt() {
     check(
         "resource r 12.00
          a open

@@ -317,7 +317,7 @@ fn histories() -> Vec<(&'static str, Vec<Command>)> {
 }
 
 #[test]
-fn every_other_change_of_an_operator_is_found_by_its_repeat() {
+pub(crate) fn every_other_change_of_an_operator_is_found_by_its_repeat() {
     for between in BETWEEN {
         for (name, commands) in histories() {
             let mut fixture = fixture();

@@ -22,7 +22,7 @@ use crate::{
 };
 
 #[test]
-fn a_canceled_booking_is_taken_from_a_cart() {
+pub(crate) fn a_canceled_booking_is_taken_from_a_cart() {
     check(
         "resource r 12.00 quota few 3
          a hold r 100 200 + r 300 400 for ann

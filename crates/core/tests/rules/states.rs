@@ -52,7 +52,9 @@ fn busy() -> Fixture {
 
 pub(crate) fn written_and_read(states: &StateMap) -> StateMap {
     let bytes = stored::append(&states.cut(), Vec::new());
-    StateMap::restore(stored::read::<Cut>(&bytes).expect("and read"))
+    let cut: Cut = stored::read(&bytes).expect("and read");
+    assert!(stored::append(&cut, Vec::new()) == bytes, "a cut is written otherwise than it was read");
+    StateMap::restore(cut)
 }
 
 #[test]
@@ -231,6 +233,7 @@ fn a_copy_of_one_entity_reads_back() {
     for (entity, state) in fixture.states.entities() {
         let bytes = stored::append(&Cut::one(entity.clone(), Arc::clone(state), 7), Vec::new());
         let cut: Cut = stored::read(&bytes).expect("and read");
+        assert_eq!(stored::append(&cut, Vec::new()), bytes);
         assert_eq!(cut.index(), 7);
         assert!(cut.entities().eq([(entity, state)]));
     }

@@ -119,7 +119,7 @@ fn shards_exchange_durations_and_no_instants() {
     let entity = Entity::Product(id("p"));
     let mut host: Host<u32> = Host::new(entity, None, Rules::default().into());
     let mut turn = Turn::default();
-    let moment = |at| Moment { at: Timestamp(at), distance_ms: -9_000_000 };
+    let moment = |at| Moment { distance_ms: -9_000_000, ..Timestamp(at).into() };
     let request = Some(Request { id: RequestHash(1), body: 1 });
     let put = Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 9))));
     host.handle(moment(9_000_000), Input::Command { from: 1, request, command: put, timeout_ms: 60_000 }, &mut turn);

@@ -386,7 +386,7 @@ fn a_hall_that_changes_leaves_its_sessions_alone() {
 }
 
 #[test]
-fn a_session_id_belongs_to_one_venue() {
+pub(crate) fn a_session_id_belongs_to_one_venue() {
     let mut fixture = Fixture::new(boxoffice_core::rules::Rules::default());
     let hall = layout("aa");
     let mut last = 0;

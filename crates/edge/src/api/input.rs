@@ -8,10 +8,10 @@ use axum::{
     http::{HeaderMap, Uri, header, request::Parts},
 };
 use boxoffice_wire::{
-    Call, FailKind, Op, Rejection, Request, http,
+    Call, Encoding, FailKind, Op, Rejection, Request, http,
     limits::FRAME_BYTES_MAX,
     schema::{self, CART_TOKEN_HEADER, HttpMethods},
-    weight,
+    version, weight,
 };
 use bytes::BytesMut;
 use futures_util::StreamExt;
@@ -150,20 +150,20 @@ pub(super) async fn from_body(
     }
     let length = body.len();
     let request = match cart_token(op, headers, &body)? {
-        Some(body) => request(op, headers, &body),
-        None => request(op, headers, &body),
+        Some(body) => request(shared, op, headers, &body),
+        None => request(shared, op, headers, &body),
     };
     Ok((request?, length))
 }
 
 /// The request of a `GET`, with the op's body in the query string.
-pub(super) fn from_query(op: Op, headers: &HeaderMap, uri: &Uri) -> Result<Request, ApiAnswer> {
+pub(super) fn from_query(shared: &Shared, op: Op, headers: &HeaderMap, uri: &Uri) -> Result<Request, ApiAnswer> {
     let Query(fields) = Query::<Vec<(String, String)>>::try_from_uri(uri)
         .map_err(|_| bad_request("the query string is not made of `field=value`"))?;
     let fields = fields.into_iter().map(|(name, value)| (name.into(), value.into()));
     let body = schema::body_of_query(op, fields).map_err(ApiAnswer::rejected)?;
     let body = cart_token(op, headers, &body)?.unwrap_or(body);
-    request(op, headers, &body)
+    request(shared, op, headers, &body)
 }
 
 /// The body of a read with the cart's token of a header, if there is one and the body has none.
@@ -189,9 +189,10 @@ fn milliseconds(headers: &HeaderMap, name: &'static str, rule: &str) -> Result<O
     parsed.map(Some).ok_or_else(|| bad_request(rule))
 }
 
-fn request(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Request, ApiAnswer> {
+fn request(shared: &Shared, op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Request, ApiAnswer> {
     let rid = text(headers, REQUEST_ID).map_err(ApiAnswer::rejected)?;
     let patience_ms = milliseconds(headers, PATIENCE, "Boxoffice-Patience-Ms is a whole number of milliseconds")?;
+    version::check(shared.backend.minor(), Encoding::Json, op, body).map_err(ApiAnswer::rejected)?;
     let request = http::request(op, rid, deadline_ms(headers)?, body).map_err(ApiAnswer::rejected)?;
     Ok(request.with_patience(patience_ms))
 }

@@ -77,7 +77,7 @@ async fn answer(shared: &Arc<Shared>, permit: &Arc<ConnectionPermit>, request: H
     let answer = match input::enter(shared) {
         Ok(_slot) => {
             let request = if is_query {
-                input::from_query(op, &parts.headers, &parts.uri).map(|request| (request, 0))
+                input::from_query(shared, op, &parts.headers, &parts.uri).map(|request| (request, 0))
             } else {
                 input::from_body(shared, op, &parts.headers, body).await
             };

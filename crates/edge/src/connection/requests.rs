@@ -75,7 +75,7 @@ impl Connection {
         if let Some(retry_after_ms) = self.shared.backend.sheds_first(&|| head.first_command(), self.unread_ms()) {
             return self.failed(id, op, &fail_of(Failure::Busy(retry_after_ms)), now, now);
         }
-        match head.request() {
+        match head.check_minor(self.shared.backend.minor()).and_then(|()| head.request()) {
             Ok(request) => {
                 if let Err(over) = self.charge_size(&request.call, frame.len(), now) {
                     self.refuse(id, op, &over.rejection(), now)?;

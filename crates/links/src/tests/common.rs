@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_core::version::NodeVersions;
 use boxoffice_env::{
     Lane, LinkStatus, Local, Net, NodeId, NotSent, OsClock, OsRng, PeerAddress, PeerAdmission, PeerHello, PeerInbox,
     PeerRejection, secret::Secret,
@@ -52,6 +53,10 @@ impl PeerInbox for Seen {
 
     fn table(&self) -> u64 {
         TABLE
+    }
+
+    fn versions(&self) -> NodeVersions {
+        NodeVersions::newest()
     }
 
     fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {

@@ -14,9 +14,15 @@ use super::{
 };
 use crate::{PeerConfig, PeersError};
 
-/// A hello for one of the two connections of a link.
+/// A hello for one of the two connections of a link, of a node that speaks only this version.
 fn hello(version: u16, kind_of_connection: u8) -> Vec<u8> {
-    [b"boxoffic", &version.to_le_bytes()[..], &[7_u8; 32], &[kind_of_connection]].concat()
+    hello_from(version, version, kind_of_connection)
+}
+
+/// The same of a node that speaks versions from an older one on.
+fn hello_from(oldest: u16, newest: u16, kind_of_connection: u8) -> Vec<u8> {
+    let versions = [newest.to_le_bytes(), oldest.to_le_bytes()].concat();
+    [b"boxoffic", &versions[..], &[7_u8; 32], &[kind_of_connection]].concat()
 }
 
 async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
@@ -30,8 +36,8 @@ async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
 /// Answers the hello of a dialer, for the connection that it dials. Returns the dialer's proof.
 async fn proof_for(stream: &mut TcpStream) -> Vec<u8> {
     let (kind, dialed) = frame(stream).await;
-    assert_eq!((kind, dialed.len()), (HELLO, 43));
-    stream.write_all(&raw(0, HELLO, &hello(VERSION, dialed[42]))).await.unwrap();
+    assert_eq!((kind, dialed.len()), (HELLO, 45));
+    stream.write_all(&raw(0, HELLO, &hello(VERSION, dialed[44]))).await.unwrap();
     let (kind, proof) = frame(stream).await;
     assert_eq!(kind, PROOF);
     proof
@@ -133,11 +139,18 @@ async fn an_acceptor_without_the_secret_is_refused() {
 async fn another_version() {
     let one = Node::new(1);
     one.knows(&[(2, one.address())]);
-    let newer = VERSION + 1;
-    let words = format!(
-        "versions {newer} and {VERSION} of the link's protocol do not go together; run the same release on all nodes"
-    );
-    assert_eq!(refused(&one, &raw(0, HELLO, &hello(newer, 0))).await, words);
+    for other in [VERSION + 1, VERSION - 1] {
+        let words = format!(
+            "it speaks versions {other} to {other} of the link's protocol, and this node {VERSION} to {VERSION}: the releases are \
+             too far apart, so upgrade to one between them first"
+        );
+        assert_eq!(refused(&one, &raw(0, HELLO, &hello(other, 0))).await, words);
+    }
+    // A later program speaks this version as well, and its hello says more.
+    let mut stream = TcpStream::connect(one.address()).await.expect("the node listens");
+    let later = [&hello_from(VERSION, VERSION + 1, 0)[..], b"and more"].concat();
+    stream.write_all(&raw(0, HELLO, &later)).await.expect("it is read");
+    assert_eq!(frame(&mut stream).await.0, HELLO, "the node answers with its own hello");
     assert_eq!(refused(&one, &raw(0, HELLO, b"what?")).await, "this is no hello of a node");
 }
 

@@ -63,7 +63,8 @@ fn found(bytes: &[u8]) -> Vec<String> {
 }
 
 fn hello() -> Vec<u8> {
-    [b"boxoffic", &VERSION.to_le_bytes()[..], &[7; 32], &[0]].concat()
+    let version = VERSION.to_le_bytes();
+    [b"boxoffic", &version[..], &version, &[7; 32], &[0]].concat()
 }
 
 /// All that a node says to a stranger that sends these bytes and then nothing more.

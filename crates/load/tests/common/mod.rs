@@ -450,6 +450,8 @@ fn status() -> NodeStatus {
         durability: durability(),
         state: "ready".into(),
         disk_is_slow: false,
+        cluster_version: 17,
+        upgrade: "".into(),
         linked: Vec::new(),
         shards: Vec::new(),
         connections: 0,

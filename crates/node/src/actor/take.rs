@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{
-    command::{CartCommand, Command},
+    command::{CartCommand, ClusterCommand, Command},
     host::Input,
     id::{Entity, Request},
 };
@@ -12,6 +12,7 @@ use super::{EntityActorState, actor_of, here::Level};
 use crate::{
     api::{Failure, ReplyTo},
     caller::{Caller, key_of},
+    cluster_copy,
     recovery::Health,
     shard_lead::{EntityMessage, JointAsk, JointPlace, TakenEntity},
     shared::Shared,
@@ -35,7 +36,7 @@ fn is_busy(shared: &Shared, retry_after_ms: u32, reply: ReplyTo) {
 /// Takes a command for an entity that this node leads, as far as its sender knows.
 pub(crate) fn take_here(
     shared: &Arc<Shared>,
-    command: Command,
+    mut command: Command,
     request: Option<Request>,
     given: CallContext,
     reply: ReplyTo,
@@ -44,6 +45,10 @@ pub(crate) fn take_here(
     let changes = request.is_some() || matches!(command, Command::Cart(_, CartCommand::Paid { .. }));
     if changes && shared.replication.is_read_only() {
         return reply.answer(Err(Failure::ReadOnly));
+    }
+    // The table does not know which members are up. This node knows to which of them it has a link.
+    if let Command::Cluster(ClusterCommand::FinishUpgrade { down }) = &mut command {
+        *down = cluster_copy::down(shared);
     }
     let entity = command.entity();
     let lead = shared.lead_of(&entity);

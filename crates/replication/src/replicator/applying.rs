@@ -6,6 +6,8 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+#[cfg(debug_assertions)]
+use boxoffice_core::version::NEXT;
 use boxoffice_core::{event::Event as EntityEvent, id::Entity, planted};
 use boxoffice_shard::{DIRECTORY, Position, ShardId, Turns};
 use boxoffice_storage::{
@@ -110,6 +112,11 @@ impl<O: Owner> Replicator<O> {
                     (Cow::Owned(entity), events, None, None)
                 }
             };
+            #[cfg(debug_assertions)]
+            assert!(
+                self.replication.version.get().has(NEXT) || !events.iter().any(EntityEvent::is_rehearsed),
+                "{entity} has an event that came before its version"
+            );
             if let Some(changed) = &mut progress.changed {
                 changed.insert(Entity::clone(&entity));
             }

@@ -84,7 +84,7 @@ impl<O: Owner> Replicator<O> {
     /// Writes what a pass must make durable, as one record if it fits, and syncs it if every pass must be.
     pub(super) fn write(&mut self, write: &Write, now_ms: u64) -> Result<(), ReplicationError> {
         if let Some(version) = write.version {
-            self.replication.directory.raise(&*self.replication.world.disk, version)?;
+            self.replication.raise(version)?;
         }
         for received in &write.snapshots {
             self.save(received)?;

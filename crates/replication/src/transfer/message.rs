@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 /// One message of the bulk lane.
 #[derive(Debug, PartialEq, Eq, Stored)]
+#[stored(name = "BulkMessage")]
 pub enum Message {
     /// A snapshot can be pulled.
     #[n(0)]
@@ -42,6 +43,7 @@ pub enum Message {
 
 /// The content of a piece.
 #[derive(Debug, PartialEq, Eq, Stored)]
+#[stored(name = "BulkBody")]
 pub enum Body {
     /// The next bytes of the memory part.
     #[n(0)]

@@ -52,7 +52,7 @@ impl<T> Group<T> {
             if count == 0 && !leadership.time_is_due() {
                 return;
             }
-            let payload = leadership.seal(config.version, count, now.mono_ms);
+            let payload = leadership.seal(config.version.get(), count, now.mono_ms);
             if self.raft.propose(Vec::new(), payload).is_err() {
                 // After a dropped proposal the epoch accepts no more, since later ones may depend on it.
                 leadership.refuse_open(RejectReason::Refused, out);

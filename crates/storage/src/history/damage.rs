@@ -9,7 +9,11 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use boxoffice_core::{id::Entity, stored::Stored, version::ClusterVersion};
+use boxoffice_core::{
+    id::Entity,
+    stored::{Decode, Schema, Stored},
+    version::ClusterVersion,
+};
 use boxoffice_env::{KeyValue, StoreError};
 use boxoffice_shard::ShardId;
 use bytes::Bytes;
@@ -35,6 +39,7 @@ pub struct Damage {
 
 /// The durable notes about damage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
+#[stored(name = "DamageMarks")]
 struct Marks {
     /// Entities whose records lack events that the replica could not apply.
     #[n(0)]
@@ -42,6 +47,10 @@ struct Marks {
     /// Shards whose totals contain records that were replaced without being read.
     #[n(1)]
     inexact: BTreeSet<ShardId>,
+}
+
+pub(super) fn schema(schema: &mut Schema) {
+    Marks::shape(schema);
 }
 
 /// What of the store cannot be read, as far as it is known.

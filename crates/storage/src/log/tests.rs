@@ -529,7 +529,7 @@ fn an_incomplete_or_foreign_log_is_refused_by_name() {
     );
     set_format(6);
     let older = start(OWNER, Start::New).unwrap_err().to_string();
-    assert!(older.contains("written under version 6, this program reads from 16 on"), "{older}");
+    assert!(older.contains("written under version 6, this program reads from 17 on"), "{older}");
     set_format(newest);
 
     disk.rename(&path(2), &path(9)).unwrap();

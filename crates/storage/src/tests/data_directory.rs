@@ -13,7 +13,7 @@ use crate::{
     snapshot_files::SnapshotFiles,
 };
 
-const WANTED: Wanted = Wanted { cluster: None, node: 1, shards: 4, joining: None };
+const WANTED: Wanted = Wanted { cluster: None, node: 1, shards: 4, joining: None, reads_up_to: NEWEST };
 
 fn open_log(world: &World, directory: &DataDirectory, records: &mut Vec<(u64, Vec<u8>)>) -> Result<Log, LogError> {
     let config = LogConfig::new(directory.identity().disk, SEGMENT_BYTES_MIN);

@@ -12,6 +12,7 @@ use boxoffice_core::{
     payment::Settlement,
     seat::Seat,
     text::{OptionalReason, Text},
+    version::{ClusterVersion, ReadVersions},
 };
 use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
@@ -245,6 +246,12 @@ pub struct AdminJoin {
     /// The version of its program.
     #[narrow(Address)]
     pub program: SmolStr,
+    /// The lowest version of the cluster that its program reads.
+    #[since(1, 5)]
+    pub reads_from: Option<u8>,
+    /// The highest one. A machine that does not read the cluster's version is refused.
+    #[since(1, 5)]
+    pub reads_up_to: Option<u8>,
     /// The proof that it knows the secret of the cluster's nodes.
     #[narrow(With("pattern", HEX_256))]
     pub proof: Option<SmolStr>,
@@ -261,13 +268,22 @@ pub struct AdminJoin {
 impl AdminJoin {
     /// A machine that wants to be a member.
     fn command(self) -> Converted<Command> {
-        let AdminJoin { node, disk, peer, client, program, proof, invitation, admin_proof } = self;
+        let AdminJoin { node, disk, peer, client, program, reads_from, reads_up_to, proof, invitation, admin_proof } =
+            self;
         let address = |name: &str, said: SmolStr| {
             let text = Text::<1, ADDRESS_BYTES_MAX>::as_said(said);
             text.check_field(name).map(|()| text.into_plain())
         };
         let (peer, client) = (address("peer", peer)?, address("client", client)?);
-        let machine = Machine { disk, peer, client, program: address("program", program)? };
+        let versions = match (reads_from, reads_up_to) {
+            (Some(oldest), Some(newest)) => {
+                let (oldest, newest) = (ClusterVersion::numbered(oldest), ClusterVersion::numbered(newest));
+                Some(ReadVersions { oldest, newest })
+            }
+            (None, None) => None,
+            (_, _) => return Err(Rejection::bad_request("`reads_from` and `reads_up_to` come together")),
+        };
+        let machine = Machine { disk, peer, client, program: address("program", program)?, versions };
         let proof = proof.map(|proof| digits("proof", &proof)).transpose()?;
         let admission = match (invitation, admin_proof) {
             (Some(invitation), None) => {
@@ -351,6 +367,18 @@ impl AdminRemove {
     fn command(self) -> Converted<Command> {
         let AdminLeave { node, force } = self.0;
         Ok(Command::Cluster(ClusterCommand::Remove { node, force }))
+    }
+}
+
+/// Raise the version of the cluster to the highest that every member reads. Older programs are refused from then on.
+#[op("admin.finish_upgrade", cluster, since(1, 5), weight(20), examples_need(SEVERAL), answers())]
+#[example(r#"{}"#)]
+pub struct AdminFinishUpgrade(pub Empty);
+
+impl AdminFinishUpgrade {
+    fn command(self) -> Converted<Command> {
+        // The deciding node fills in the members that it has no link to.
+        Ok(Command::Cluster(ClusterCommand::FinishUpgrade { down: Vec::new() }))
     }
 }
 

@@ -91,7 +91,9 @@ fn any_difference_in_the_body_changes_the_key() {
             let counted = if other == command { &mut equal } else { &mut other_commands };
             *counted += 1;
         });
-        assert_ne!(other_commands, 0, "no changed body of {} could be read", sample.name);
+        // A body without fields has no other form.
+        let has_fields = frame["body"].as_object().is_some_and(|body| !body.is_empty());
+        assert!(other_commands > 0 || !has_fields, "no changed body of {} could be read", sample.name);
         different += other_commands;
     }
     assert!(different > 300 && equal > 0, "{different} other bodies and {equal} equal ones");

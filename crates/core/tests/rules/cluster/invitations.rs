@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[test]
-fn an_invitation_is_used_up_by_one_machine() {
+pub(crate) fn an_invitation_is_used_up_by_one_machine() {
     check(
         "found 1 d1 shards 1 replicas 3
          join d2 with nothing

@@ -87,7 +87,7 @@ fn a_refused_request_is_decided_afresh() {
 }
 
 #[test]
-fn repeated_reports_of_nodes_change_nothing() {
+pub(crate) fn repeated_reports_of_nodes_change_nothing() {
     let mut play = three();
     play.line("place 1 to 1 2 led by 1");
     play.line("reached 1 3");

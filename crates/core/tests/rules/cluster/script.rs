@@ -10,6 +10,7 @@
 //! | `stale place …` | the same, based on the previous version |
 //! | `reached 1 2` | the leader of shard 1 has reached the target of version 2 |
 //! | `retire 2` | a drained member has nothing left |
+//! | `finish` `finish without 3` | the version of the cluster is to be raised; node 3 cannot be reached |
 //! | `… by r1` | with this request id; otherwise every line has its own; `by none` has none |
 
 use std::{fmt::Write, sync::Arc};
@@ -19,17 +20,22 @@ use boxoffice_core::{
     cluster::{Copies, MemberState, Place, Replica},
     cluster_table::ClusterTable,
     command::{Admission, ClusterCommand, Command, Machine, Move},
+    event::Event,
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
     rules::Rules,
-    state_map::{Cut, State, StateMap},
+    state_map::{State, StateMap},
     stored,
     time::Timestamp,
+    version::{ClusterVersion, NEXT, OLDEST_READ, ReadVersions},
 };
 use expect_test::Expect;
 
+use crate::{folds, states::written_and_read};
+
 /// Plays a script and compares the story.
 pub(crate) fn check(script: &str, expect: Expect) {
+    folds::begin();
     let mut play = Play::default();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         play.line(line);
@@ -49,6 +55,7 @@ pub(crate) struct Play {
 impl Play {
     /// The table after these lines, none of which may be refused.
     pub(crate) fn after(script: &str) -> Play {
+        folds::begin();
         let mut play = Play::default();
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             play.line(line);
@@ -105,12 +112,13 @@ impl Play {
         };
         let events = std::mem::take(&mut turn.events);
         assert!(answered.is_ok() || events.is_empty(), "a refusal changes nothing");
+        folds::note(&Entity::Cluster, &events);
         // Encodes and decodes the log and a snapshot, as every replica does.
         let log = stored::append(&events, Vec::new());
-        self.kept.apply(&Entity::Cluster, stored::read(&log).expect("and read"));
-        let snapshot = stored::append(&self.kept.cut(), Vec::new());
-        let cut: Cut = stored::read(&snapshot).expect("and read");
-        let again = StateMap::restore(cut);
+        let events: Vec<Event> = stored::read(&log).expect("and read");
+        assert_eq!(stored::append(&events, Vec::new()), log);
+        self.kept.apply(&Entity::Cluster, events);
+        let again = written_and_read(&self.kept);
         assert_eq!(again.get(&Entity::Cluster), self.kept.get(&Entity::Cluster));
         self.kept = again;
         answered
@@ -145,6 +153,10 @@ impl Play {
             ["reached", shard, version] => {
                 ClusterCommand::Reached { shard: number(shard) as u16, version: number(version) }
             }
+            ["finish"] => ClusterCommand::FinishUpgrade { down: Vec::new() },
+            ["finish", "without", ref nodes @ ..] => {
+                ClusterCommand::FinishUpgrade { down: nodes.iter().map(|node| number(node)).collect() }
+            }
             ["get"] => ClusterCommand::Get,
             ["place", ref words @ ..] => ClusterCommand::Place { based_on: version, moves: moves(words) },
             ["stale", "place", ref words @ ..] => ClusterCommand::Place { based_on: version - 1, moves: moves(words) },
@@ -154,7 +166,8 @@ impl Play {
 }
 
 pub(crate) fn join(node: Option<u64>, disk: &str, admission: Admission) -> ClusterCommand {
-    ClusterCommand::Join { node, machine: machine(disk).into(), proof: None, admission }
+    let machine = Machine { versions: None, ..machine(disk) };
+    ClusterCommand::Join { node, machine: machine.into(), proof: None, admission }
 }
 
 /// The hash of the invitation with this name.
@@ -168,15 +181,23 @@ fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
 }
 
-/// The machine with this disk. A letter after the number stands for another process on it.
+/// The machine with this disk. A letter after the number stands for another process on it: `b` for a later patch, `n` for the program of
+/// the next version, `o` for one that reads only that version, `l` for one that reads one more.
 pub(crate) fn machine(disk: &str) -> Machine {
     let number: String = disk.chars().filter(char::is_ascii_digit).collect();
-    let program = if disk.ends_with('b') { "0.2.0" } else { "0.1.0" };
+    let (program, oldest, newest) = match disk.chars().last() {
+        Some('b') => ("0.2.0", OLDEST_READ, OLDEST_READ),
+        Some('n') => ("0.3.0", OLDEST_READ, NEXT),
+        Some('l') => ("0.5.0", OLDEST_READ, ClusterVersion::numbered(NEXT.number() + 1)),
+        Some('o') => ("0.4.0", NEXT, NEXT),
+        _ => ("0.1.0", OLDEST_READ, OLDEST_READ),
+    };
     Machine {
         disk: number.parse().expect("a disk has a number"),
         peer: format!("host{number}:7280").into(),
         client: format!("host{number}:7180").into(),
         program: program.into(),
+        versions: Some(ReadVersions { oldest, newest }),
     }
 }
 
@@ -234,6 +255,9 @@ fn changes(before: Option<&ClusterTable>, after: Option<&ClusterTable>) -> Strin
             }
             text.push('\n');
         }
+    }
+    if before.is_some_and(|before| before.cluster_version() != after.cluster_version()) {
+        writeln!(text, "  the cluster is at version {}", after.cluster_version()).expect("writes to a string succeed");
     }
     for (shard, place) in after.places().iter().enumerate() {
         if before.is_none_or(|before| before.places()[shard] != *place) {

@@ -31,7 +31,7 @@ fn versions(fixture: &Fixture) -> (u64, u64) {
 }
 
 #[test]
-fn a_key_is_found_by_its_name_at_a_version() {
+pub(crate) fn a_key_is_found_by_its_name_at_a_version() {
     let mut fixture = Fixture::new(Rules::default());
     let terms = NewKey {
         hash: [7; 32],

@@ -19,6 +19,7 @@ use boxoffice_core::{
     seat::{Seat, SeatSet},
     state_map::StateMap,
     time::{TIMESTAMP_MAX, Timestamp},
+    version::ReadVersions,
 };
 
 use super::{HOUR_MS, holds_of, near};
@@ -440,10 +441,10 @@ impl Wild {
 
     pub(super) fn cluster_command(&mut self) -> ClusterCommand {
         let node = if self.chance(70) { 1 + self.rng.below(4) } else { self.u64() };
-        let program = || "1".into();
-        let machine =
-            Box::new(Machine { disk: u128::from(node), peer: "a:1".into(), client: "a:2".into(), program: program() });
-        match self.rng.below(12) {
+        let (disk, program) = (u128::from(node), "1".into());
+        let versions = self.chance(90).then(ReadVersions::own);
+        let machine = Box::new(Machine { disk, peer: "a:1".into(), client: "a:2".into(), program, versions });
+        match self.rng.below(13) {
             0 => {
                 let shards = if self.chance(80) { 3 } else { self.u16() };
                 ClusterCommand::Found { node, machine, shards, replicas: self.one(&[0, 1, 3, 7, 8, u8::MAX]) }
@@ -457,6 +458,7 @@ impl Wild {
             7 => ClusterCommand::Retire { node },
             8 => ClusterCommand::Reached { shard: self.u16(), version: self.u64() },
             9 => ClusterCommand::Get,
+            10 => ClusterCommand::FinishUpgrade { down: vec![self.u64()] },
             _ => {
                 let voters = vec![1 + self.rng.below(3), 4];
                 let one = Move { shard: self.rng.below(4) as u16, leader: voters[0], voters, learners: Vec::new() };

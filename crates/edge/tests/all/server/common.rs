@@ -334,6 +334,8 @@ impl Backend for Node {
             durability: Durability { replicas: 1, fsync: "never".into() },
             state: "ready".into(),
             disk_is_slow: false,
+            cluster_version: 17,
+            upgrade: "".into(),
             linked: Vec::new(),
             shards: Vec::new(),
             connections: 0,

@@ -48,8 +48,16 @@ fn may(op: Op) -> &'static str {
         | "admin.settle" => "desk admin",
         "admin.audit" | "admin.history" => "desk report admin",
         "admin.status" | "admin.nodes" => "report admin",
-        "admin.join" | "admin.invite" | "admin.drain" | "admin.undrain" | "admin.remove" | "admin.replace"
-        | "admin.keys" | "admin.key_create" | "admin.key_revoke" => "admin",
+        "admin.join"
+        | "admin.invite"
+        | "admin.drain"
+        | "admin.undrain"
+        | "admin.remove"
+        | "admin.replace"
+        | "admin.finish_upgrade"
+        | "admin.keys"
+        | "admin.key_create"
+        | "admin.key_revoke" => "admin",
         other => panic!("no roles are listed for {other}"),
     }
 }

@@ -269,8 +269,13 @@ impl Machines {
         let disk = draw_disk_id(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
         // The port is known only after the bind, so the table's address is corrected once the node has arrived.
-        let machine =
-            Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
+        let machine = Machine {
+            disk,
+            peer: "127.0.0.1:1".into(),
+            client: "127.0.0.1:1".into(),
+            program: "test".into(),
+            versions: None,
+        };
         let join = ClusterCommand::Join {
             node: Some(node),
             machine: Box::new(machine),

@@ -214,7 +214,8 @@ fn a_flipped_bit_of_a_table_is_refused_or_fails_by_name() {
                 let seen = seen(&history).len();
                 // Records of other tables between those of the damaged block are missing from a scan as well.
                 assert!(seen + 8 * lost >= MANY as usize, "byte {at}: {seen} seen, {lost} lost");
-                assert!(lost < MANY as usize / 4, "byte {at}: {lost} lost by one bit");
+                // A bit of a block of the index stands for many records.
+                assert!(lost < MANY as usize / 2, "byte {at}: {lost} lost by one bit");
                 failed += usize::from(lost > 0);
                 unharmed += usize::from(lost == 0);
             }

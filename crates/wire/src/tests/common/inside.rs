@@ -174,6 +174,8 @@ pub fn status() -> NodeStatus {
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
         disk_is_slow: true,
+        cluster_version: 17,
+        upgrade: "to version 18, held back by node 2: it cannot be reached".into(),
         linked: vec![2, 17],
         shards: vec![ShardStatus {
             shard: 0,

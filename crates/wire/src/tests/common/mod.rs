@@ -20,6 +20,7 @@ use boxoffice_core::{
     money::{Currency, Money},
     seat::Seat,
     time::Timestamp,
+    version::{OLDEST_READ, ReadVersions},
 };
 use boxoffice_wire::Encoding;
 use bytes::BytesMut;
@@ -99,6 +100,7 @@ pub fn cluster_view() -> ClusterView {
         state,
         first_generation: 1,
         since: evening(),
+        versions: disk.map(|_| ReadVersions::own()),
     };
     let (one, two) = (Replica { node: 1, generation: 1 }, Replica { node: 2, generation: 17 });
     let alone = Copies { voters: vec![one], learners: Vec::new() };
@@ -120,6 +122,7 @@ pub fn cluster_view() -> ClusterView {
             (2, member(None, MemberState::Joining, "10.0.0.2")),
         ]),
         places: vec![place(alone.clone(), 1), place(both, 2)],
+        cluster_version: OLDEST_READ,
     }
 }
 
