@@ -58,7 +58,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("boxoffice-sim", &["core", "env", "feeds", "node", "storage", "wire", "workload"]),
     ("boxoffice-storage", &["core", "env", "shard"]),
     ("boxoffice-wire", &["core", "declare"]),
-    ("boxoffice-workload", &["core"]),
+    ("boxoffice-workload", &["core", "wire"]),
 ];
 
 /// Crates without clocks, sockets, threads and files, and the external packages that they may use.
@@ -122,6 +122,19 @@ fn crate_dependencies_match_the_table() {
         .map(|(name, uses)| (name, uses.into_iter().filter(|used| used.starts_with("boxoffice")).collect()))
         .collect();
     assert_eq!(inside, picture);
+}
+
+/// What clients read may change without what is stored. Only counts are the same for both.
+#[test]
+fn the_client_shows_no_stored_answer() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../client/src/lib.rs");
+    let text = fs::read_to_string(root).expect("the client's root");
+    let (_, shown) = text.split_once("pub use boxoffice_core::{").expect("the core's values");
+    let (shown, _) = shown.split_once("};").expect("their end");
+    let modules = |name: &str| shown.lines().filter(|line| line.trim_start().starts_with(name)).collect::<String>();
+    assert_eq!(modules("answer::").trim(), "answer::{AreaCounts, SeatCounts, StockCounts},");
+    assert_eq!(modules("payment::").trim(), "payment::OnDecline,");
+    assert_eq!(modules("event::") + &modules("state"), "");
 }
 
 /// In the picture each crate stands below those that use it.

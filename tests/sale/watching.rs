@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use boxoffice_client::{AdminToken, Cart, Client, ClientConfig, Id, Seat, SeatState, WantedLine, recorded};
+use boxoffice_client::{AdminToken, Cart, Client, ClientConfig, Id, Order, Seat, SeatState, WantedLine, recorded};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
@@ -180,17 +180,18 @@ async fn the_client_library_survives_a_restart() {
     assert_eq!(before.total.map(|total| total.amount), Some(8_000));
     let done = Cart::new(&client);
     done.hold_seats(&session, [Seat { row: 3, seat: 7 }]).await.expect("held");
-    let order = done.checkout(recorded("cash", "1"), Some(id("bob"))).await.expect("an order").value.order;
+    let order = done.checkout(recorded("cash", "1"), Some(id("bob"))).await.expect("an order").value;
 
     server.stop();
     let server = home.start_at(address);
     let after = cart.get().await.expect("the cart").value;
     assert_eq!(after, before, "its lines and its deadline are unchanged");
-    assert_eq!(client.order_get(order.id).await.expect("the order").value.order, order);
+    let known = client.order_get(order.id).await.expect("the order").value;
+    assert_eq!(known, Order { settling: known.settling, ..order });
     let no = Cart::new(&client).hold_seats(&session, [Seat { row: 0, seat: 1 }]).await.expect_err("it is held");
     assert_eq!(no.refusal().map(|no| (no.code, no.states.clone())), Some((201, vec![SeatState::Held])));
     let bought = cart.checkout(recorded("card", "2"), None).await.expect("an order").value;
-    assert_eq!(bought.order.total.amount, 8_000);
+    assert_eq!(bought.total.amount, 8_000);
     // The watch resumes by itself, with the same map.
     let there = client.session_map(&session).await.expect("a map").value;
     assert_eq!((there.counts.sold, there.counts.held), (5, 0));

@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Err(error) => return Err(error.into()),
     }
     let bought = cart.checkout(recorded("card", "4711"), None).await?.value;
-    println!("order {} for {} {:?}", bought.order.id, bought.order.total.amount, bought.order.total.currency);
+    println!("order {} for {} {:?}", bought.id, bought.total.amount, bought.total.currency);
     Ok(())
 }
 

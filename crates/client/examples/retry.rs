@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     loop {
         match cart.with_request_id(&buy).checkout(recorded("card", "4711"), None).await {
-            Ok(bought) => break println!("bought: order {}", bought.value.order.id),
+            Ok(bought) => break println!("bought: order {}", bought.value.id),
             Err(error @ (Error::Unknown(_) | Error::Failed(_))) => println!("{error}; trying again"),
             Err(error) => return Err(error.into()),
         }

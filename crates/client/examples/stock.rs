@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     cart.set_quantity(line, 3).await?;
     let bought = cart.checkout(recorded("cash", "till 1"), None).await?.value;
-    println!("order {} for {}", bought.order.id, bought.order.total.amount);
+    println!("order {} for {}", bought.id, bought.total.amount);
     println!("left: {:?}", client.product_get(&programme).await?.value.counts);
     Ok(())
 }

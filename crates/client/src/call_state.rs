@@ -2,10 +2,11 @@
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
-use boxoffice_core::{answer::At, id::Entity};
+use boxoffice_core::id::Entity;
 use boxoffice_wire::{
     Fail, FailKind, Rejection,
     reply::{self, Leader, No, ServerFrame, Unreadable},
+    view::At,
 };
 use bytes::Bytes;
 use smol_str::SmolStr;

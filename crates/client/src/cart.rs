@@ -1,7 +1,6 @@
 //! A cart: its token, and a method for each op on it.
 
 use boxoffice_core::{
-    answer::CartView,
     command::Payment,
     id::{CartId, CartToken, Entity, Id},
     payment::OnDecline,
@@ -9,7 +8,7 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_wire::{body, repr};
+use boxoffice_wire::{body, repr, view::CartView};
 
 use crate::{
     client::Client,

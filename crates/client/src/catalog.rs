@@ -3,14 +3,9 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{
-        CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, ResourceAudit, ResourceView, TitleView,
-        VenuesPage,
-    },
     command::{ProductDetails, ResourceDetails, Title},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
-    payment::RefundRecord,
     seat::Seat,
     text::{Name, OptionalReason, Reason, Text},
     time::Timestamp,
@@ -20,6 +15,10 @@ use boxoffice_wire::{
     city::CityPage,
     reply::{Available, BookingPage, FreeSlots, TitlePage},
     status::HistoryPage,
+    view::{
+        CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit, ResourceView,
+        TitleView, VenuesPage,
+    },
 };
 use smol_str::SmolStr;
 

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueChange, VenueView},
     command::{NewSession, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     seat::Seat,
@@ -11,8 +10,9 @@ use boxoffice_core::{
 use boxoffice_wire::{
     AnsweredOp, Op, body,
     hello::Hello,
-    reply::{self, FromBody, OrderView, SessionPage, ThreeStates},
+    reply::{self, FromBody, SessionPage, ThreeStates},
     status::{NodeAudit, NodeStatus},
+    view::{CartAudit, HallView, MapView, Order, SessionAudit, SessionView, VenueChange, VenueView},
 };
 use serde::Serialize;
 use smol_str::SmolStr;
@@ -190,7 +190,7 @@ impl Client {
     }
 
     /// `order.get`: the order that a cart became.
-    pub async fn order_get(&self, order: OrderId) -> Result<Reply<OrderView>, Error> {
+    pub async fn order_get(&self, order: OrderId) -> Result<Reply<Order>, Error> {
         self.ask_of(&Entity::Cart(order.cart()), &body::OrderGet { order }).await
     }
 

@@ -1,9 +1,9 @@
 //! The result of a request: [`Reply`] or [`Error`].
 
-use boxoffice_core::answer::At;
 use boxoffice_wire::{
     Fail,
     reply::{No, Unreadable},
+    view::At,
 };
 use smol_str::SmolStr;
 

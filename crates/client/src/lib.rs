@@ -18,7 +18,7 @@
 //! let cart = Cart::beside(&client, &Entity::Session(session.clone()));
 //! cart.hold_seats(&session, [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }]).await?;
 //! let order = cart.checkout(recorded("card", "4711"), None).await?;
-//! println!("order {}", order.value.order.id);
+//! println!("order {}", order.value.id);
 //! # Ok(())
 //! # }
 //! ```
@@ -79,12 +79,7 @@ mod tests;
 
 pub use boxoffice_core::{
     access::Role,
-    answer::{
-        AreaCounts, At, BookingState, BookingView, CartAudit, CartState, CartView, Claim, CustomerAudit, Ended,
-        HallView, Held, HoldView, LineView, MapView, Order, ProductAudit, ProductView, Purchase, PurchasesPage,
-        ResourceAudit, ResourceView, SaleView, SeatCounts, SessionAudit, SessionEntry, SessionView, StockCounts,
-        TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
-    },
+    answer::{AreaCounts, SeatCounts, StockCounts},
     command::{
         Area, CustomerLimit, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails, Rate,
         ResourceDetails, SessionExtras, Shipping, Title, VenueDetails,
@@ -92,7 +87,7 @@ pub use boxoffice_core::{
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
-    payment::{OnDecline, PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
+    payment::OnDecline,
     portion::{Content, Portion, PricedSeat},
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatSet, SeatState},
@@ -111,12 +106,19 @@ pub use boxoffice_wire::{
     customer::token as customer_token,
     hello::{Durability, Hello, Limits as ServerLimits},
     reply::{
-        Available, BookingPage, FreeSlots, No, OrderView, Reply as BatchReply, SessionPage, Slot, ThreeStates,
-        TitlePage, Unreadable,
+        Available, BookingPage, FreeSlots, No, Reply as BatchReply, SessionPage, Slot, ThreeStates, TitlePage,
+        Unreadable,
     },
     status::{
         CartTotals, CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals,
         Rates, SeatTotals, ShardStatus, UnitTotals,
+    },
+    view::{
+        At, BookingState, BookingView, CartAudit, CartState, CartView, Claim, CustomerAudit, Ended, HallView, Held,
+        HoldView, HolderView, LineView, MapView, Order, PaymentStatus, ProductAudit, ProductView, Purchase,
+        PurchasedItem, PurchasesPage, RefundRecord, RefundStatus, ResourceAudit, ResourceView, SaleView, SessionAudit,
+        SessionEntry, SessionView, TakenLine, Taker, TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
+        VoidRecord, VoidStatus,
     },
 };
 

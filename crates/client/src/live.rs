@@ -1,7 +1,7 @@
 //! The current state of products, resources, carts and purchases, kept up to date from a feed.
 
 use boxoffice_core::{
-    answer::{AreaCounts, CartState, CartView, Purchase, StockCounts},
+    answer::{AreaCounts, StockCounts},
     id::Entity,
     refusal::Refusal,
 };
@@ -12,6 +12,7 @@ use boxoffice_wire::{
         ResourceSnapshot, SnapshotBody,
     },
     reply::Unreadable,
+    view::{CartState, CartView, Purchase},
 };
 
 /// The effect of a frame on a state.

@@ -50,11 +50,13 @@ pub(crate) fn made(input: &DeriveInput, component: Option<LitStr>, is_described:
 
         #needed
 
-        impl crate::repr::WireRepr for #ident {
+        impl crate::repr::WireWrite for #ident {
             fn write<S: serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
                 serde::Serialize::serialize(self, serializer)
             }
+        }
 
+        impl crate::repr::WireRepr for #ident {
             fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> ::core::result::Result<Self, D::Error> {
                 serde::Deserialize::deserialize(deserializer)
             }

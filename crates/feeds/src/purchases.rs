@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::{
-    answer::Purchase,
+    answer,
     id::{Entity, Id},
 };
 use boxoffice_wire::{
     encode,
     feed::{PurchasesDelta, PurchasesSnapshot},
+    view::Purchase,
 };
 
 use super::{
@@ -39,7 +40,7 @@ pub(super) struct PurchasePublisher {
     newest: u64,
     ring: Ring<PurchasesDelta>,
     /// Pages from another node by the cursor before them. `None` while a page is requested.
-    pages: BTreeMap<u64, Option<Vec<Purchase>>>,
+    pages: BTreeMap<u64, Option<Vec<answer::Purchase>>>,
 }
 
 impl PurchasePublisher {
@@ -49,7 +50,7 @@ impl PurchasePublisher {
     }
 
     /// Published purchases after a cursor, as many as fit into one frame.
-    fn page(&mut self, after: u64, limit: u32, source: &dyn FeedSource) -> Result<Vec<Purchase>, Pulled> {
+    fn page(&mut self, after: u64, limit: u32, source: &dyn FeedSource) -> Result<Vec<answer::Purchase>, Pulled> {
         if after >= self.newest {
             return Ok(Vec::new());
         }
@@ -88,6 +89,7 @@ impl PurchasePublisher {
             return Err(Pulled::All);
         }
         let to = at + purchases.len() as u64;
+        let purchases = purchases.into_iter().map(Purchase::from).collect();
         let snapshot = PurchasesSnapshot { entity: Entity::Customer(self.customer.clone()), from: at, to, purchases };
         let (encoding, feed) = (reader.encoding, reader.feed);
         reader.give(frame_from(|out| encode::snapshot(encoding, out, feed, &snapshot)));
@@ -130,7 +132,8 @@ impl Publisher for PurchasePublisher {
         let FeedUpdate::Purchases(purchases) = update else { panic!("a customer is told {update:?}") };
         let from = std::mem::replace(&mut self.newest, to);
         // The initial state may contain some of the purchases already.
-        let purchases: Vec<Purchase> = purchases.into_iter().filter(|purchase| purchase.cursor > from).collect();
+        let purchases: Vec<Purchase> =
+            purchases.into_iter().filter(|purchase| purchase.cursor > from).map(Purchase::from).collect();
         if purchases.len() as u64 == to - from {
             let weight = purchases.len();
             self.ring.push(PurchasesDelta { from, to, purchases }, weight);
@@ -172,7 +175,7 @@ impl Publisher for PurchasePublisher {
         (Some(at), Pulled::All)
     }
 
-    fn purchases_page(&mut self, after: u64, page: Vec<Purchase>) -> bool {
+    fn purchases_page(&mut self, after: u64, page: Vec<answer::Purchase>) -> bool {
         // A node without the purchases is behind, and is asked again after the time-out.
         if page.is_empty() || self.pages.get(&after) != Some(&None) {
             return false;

@@ -88,13 +88,13 @@ impl PublishedState for CartFeedState {
 
     fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(CartDelta, usize)> {
         let FeedUpdate::Cart(cart) = update else { panic!("a cart is told {update:?}") };
-        let delta = CartDelta { from: self.version, to, cart: (*cart).clone() };
+        let delta = CartDelta { from: self.version, to, cart: (&*cart).into() };
         *self = CartFeedState { version: to, cart };
         Some((delta, 0))
     }
 
     fn snapshot(&self, entity: &Entity, epoch: u64) -> CartSnapshot {
-        CartSnapshot { entity: entity.clone(), epoch, version: self.version, cart: (*self.cart).clone() }
+        CartSnapshot { entity: entity.clone(), epoch, version: self.version, cart: (&*self.cart).into() }
     }
 
     fn end_reason(&self) -> Option<&'static str> {

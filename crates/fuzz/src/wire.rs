@@ -2,16 +2,7 @@
 
 use std::fmt::Debug;
 
-use boxoffice_core::{
-    answer::{
-        CartAudit, CartView, CustomerAudit, HallView, Held, MapView, ProductAudit, ProductView, PurchasesPage,
-        ResourceAudit, ResourceView, SessionAudit, SessionView, TitleView, VenueView, VenuesPage,
-    },
-    id::Id,
-    layout::LAYOUT_SEATS_MAX,
-    payment::{PaymentStep, RefundRecord},
-    time::Timestamp,
-};
+use boxoffice_core::{id::Id, layout::LAYOUT_SEATS_MAX, payment::PaymentStep, time::Timestamp};
 use boxoffice_wire::{
     Encoding, Request,
     access::{KeyList, ShownKey},
@@ -26,10 +17,14 @@ use boxoffice_wire::{
     limits::{BATCH_SEATS_MAX, DEADLINE_MS_MAX, FRAME_BYTES_MAX},
     payment::GatewayAnswer,
     reply::{
-        Available, BookingPage, CountsWatching, Event, FreeSlots, FromBody, OrderView, RawEvent, RawVerdict,
-        ServerFrame, SessionPage, ThreeStates, TitlePage, Watching,
+        Available, BookingPage, CountsWatching, Event, FreeSlots, FromBody, RawEvent, RawVerdict, ServerFrame,
+        SessionPage, ThreeStates, TitlePage, Watching,
     },
     status::{HistoryPage, NodeAudit, NodeStatus},
+    view::{
+        CartAudit, CartView, CustomerAudit, HallView, Held, MapView, Order, ProductAudit, ProductView, PurchasesPage,
+        RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionView, TitleView, VenueView, VenuesPage,
+    },
     webhook::{self, WebhookRefusal},
 };
 use serde::Serialize;
@@ -136,7 +131,7 @@ fn answer(encoding: Encoding, input: &[u8], verdict: RawVerdict<'_>) {
         ($($answer:ty)+) => {$( read::<$answer>(encoding, input, verdict); )+};
     }
     read! {
-        VenueView VenuesPage HallView TitleView SessionView MapView ProductView ResourceView CartView Held OrderView
+        VenueView VenuesPage HallView TitleView SessionView MapView ProductView ResourceView CartView Held Order
         RefundRecord PurchasesPage SessionAudit CartAudit ProductAudit ResourceAudit CustomerAudit SessionPage CityPage
         TitlePage BookingPage Available FreeSlots ThreeStates NodeStatus NodeAudit HistoryPage ClusterStatus KeyList
         Watching CountsWatching

@@ -3,14 +3,16 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{Answer, CartAudit, CartState, LineView, Order, SaleView},
+    answer::{Answer, Answered, CartAudit, CartState, LineView, Order, SaleView},
     command::{Command, SessionCommand},
     id::{CartId, Entity, HoldId, Id, OrderId},
     portion::Portion,
     seat::{Seat, SeatState},
 };
 use boxoffice_node::audit::Depth;
+use boxoffice_wire::{Encoding, call::Shape, encode, reply::FromBody};
 use boxoffice_workload::check::{Findings, check_cart, check_session};
+use bytes::BytesMut;
 use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
@@ -35,6 +37,14 @@ pub struct Seen {
     pub orders: u64,
     /// Carts that are known.
     pub carts: u64,
+}
+
+/// An answer as clients read it.
+fn read<T: FromBody>(answer: Answer) -> T {
+    let mut out = BytesMut::new();
+    let answered = Answered { answer, at: Vec::new() };
+    encode::answer(Encoding::MsgPack, &mut out, &answered, Shape::Plain);
+    T::from_body(Encoding::MsgPack, &out).expect("a client reads what a node writes")
 }
 
 /// Checks everything. Violations go to the oracle.
@@ -121,7 +131,7 @@ impl Judge<'_> {
             match outcome {
                 Ok(answered) => match answered.answer {
                     Answer::CartAudit(audit) => {
-                        check_cart(&audit, &mut self.findings);
+                        check_cart(&read(Answer::CartAudit(audit.clone())), &mut self.findings);
                         audits.insert(id, *audit);
                     }
                     other => self.wrong([format!("the audit of {id} says {other:?}")]),
@@ -172,7 +182,8 @@ impl Judge<'_> {
             let Some(Ok(answered)) = self.client.read(self.rng, "judge", audit).await else { continue };
             let (found, holds, violations) = match answered.answer {
                 Answer::SessionAudit(audit) => {
-                    check_session((SIDE * SIDE).into(), &audit, &mut self.findings);
+                    let shown = read(Answer::SessionAudit(audit.clone()));
+                    check_session((SIDE * SIDE).into(), &shown, &mut self.findings);
                     (audit.sales, audit.holds, Vec::new())
                 }
                 Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),

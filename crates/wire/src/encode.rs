@@ -24,7 +24,7 @@ use crate::{
     hello::Hello,
     refusal::RefusalBody,
     reply::{Available, FreeSlots, Slot, Watching},
-    repr::{Done, ListOf, ToWire, WireRepr, layout_cache, order::write_order},
+    repr::{Done, ListOf, ToWire, WireWrite, layout_cache, order::write_order},
 };
 
 /// How a request ended.
@@ -91,7 +91,7 @@ pub fn watching(encoding: Encoding, out: &mut BytesMut, id: u64, feed: u64) {
 }
 
 /// Answers with a body that is not an entity's answer, such as a status.
-pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T) {
+pub fn ok<T: WireWrite>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T) {
     write_ok(encoding, out, Some(id), &ToWire(body));
 }
 
@@ -224,7 +224,7 @@ impl<T: Serialize> Serialize for FeedFrame<'_, T> {
     }
 }
 
-fn write_list<T: WireRepr, S: Serializer>(entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+fn write_list<T: WireWrite, S: Serializer>(entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
     ListOf(|| entries.iter().map(ToWire)).serialize(serializer)
 }
 
@@ -289,7 +289,7 @@ impl Serialize for AnswerBody<'_> {
 }
 
 /// A list under its name, with the cursor of its last entry if the page is full.
-fn page<T: WireRepr, S: Serializer>(
+fn page<T: WireWrite, S: Serializer>(
     name: &'static str,
     entries: &[T],
     cursor: impl FnOnce(&T) -> SmolStr,
@@ -307,7 +307,7 @@ fn page<T: WireRepr, S: Serializer>(
 }
 
 /// A whole list under its name.
-fn list<T: WireRepr, S: Serializer>(name: &'static str, entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+fn list<T: WireWrite, S: Serializer>(name: &'static str, entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_struct("List", 1)?;
     map.serialize_field(name, &ListOf(|| entries.iter().map(ToWire)))?;
     map.end()

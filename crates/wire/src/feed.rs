@@ -4,7 +4,7 @@
 //! A customer's feed counts purchases instead of versions, so that it can be resumed after any time.
 
 use boxoffice_core::{
-    answer::{AreaCounts, CartView, Purchase, SeatCounts, StockCounts},
+    answer::{AreaCounts, SeatCounts, StockCounts},
     id::Entity,
     seat::SeatState,
 };
@@ -15,9 +15,10 @@ use smol_str::SmolStr;
 use crate::{
     from_body::{FromBody, bodies},
     repr::{
-        Base64, Day, FromWire, ToWire, WireRepr,
+        Base64, Day, FromWire, ToWire, WireRepr, WireWrite,
         shape::{Each, Shapes, shapes},
     },
+    view::{CartView, Purchase},
 };
 
 /// The body of a snapshot, `{"feed":3,"snapshot":{…}}`. Each kind of entity has its own type.
@@ -221,11 +222,13 @@ pub struct Notice {
 }
 
 /// A seat and its state: `[7, "held"]`.
-impl WireRepr for (u32, SeatState) {
+impl WireWrite for (u32, SeatState) {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (self.0, ToWire(&self.1)).serialize(serializer)
     }
+}
 
+impl WireRepr for (u32, SeatState) {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(u32, SeatState), D::Error> {
         let (index, FromWire(state)) = serde::Deserialize::deserialize(deserializer)?;
         Ok((index, state))

@@ -10,7 +10,7 @@ use crate::{
     Encoding, Op, Rejection, Request,
     encode::{self, Verdict, VerdictFrame},
     raw,
-    repr::{ToWire, WireRepr},
+    repr::{ToWire, WireWrite},
 };
 
 /// Answers with a verdict.
@@ -24,7 +24,7 @@ pub fn batch(encoding: Encoding, out: &mut BytesMut, verdicts: &[Verdict]) {
 }
 
 /// Answers with a body that is not an entity's answer, such as a status, or with a part of one.
-pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, body: &T) {
+pub fn ok<T: WireWrite>(encoding: Encoding, out: &mut BytesMut, body: &T) {
     encode::write_ok(encoding, out, None, &ToWire(body));
 }
 

@@ -21,7 +21,7 @@ use smol_str::SmolStr;
 use crate::{
     newer::Newer,
     repr::{
-        WireRepr,
+        WireRepr, WireWrite,
         shape::{Each, Narrow, Shapes, shapes},
     },
 };
@@ -114,7 +114,7 @@ shapes! {
     }
 }
 
-impl WireRepr for Layout {
+impl WireWrite for Layout {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let focal = self.focal().map(|focal| (focal.x, focal.y));
         let rows = self.rows().iter().map(FullRow::from).collect();
@@ -122,7 +122,9 @@ impl WireRepr for Layout {
             self.names().clone();
         FullLayout { focal, rows, section_names, category_names, stage_names }.serialize(serializer)
     }
+}
 
+impl WireRepr for Layout {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
         let mut body = LayoutBody::deserialize(deserializer)?;
         let focal = body.focal.map(|(x, y)| Point { x, y });
@@ -191,14 +193,16 @@ enum RowsBody {
     Each(Vec<RowBody>),
 }
 
-impl WireRepr for RowsBody {
+impl WireWrite for RowsBody {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             RowsBody::Grid(rows) => rows.write(serializer),
             RowsBody::Each(rows) => rows.write(serializer),
         }
     }
+}
 
+impl WireRepr for RowsBody {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RowsBody, D::Error> {
         deserializer.deserialize_any(RowsVisitor)
     }

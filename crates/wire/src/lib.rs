@@ -36,6 +36,7 @@ pub mod labels;
 pub mod layout;
 pub mod quantity;
 pub mod repr;
+pub mod view;
 
 pub mod envelope;
 pub mod feed_kind;

@@ -17,7 +17,7 @@ use smol_str::{SmolStr, SmolStrBuilder};
 use crate::{
     limits::PAYMENT_TEXT_BYTES_MAX,
     repr::{
-        self, WireRepr,
+        self, WireRepr, WireWrite,
         shape::{Shapes, shapes},
     },
 };
@@ -80,11 +80,13 @@ pub fn step_path(step: PaymentStep) -> &'static str {
     }
 }
 
-impl WireRepr for StepKey {
+impl WireWrite for StepKey {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
 
+impl WireRepr for StepKey {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StepKey, D::Error> {
         SmolStr::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
@@ -94,11 +96,13 @@ impl WireRepr for StepKey {
     }
 }
 
-impl WireRepr for PaymentKey {
+impl WireWrite for PaymentKey {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
 
+impl WireRepr for PaymentKey {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PaymentKey, D::Error> {
         let key = StepKey::read(deserializer)?;
         match key.step {

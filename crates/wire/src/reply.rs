@@ -1,16 +1,11 @@
-//! The client's side: writes requests, and reads the server's frames into types of the core.
+//! The client's side: writes requests, and reads the server's frames into views.
 
 use std::{borrow::Cow, fmt};
 
 use boxoffice_core::{
-    answer::{
-        At, BookingView, CartAudit, CartView, CustomerAudit, HallView, Held, MapView, ProductAudit, ProductView,
-        PurchasesPage, ResourceAudit, ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, TitleView,
-        VenueChange, VenueView, VenuesPage,
-    },
+    answer::SeatCounts,
     id::{Entity, Id},
     money::Currency,
-    payment::RefundRecord,
     refusal::{Conflict, Shortage, rows},
     seat::{Seat, SeatState},
     time::Timestamp,
@@ -32,14 +27,18 @@ use crate::{
     raw,
     rejection::FailRepr,
     repr::{
-        self, WireRepr,
+        self, WireRepr, WireWrite,
         shape::{Each, Shapes, shapes},
     },
     status::{HistoryPage, NodeAudit, NodeStatus},
+    view::{
+        At, BookingView, CartAudit, CartView, CustomerAudit, HallView, Held, MapView, Order, ProductAudit, ProductView,
+        PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionEntry, SessionView, TitleView,
+        VenueChange, VenueView, VenuesPage,
+    },
 };
 pub use crate::{
     from_body::{FromBody, Unreadable},
-    repr::order::OrderView,
     repr::payment::Figure,
 };
 
@@ -324,11 +323,13 @@ pub struct Slot(
     pub Timestamp,
 );
 
-impl WireRepr for Slot {
+impl WireWrite for Slot {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.serialize(serializer)
     }
+}
 
+impl WireRepr for Slot {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Slot, D::Error> {
         Slot::deserialize(deserializer)
     }
@@ -380,7 +381,7 @@ shapes! {
 
 bodies! {
     Available, BookingPage, CartAudit, CartView, CityPage, ClusterStatus, CountsWatching, CustomerAudit, FreeSlots,
-    HallView, Held, HistoryPage, InvitationStatus, KeyList, MapView, No, NodeAudit, NodeStatus, OrderView, ProductAudit, ProductView,
+    HallView, Held, HistoryPage, InvitationStatus, KeyList, MapView, No, NodeAudit, NodeStatus, Order, ProductAudit, ProductView,
     PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionPage, SessionView, ShardMap,
     ThreeStates, TitlePage, TitleView, VenueChange, Vec<At>, VenueView, VenuesPage, Watching,
 }

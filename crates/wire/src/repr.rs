@@ -19,13 +19,13 @@ mod seat;
 mod time;
 
 pub(crate) mod answer;
-mod audit;
-mod calendar;
+pub(crate) mod audit;
+pub(crate) mod calendar;
 pub(crate) mod layout_cache;
-mod line;
+pub(crate) mod line;
 pub(crate) mod order;
 pub(crate) mod payment;
-mod stock;
+pub(crate) mod stock;
 mod written;
 
 use std::{borrow::Cow, sync::Arc};
@@ -55,14 +55,17 @@ pub use self::{
     time::{day, day_text, rfc3339, timestamp},
 };
 
-/// A value with a representation on the wire.
-pub trait WireRepr: Sized {
+/// A value that can be written to the wire. The core's answers can only be written: clients read them as views ([`crate::view`]).
+pub trait WireWrite {
     /// Writes the value.
     ///
     /// # Errors
     /// Those of the serializer.
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
+}
 
+/// A value with a representation on the wire.
+pub trait WireRepr: WireWrite + Sized {
     /// Reads the value.
     ///
     /// # Errors
@@ -93,7 +96,7 @@ pub trait WireRepr: Sized {
 }
 
 /// For `#[serde(with = "repr")]`.
-pub(crate) fn serialize<T: WireRepr, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<T: WireWrite, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.write(serializer)
 }
 
@@ -105,7 +108,7 @@ pub(crate) fn deserialize<'de, T: WireRepr, D: Deserializer<'de>>(deserializer: 
 /// A value to be written.
 pub(crate) struct ToWire<'a, T>(pub(crate) &'a T);
 
-impl<T: WireRepr> Serialize for ToWire<'_, T> {
+impl<T: WireWrite> Serialize for ToWire<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.write(serializer)
     }
@@ -128,11 +131,13 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// Represents types by their own serde implementations.
 macro_rules! plain_repr {
     ($($($value:ty),+ => $schema:expr;)+) => {$($(
-        impl $crate::repr::WireRepr for $value {
+        impl $crate::repr::WireWrite for $value {
             fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serde::Serialize::serialize(self, serializer)
             }
+        }
 
+        impl $crate::repr::WireRepr for $value {
             fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 serde::Deserialize::deserialize(deserializer)
             }
@@ -156,14 +161,31 @@ plain_repr! {
     (i32, i32) => json!({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2});
 }
 
+/// The answers of the core that clients read as views of the same names.
+pub(crate) mod decided {
+    pub(crate) use boxoffice_core::{answer::*, payment::*};
+}
+
+/// Writes types as other ones, into which clones of them are converted, by way of a view if one is named.
+macro_rules! written_as {
+    ($($value:ty: $shape:ty $(= $view:ident)?),+ $(,)?) => {$(
+        impl $crate::repr::WireWrite for $value {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let value = self.clone();
+                $(let value = $view::from(value);)?
+                serde::Serialize::serialize(&<$shape>::from(value), serializer)
+            }
+        }
+    )+};
+}
+pub(crate) use written_as;
+
 /// Represents a type by another one, with conversions in both directions.
 macro_rules! repr_of {
     ($($value:ty: $shape:ty),+ $(,)?) => {$(
-        impl $crate::repr::WireRepr for $value {
-            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serde::Serialize::serialize(&<$shape>::from(self.clone()), serializer)
-            }
+        $crate::repr::written_as!($value: $shape);
 
+        impl $crate::repr::WireRepr for $value {
             fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let shape: $shape = serde::Deserialize::deserialize(deserializer)?;
                 shape.try_into().map_err(serde::de::Error::custom)
@@ -200,11 +222,13 @@ pub(crate) use same_fields;
 /// Represents the variants of an enum by words.
 macro_rules! words {
     ($($(#[doc = $words:literal])? $value:ident as $component:ident { $($variant:ident: $word:literal),+ $(,)? })+) => {$(
-        impl $crate::repr::WireRepr for $value {
+        impl $crate::repr::WireWrite for $value {
             fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str($crate::repr::Word::word(self))
             }
+        }
 
+        impl $crate::repr::WireRepr for $value {
             fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 $crate::repr::read_text(deserializer, concat!("one of", $(" `", $word, "`"),+), |text| match text {
                     $($word => Some($value::$variant),)+
@@ -229,12 +253,70 @@ macro_rules! words {
 }
 pub(crate) use words;
 
+/// Declares views that have the fields of the core's values of the same names, and names the shapes by which both are told.
+macro_rules! views {
+    ($(
+        $(#[doc = $doc:literal])+
+        $view:ident by $shape:ident { $($(#[doc = $words:literal])* $field:ident: $type:ty,)+ }
+    )+) => {$(
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $view {
+            $($(#[doc = $words])* pub $field: $type,)+
+        }
+
+        $crate::repr::written_as! { $crate::repr::decided::$view: $shape = $view }
+
+        impl From<$crate::repr::decided::$view> for $view {
+            fn from(value: $crate::repr::decided::$view) -> $view {
+                $view { $($field: value.$field,)+ }
+            }
+        }
+    )+};
+}
+pub(crate) use views;
+
+/// Declares views of enums of the core, whose variants are represented by words.
+macro_rules! view_words {
+    ($($(#[doc = $doc:literal])* $value:ident { $($variant:ident: $word:literal),+ $(,)? })+) => {$(
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $value {
+            $($variant,)+
+        }
+
+        impl $value {
+            /// Its word on the wire.
+            pub fn as_str(self) -> &'static str {
+                $crate::repr::Word::word(&self)
+            }
+        }
+
+        $crate::repr::words! { $value as $value { $($variant: $word),+ } }
+
+        impl From<$crate::repr::decided::$value> for $value {
+            fn from(value: $crate::repr::decided::$value) -> $value {
+                match value {
+                    $($crate::repr::decided::$value::$variant => $value::$variant,)+
+                }
+            }
+        }
+
+        impl $crate::repr::WireWrite for $crate::repr::decided::$value {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $value::from(*self).write(serializer)
+            }
+        }
+    )+};
+}
+pub(crate) use view_words;
+
 /// An enum with a word for each variant.
 pub(crate) trait Word {
     fn word(&self) -> &'static str;
 }
 
-impl<T: WireRepr> WireRepr for Vec<T> {
+impl<T: WireWrite> WireWrite for Vec<T> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.len()))?;
         for value in self {
@@ -242,7 +324,9 @@ impl<T: WireRepr> WireRepr for Vec<T> {
         }
         list.end()
     }
+}
 
+impl<T: WireRepr> WireRepr for Vec<T> {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
         read_list(deserializer, usize::MAX)
     }
@@ -260,14 +344,16 @@ impl<T: WireRepr> WireRepr for Vec<T> {
     }
 }
 
-impl<T: WireRepr> WireRepr for Option<T> {
+impl<T: WireWrite> WireWrite for Option<T> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Some(value) => serializer.serialize_some(&ToWire(value)),
             None => serializer.serialize_none(),
         }
     }
+}
 
+impl<T: WireRepr> WireRepr for Option<T> {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
         Ok(Option::<FromWire<T>>::deserialize(deserializer)?.map(|FromWire(value)| value))
     }
@@ -289,11 +375,13 @@ impl<T: WireRepr> WireRepr for Option<T> {
     }
 }
 
-impl<T: WireRepr> WireRepr for Arc<T> {
+impl<T: WireWrite> WireWrite for Arc<T> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         T::write(self, serializer)
     }
+}
 
+impl<T: WireRepr> WireRepr for Arc<T> {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<T>, D::Error> {
         T::read(deserializer).map(Arc::new)
     }

@@ -11,13 +11,8 @@ mod shares;
 
 use std::{collections::BTreeMap, fmt};
 
-use boxoffice_core::{
-    answer::{BookingView, CartAudit, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
-    id::CartId,
-    portion::Portion,
-    seat::Seat,
-    time::Timestamp,
-};
+use boxoffice_core::{id::CartId, portion::Portion, seat::Seat, time::Timestamp};
+use boxoffice_wire::view::{BookingView, CartAudit, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit};
 pub use cart::check as check_cart;
 use serde::{Deserialize, Serialize};
 pub use session::check as check_session;

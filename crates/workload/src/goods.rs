@@ -1,11 +1,11 @@
 //! Goods: the products, areas and resources of a run, as numbers, and their ids on the server.
 
 use boxoffice_core::{
-    answer::LineView,
     id::{Entity, Id},
     portion::Portion,
     time::Timestamp,
 };
+use boxoffice_wire::view::LineView;
 use serde::{Deserialize, Serialize};
 
 /// A time of a resource, `[begin, end)`.

@@ -2,12 +2,12 @@
 //! afterwards.
 
 use boxoffice_core::{
-    answer::CartState,
     id::{CartId, OrderId},
     refusal::TakenSeat,
     seat::SeatSet,
     time::Timestamp,
 };
+use boxoffice_wire::view::CartState;
 
 use crate::goods::{Good, Slot};
 

@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // A second checkout under this request id gets the same order, even from another run of the program.
     let order =
         cart.with_request_id(format!("window-{}", cart.id())).checkout(recorded("cash", "till 1"), None).await?;
-    println!("sold, order {}", order.value.order.id);
+    println!("sold, order {}", order.value.id);
 
     let map = loop {
         let map = watch.next().await?;

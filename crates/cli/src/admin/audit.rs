@@ -1,13 +1,10 @@
 //! Audits in words, violations first.
 
 use boxoffice_client::{
-    CartAudit, Currency, CustomerAudit, Id, Money, NodeAudit, PaymentStatus, ProductAudit, RefundRecord, RefundStatus,
-    ResourceAudit, SessionAudit, VoidRecord, VoidStatus,
+    CartAudit, Currency, CustomerAudit, HoldView, HolderView, Id, Money, NodeAudit, PaymentStatus, ProductAudit,
+    RefundRecord, RefundStatus, ResourceAudit, SaleView, SessionAudit, VoidRecord, VoidStatus,
 };
-use boxoffice_core::{
-    answer::{HoldView, HolderView, SaleView},
-    calendar::Zone,
-};
+use boxoffice_core::calendar::Zone;
 use boxoffice_wire::status::{CurrencyTotal, UnitTotals};
 use smol_str::SmolStr;
 

@@ -1,7 +1,6 @@
 //! `boxoffice admin sessions` and `admin cancel`: the sessions on sale, and the end of one.
 
-use boxoffice_client::{Client, Id, SessionView, Timestamp};
-use boxoffice_core::answer::SessionEntry;
+use boxoffice_client::{Client, Id, SessionEntry, SessionView, Timestamp};
 use boxoffice_wire::body::{SessionSearch, VenueSearch};
 use serde_json::{Value, json};
 

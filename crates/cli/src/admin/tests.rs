@@ -1,9 +1,9 @@
 use boxoffice_client::{
-    AreaCounts, CartAudit, CartId, CartState, CartView, Claim, Content, HistoryEntry, HistoryPage, Id, Layout,
-    LineView, NodeAudit, NodeStatus, OrderId, ResourceAudit, Seat, SeatCounts, SessionAudit, Timestamp,
+    AreaCounts, CartAudit, CartId, CartState, CartView, Claim, Content, HistoryEntry, HistoryPage, HoldView, Id,
+    Layout, LineView, NodeAudit, NodeStatus, OrderId, ResourceAudit, SaleView, Seat, SeatCounts, SessionAudit,
+    Timestamp,
 };
 use boxoffice_core::{
-    answer::{HoldView, SaleView},
     id::{Entity, HoldId, RequestHash},
     layout::{Labels, Row, Run},
     portion::Portion,
@@ -229,10 +229,9 @@ fn audits_tell_slots_by_the_clocks_of_the_place() {
     // A cart has lines of several places, each with its own zone.
     let resource = |name: &str| Entity::Resource(id(name));
     let content = Content::Slot { begin: at, end: at.after(3_600_000), price: 2_000, details: "".into() };
-    let line = |number: u32, name: &str, zone: Option<&str>| {
-        let mut line = LineView::new(number, resource(name), content.clone(), false);
-        line.item.zone = zone.map(Into::into);
-        line
+    let line = |number: u32, name: &str, zone: Option<&str>| LineView {
+        zone: zone.map(Into::into),
+        ..LineView::new(number, resource(name), content.clone(), false)
     };
     let claim = |number: u32, name: &str| Claim {
         line: number,

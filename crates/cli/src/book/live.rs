@@ -260,7 +260,7 @@ impl Sale<'_> {
         match self.meanwhile(async { cart.checkout(payment, None).expecting(expect).await }).await? {
             Ok(Reply { value: bought, .. }) => {
                 let layout = &self.state.session.layout;
-                Ok(Some(receipt::order(&bought.order, bought.settling, layout, &self.state.names)))
+                Ok(Some(receipt::order(&bought, layout, &self.state.names)))
             }
             Err(error) if error.may_have_happened() => {
                 let order = self.cart.id().order().to_string();

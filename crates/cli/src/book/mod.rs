@@ -122,7 +122,7 @@ impl Purchase<'_> {
         match cart.checkout(payment, None).expecting(expect).await {
             Ok(reply) => {
                 let order = &reply.value;
-                for line in receipt::order(&order.order, order.settling, &self.session.layout, &self.names) {
+                for line in receipt::order(order, &self.session.layout, &self.names) {
                     say(&line);
                 }
                 Ok(())

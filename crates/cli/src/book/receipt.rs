@@ -40,14 +40,14 @@ pub fn total(lines: &[LineView], currency: Currency) -> Money {
 }
 
 /// An order.
-pub fn order(order: &Order, settling: bool, layout: &Layout, names: &Names) -> Vec<String> {
+pub fn order(order: &Order, layout: &Layout, names: &Names) -> Vec<String> {
     let zone = order.lines.iter().find_map(|line| line.zone.as_deref());
     let at = date_and_time_in(&zone_or_utc(zone), order.at);
     let mut words = vec![format!("Sold. Order {}, {at}", order.id)];
     let lines = lines(&order.lines, order.total.currency, layout, names);
     words.extend(lines.into_iter().map(|line| format!("  {line}")));
     words.push(format!("  total {}", amount(order.total)));
-    if settling {
+    if order.settling {
         words.push("The seats are yours for certain; the map shows them as sold in a moment.".into());
     }
     words

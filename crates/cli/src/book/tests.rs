@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use boxoffice_client::{
     CartId, CartState, CartView, Content, Currency, Entity, Id, Layout, LineView, Money, NewSession, No, Order,
-    PricedSeat, Seat, SeatCounts, SeatState, SessionView, Timestamp, recorded,
+    PaymentStatus, PricedSeat, Seat, SeatCounts, SeatState, SessionView, Timestamp, recorded,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use expect_test::expect;
@@ -230,10 +230,13 @@ fn an_order_is_a_receipt() {
         total: Money { amount: 7000, currency: euro() },
         payment: recorded("terminal", ""),
         shipping: None,
+        settling: true,
+        payment_status: PaymentStatus::Recorded,
+        refunds: Vec::new(),
     };
     let session = session();
     let names = crate::draw::Names::of(&session.layout);
-    let words = receipt::order(&order, true, &session.layout, &names);
+    let words = receipt::order(&order, &session.layout, &names);
     expect![[r#"
         Sold. Order 0000000000000000000000000000beef, 2026-12-24 19:30 UTC
           A1, B2: 2 × 10.00 EUR = 20.00 EUR

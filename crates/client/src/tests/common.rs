@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use boxoffice_core::answer::{Answer, Answered};
+use boxoffice_core::answer::{self, Answer, Answered};
 use boxoffice_wire::{
     Call, Encoding, Fail, FailKind, Op, Rejection, Request,
     call::{Shape, Since},
@@ -28,7 +28,7 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::{CartId, Client, ClientConfig, Currency, Entity, Held, Id, SeatCounts, SeatState, Timestamp};
+use crate::{CartId, Client, ClientConfig, Currency, Entity, Id, SeatCounts, SeatState, Timestamp};
 
 /// How long a test waits for something that must arrive.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
@@ -258,7 +258,7 @@ pub fn id(text: &str) -> Id {
 
 pub fn held(cart: CartId) -> Answer {
     let currency = Currency::new("EUR").expect("a currency");
-    Answer::Held(Held { cart, lines: Vec::new(), currency, deadline: Timestamp(1), lines_version: 1 })
+    Answer::Held(answer::Held { cart, lines: Vec::new(), currency, deadline: Timestamp(1), lines_version: 1 })
 }
 
 /// The session of a `watch` request, and the epoch and version to resume from.

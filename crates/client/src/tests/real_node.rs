@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
     access::Role,
-    answer::{CartState, StockCounts},
+    answer::StockCounts,
     command::{HoldPolicy, Limits, ProductDetails},
     id::OrderId,
     money::{Currency, Money},
@@ -19,7 +19,9 @@ use boxoffice_storage::fsync::Fsync;
 use rcgen::{CertificateParams, KeyPair};
 use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 
-use crate::{Cart, Client, ClientConfig, Encoding, Error, Id, LivePurchases, TlsAuthorities, Watch, recorded};
+use crate::{
+    Cart, CartState, Client, ClientConfig, Encoding, Error, Id, LivePurchases, TlsAuthorities, Watch, recorded,
+};
 
 /// Longer than any step takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,7 +33,7 @@ fn id(text: &str) -> Id {
 async fn buy(client: &Client) -> OrderId {
     let cart = Cart::new(client).with_customer(&id("ada"));
     cart.hold_stock(&id("mug"), 1).await.expect("held");
-    cart.checkout(recorded("card", "t"), None).await.expect("sold").value.order.id
+    cart.checkout(recorded("card", "t"), None).await.expect("sold").value.id
 }
 
 /// The orders of the next purchases, up to the cursor `to`.
@@ -160,7 +162,7 @@ async fn watch_everything(web: WebConfig, tls: Option<TlsAuthorities>) {
         let opened = timeout(TIMEOUT, mine.next()).await.expect("a state").expect("a state");
         assert_eq!(opened.cart().state, CartState::Active);
         cart.hold_stock(&id("mug"), 2).await.expect("held");
-        orders.push(cart.checkout(recorded("card", "t"), None).await.expect("sold").value.order.id);
+        orders.push(cart.checkout(recorded("card", "t"), None).await.expect("sold").value.id);
         let end = loop {
             match timeout(TIMEOUT, mine.next()).await.expect("it ends") {
                 Ok(_) => {}

@@ -17,6 +17,7 @@ use boxoffice_wire::{
     call::Since,
     feed::{CartSnapshot, Ended, ProductSnapshot, PurchasesDelta, PurchasesSnapshot, ResourceSnapshot, SnapshotBody},
     reply::{Event, RawEvent, ServerFrame},
+    view as seen,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -29,11 +30,25 @@ use super::{
 
 /// The state of an entity that a watcher must see. A customer's versions are cursors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Shown {
+enum Shown<C = CartView> {
     Product(StockCounts),
     Resource(u64),
-    Cart(CartView),
+    Cart(C),
     Customer,
+}
+
+/// The state as a watcher reads it.
+type Seen = Shown<seen::CartView>;
+
+impl Shown {
+    fn seen(&self) -> Seen {
+        match self {
+            Shown::Product(counts) => Shown::Product(*counts),
+            Shown::Resource(bookings) => Shown::Resource(*bookings),
+            Shown::Cart(cart) => Shown::Cart(cart.into()),
+            Shown::Customer => Shown::Customer,
+        }
+    }
 }
 
 struct Entry {
@@ -171,8 +186,13 @@ impl Replica {
         (entry.watched && from < to).then(|| Commit { entity: entity.clone(), from, to, update })
     }
 
-    fn shown(&self, entity: &Entity, version: u64) -> Option<Shown> {
-        self.entities.lock()[entity].versions.get(&version).cloned()
+    fn seen(&self, entity: &Entity, version: u64) -> Option<Seen> {
+        self.entities.lock()[entity].versions.get(&version).map(Shown::seen)
+    }
+
+    fn last_seen(&self, entity: &Entity) -> (u64, Seen) {
+        let (version, shown) = self.latest(entity);
+        (version, shown.seen())
     }
 
     fn latest(&self, entity: &Entity) -> (u64, Shown) {
@@ -231,7 +251,7 @@ struct Reader {
     encoding: Encoding,
     feeds: BTreeMap<u64, Entity>,
     /// Version and state, or a customer's cursor.
-    known: BTreeMap<Entity, (u64, Shown)>,
+    known: BTreeMap<Entity, (u64, Seen)>,
     snapshots: usize,
     deltas: usize,
     ended: Vec<String>,
@@ -324,9 +344,9 @@ impl Reader {
                 Event::Ended(Ended { name }) => {
                     let Some((_, Shown::Cart(cart))) = self.known.get(&entity) else { panic!("an end without a cart") };
                     let expected = match cart.state {
-                        CartState::Done | CartState::Canceled => "cart_not_active",
-                        CartState::Expired => "cart_expired",
-                        CartState::Active | CartState::CheckingOut => panic!("an active cart has ended"),
+                        seen::CartState::Done | seen::CartState::Canceled => "cart_not_active",
+                        seen::CartState::Expired => "cart_expired",
+                        seen::CartState::Active | seen::CartState::CheckingOut => panic!("an active cart has ended"),
                     };
                     assert_eq!(name, expected);
                     self.ended.push(name.to_string());
@@ -354,31 +374,31 @@ impl Reader {
         event.read(self.encoding).expect("a readable event")
     }
 
-    fn replaced(&mut self, entity: Entity, epoch: u64, version: u64, shown: Shown) {
+    fn replaced(&mut self, entity: Entity, epoch: u64, version: u64, shown: Seen) {
         self.snapshots += 1;
         assert_eq!(epoch, EPOCH);
         self.check(entity, version, shown);
     }
 
-    fn changed(&mut self, entity: Entity, version: u64, shown: Shown) {
+    fn changed(&mut self, entity: Entity, version: u64, shown: Seen) {
         self.deltas += 1;
         assert!(self.known[&entity].0 < version);
         self.check(entity, version, shown);
     }
 
-    fn check(&mut self, entity: Entity, version: u64, shown: Shown) {
-        let committed = self.replica.shown(&entity, version);
+    fn check(&mut self, entity: Entity, version: u64, shown: Seen) {
+        let committed = self.replica.seen(&entity, version);
         assert_eq!(Some(&shown), committed.as_ref(), "{entity} had another state at {version} (P14)");
         self.known.insert(entity, (version, shown));
     }
 
     /// Checks that the purchases follow the last one that was seen.
-    fn bought(&mut self, entity: Entity, from: u64, to: u64, purchases: &[Purchase]) {
+    fn bought(&mut self, entity: Entity, from: u64, to: u64, purchases: &[seen::Purchase]) {
         let seen = self.known.get(&entity).map_or(0, |(cursor, _)| *cursor);
         assert_eq!(from, seen, "purchases of {entity} are skipped or repeated");
         assert_eq!(to - from, purchases.len() as u64);
         for (cursor, bought) in (from + 1..).zip(purchases) {
-            assert_eq!(*bought, purchase(cursor));
+            assert_eq!(*bought, purchase(cursor).into());
         }
         self.known.insert(entity, (to, Shown::Customer));
     }
@@ -419,7 +439,7 @@ fn a_tick_is_one_delta_of_each_kind_and_all_share_a_number() {
         for reader in &mut readers {
             reader.settle();
             assert_eq!((reader.snapshots, reader.deltas), (6, 7));
-            assert!(all().iter().all(|entity| reader.known[entity] == replica.latest(entity)));
+            assert!(all().iter().all(|entity| reader.known[entity] == replica.last_seen(entity)));
         }
         assert_eq!(*replica.pages.lock(), 0, "watchers from the beginning read no page");
     });
@@ -446,7 +466,7 @@ fn a_slow_watcher_gets_the_newest_state_but_every_purchase() {
         wait(1).await;
         slow.settle();
         assert_eq!(slow.deltas, 0, "the watcher has fallen out of every ring");
-        assert!(all().iter().all(|entity| slow.known[entity] == replica.latest(entity)));
+        assert!(all().iter().all(|entity| slow.known[entity] == replica.last_seen(entity)));
         assert_eq!(slow.known[&customer()].0, 1_500);
         assert_eq!(slow.ended.len(), 1);
         assert_eq!(slow.watcher.len(), all().len() - 1);
@@ -527,7 +547,7 @@ fn an_ended_cart_gives_its_last_state_and_an_end() {
         after.watch(&cart(1)).expect("the entity exists");
         after.settle();
         assert_eq!((after.snapshots, after.deltas, after.ended.len()), (1, 0, 1));
-        assert_eq!(after.known[&cart(1)], replica.latest(&cart(1)));
+        assert_eq!(after.known[&cart(1)], replica.last_seen(&cart(1)));
         before.watch(&cart(1)).expect("the entity exists");
         before.settle();
         assert_eq!(
@@ -577,7 +597,7 @@ fn lost_purchases_are_read_from_the_store() {
         feeds.commit(all().into_iter().map(Commit::lost).collect());
         wait(1).await;
         reader.settle();
-        assert!(all().iter().all(|entity| reader.known[entity] == replica.latest(entity)));
+        assert!(all().iter().all(|entity| reader.known[entity] == replica.last_seen(entity)));
         assert_eq!((reader.snapshots, reader.deltas), (12, 0));
     });
 }
@@ -664,7 +684,7 @@ proptest! {
                 let watched: Vec<&Entity> = entities.iter().filter(|entity| reader.watcher.is_watching(entity)).collect();
                 reader.settle();
                 for entity in watched {
-                    assert_eq!(reader.known.get(entity), Some(&replica.latest(entity)), "the last of {entity}");
+                    assert_eq!(reader.known.get(entity), Some(&replica.last_seen(entity)), "the last of {entity}");
                 }
             }
         });

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use boxoffice_client::{Cart, Error, OrderView, Reply, gateway, recorded};
+use boxoffice_client::{Cart, Error, Order, Reply, gateway, recorded};
 use boxoffice_core::payment::OnDecline;
 use boxoffice_workload::history::{Bought, CheckoutRecord, Outcome, Span};
 
@@ -34,8 +34,8 @@ pub(super) async fn check_out(context: &RunContext, cart: &Cart, flow: &mut Flow
     let (outcome, end) = match &bought {
         Err(error) if is_pending(error) => (Outcome::Unknown, FlowOutcome::Failed("payment pending".into())),
         _ => {
-            let answer = |reply: &Reply<OrderView>| {
-                let order = &reply.value.order;
+            let answer = |reply: &Reply<Order>| {
+                let order = &reply.value;
                 Bought { order: order.id, total: order.total.amount, sold: sold_versions(context, flow, reply) }
             };
             (call_outcome(&bought, answer, |_| ()), bought.as_ref().err().map_or(FlowOutcome::Done, outcome_of))
@@ -51,7 +51,7 @@ fn is_pending(error: &Error) -> bool {
 }
 
 /// Checks out, and asks for the outcome until the payment is no longer pending or the scenario's patience ends.
-async fn pay_through_gateway(cart: &Cart, spec: &GatewaySpec) -> Result<Reply<OrderView>, Error> {
+async fn pay_through_gateway(cart: &Cart, spec: &GatewaySpec) -> Result<Reply<Order>, Error> {
     // With the same request id a repeat asks how the payment ended. It does not pay again.
     let cart = cart.with_request_id(format!("pay-{}", cart.id()));
     let begun = Instant::now();
@@ -65,7 +65,7 @@ async fn pay_through_gateway(cart: &Cart, spec: &GatewaySpec) -> Result<Reply<Or
 }
 
 /// The sessions of a sale, each with its version in the answer.
-fn sold_versions(context: &RunContext, flow: &Flow, reply: &Reply<OrderView>) -> Vec<(u32, u64)> {
+fn sold_versions(context: &RunContext, flow: &Flow, reply: &Reply<Order>) -> Vec<(u32, u64)> {
     let Some(picker) = &context.picker else { return Vec::new() };
     let held = flow.record.holds.iter().filter(|hold| hold.outcome.granted().is_some());
     let version = |session: u32| version_of(&reply.at, &picker.house().session_id(session));

@@ -11,12 +11,12 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{NextCall, OrderView};
-use boxoffice_core::answer::Held;
+use boxoffice_client::{NextCall, Order};
 use boxoffice_wire::{
     Encoding, FailKind, Op,
     body::Unwatch,
     reply::{RawVerdict, Reply, ServerFrame, Watching, request},
+    view::Held,
 };
 use bytes::BytesMut;
 use mio::{Events, Interest, Poll, Token};
@@ -487,7 +487,7 @@ impl Buyers {
                     self.send(id, now_us);
                 }
                 Step::Checkout => {
-                    let Some(Reply::Ok(view, at)) = read::<OrderView>(&frame) else {
+                    let Some(Reply::Ok(view, at)) = read::<Order>(&frame) else {
                         panic!("the answer to a checkout has no order")
                     };
                     self.stats.checked_out(called_us, now_us);

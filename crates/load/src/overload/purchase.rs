@@ -1,12 +1,9 @@
 //! One purchase: a hold that opens the cart, then the checkout. Between them the page watches its cart. It is recorded like every
 //! flow.
 
-use boxoffice_client::{At, Entity, OrderView, recorded};
-use boxoffice_core::{
-    answer::Held,
-    id::{CartToken, Id},
-};
-use boxoffice_wire::{Encoding, Op, body, envelope::with_patience, reply::request};
+use boxoffice_client::{At, Entity, Order, recorded};
+use boxoffice_core::id::{CartToken, Id};
+use boxoffice_wire::{Encoding, Op, body, envelope::with_patience, reply::request, view::Held};
 use boxoffice_workload::{
     arrival::FlowNumber,
     flow::Choice,
@@ -139,11 +136,10 @@ impl Purchase {
     }
 
     /// The checkout was granted.
-    pub(super) fn bought(&mut self, context: &RunContext, view: &OrderView, at: &[At], now_us: u64) {
+    pub(super) fn bought(&mut self, context: &RunContext, order: &Order, at: &[At], now_us: u64) {
         self.flow.note_version(at);
         let version = version_of(at, &self.session_id(context));
         let sold = version.map(|version| (self.choice.session, version)).into_iter().collect();
-        let order = &view.order;
         self.note_checkout(Outcome::Granted(Bought { order: order.id, total: order.total.amount, sold }), now_us);
         self.end(FlowOutcome::Done, now_us);
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answer, CartState, CartView, StockCounts},
+    answer::{Answer, StockCounts},
     command::{
         CartCommand, Command, Expect, HoldPolicy, Limits, Payment, ProductCommand, ProductDetails, Want, WantedLine,
     },
@@ -30,6 +30,7 @@ use boxoffice_wire::{
     call::Since,
     feed::{CartSnapshot, ProductSnapshot, PurchasesSnapshot, SnapshotBody},
     reply::{Event, ServerFrame},
+    view::{CartState, CartView},
 };
 use tokio::runtime::Runtime;
 

@@ -2,7 +2,6 @@
 
 use boxoffice_core::{
     access::{KEY_VENUES_MAX, NewKey, Role, Roles},
-    answer::{CartAudit, CartView, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
     cluster::ADDRESS_BYTES_MAX,
     command::{
         Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, INVITATION_MS_MAX, Machine,
@@ -33,6 +32,7 @@ use crate::{
     },
     status::{HistoryPage, NodeAudit, NodeStatus},
     unread::Body,
+    view::{CartAudit, CartView, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
 };
 
 /// What the examples of ops about members need, since one node alone cannot be drained.

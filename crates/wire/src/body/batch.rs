@@ -1,6 +1,5 @@
 //! `batch`. Its items are read part by part ([`crate::request`]), so that an invalid one has a rejection of its own.
 
-use boxoffice_core::answer::At;
 use boxoffice_declare::op;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -14,6 +13,7 @@ use crate::{
         WireRepr,
         shape::{Each, Narrow, Shapes, described, named, shapes},
     },
+    view::At,
 };
 
 /// Several commands at once, each with its own answer.

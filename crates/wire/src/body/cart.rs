@@ -3,7 +3,6 @@
 use std::mem;
 
 use boxoffice_core::{
-    answer::{CartView, Held},
     command::{BestWish, CartCommand, Command, Details, Expect, Payment, Shipping, Want, WantedLine, owns},
     id::{CartId, CartToken, Entity, Id},
     portion::{LINE_QUANTITY_MAX, Note},
@@ -19,7 +18,8 @@ use crate::{
     limits::CART_LINES_MAX,
     quantity::Quantity,
     rejection::Rejection,
-    repr::{Bounded, List, OptionalBounded, order::OrderView, shape::WHOLE_MAX},
+    repr::{Bounded, List, OptionalBounded, order::Order, shape::WHOLE_MAX},
+    view::{CartView, Held},
 };
 
 /// The body of ops that need the token alone.
@@ -384,7 +384,7 @@ impl CartCancel {
 }
 
 /// Buy what the cart holds.
-#[op("cart.checkout", cart, owner(CartTokenAndCustomer), venues(OfCartLines), weight(8), answers(OrderView))]
+#[op("cart.checkout", cart, owner(CartTokenAndCustomer), venues(OfCartLines), weight(8), answers(Order))]
 #[example(r#"{"payment": {"recorded": {"method": "card", "transaction_id": "4711"}}, "shipping": {"address": "12 St James's Square", "method": "post", "recipient": "Ada"}, "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
 #[derive(Eq)]
 pub struct Checkout {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{HallView, TitleView, VenueChange, VenueView, VenuesPage},
     command::{Command, DirectoryCommand, Title, VenueCommand, VenueDetails},
     id::Id,
     layout::Layout,
@@ -23,6 +22,7 @@ use crate::{
     rejection::Rejection,
     reply::TitlePage,
     repr::List,
+    view::{HallView, TitleView, VenueChange, VenueView, VenuesPage},
 };
 
 /// Create or change a venue.

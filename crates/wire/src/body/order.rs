@@ -1,10 +1,8 @@
 //! The ops on orders and purchases.
 
 use boxoffice_core::{
-    answer::PurchasesPage,
     command::{CartCommand, Command, CustomerCommand},
     id::{Id, OrderId},
-    payment::RefundRecord,
     text::Reason,
 };
 use boxoffice_declare::op;
@@ -12,11 +10,12 @@ use boxoffice_declare::op;
 use crate::{
     convert::{Converted, distinct},
     limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
-    repr::{List, order::OrderView, shape::Each},
+    repr::{List, order::Order, shape::Each},
+    view::{PurchasesPage, RefundRecord},
 };
 
 /// Read an order.
-#[op("order.get", read, roles(Sell, Report), owner(OrdersCustomer), venues(OfCartLines), weight(3), answers(OrderView))]
+#[op("order.get", read, roles(Sell, Report), owner(OrdersCustomer), venues(OfCartLines), weight(3), answers(Order))]
 #[example(r#"{"order": "0f1e1892ba91625a7bb986fa704738a5"}"#)]
 #[derive(Eq)]
 pub struct OrderGet {

@@ -1,7 +1,6 @@
 //! The ops on products.
 
 use boxoffice_core::{
-    answer::ProductView,
     command::{Command, HoldPolicy, ProductCommand, ProductDetails},
     id::Id,
     money::Money,
@@ -16,6 +15,7 @@ use crate::{
     limits::{BLOB_BYTES_MAX, STOCK_MAX},
     quantity::Quantity,
     repr::{Base64, Price, shape::WHOLE_MAX},
+    view::ProductView,
 };
 
 /// Create or change a product.

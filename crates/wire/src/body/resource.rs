@@ -1,7 +1,6 @@
 //! The ops on resources and their calendars. A time is `begin` and `end`, or `local_begin` and `local_end`.
 
 use boxoffice_core::{
-    answer::ResourceView,
     calendar::{BookingName, CART_BOOKING_PREFIX, is_reserved},
     command::{Command, Details, Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
     cursor::read_by_time,
@@ -29,6 +28,7 @@ use crate::{
         shape::{Each, WHOLE_MAX, With},
         wall_time,
     },
+    view::ResourceView,
 };
 
 /// Create or change a resource.

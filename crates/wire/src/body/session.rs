@@ -1,7 +1,6 @@
 //! The ops on sessions.
 
 use boxoffice_core::{
-    answer::{MapView, SessionView},
     command::{Area, Command, NewSession, SessionCommand, SessionExtras, VenueCommand},
     cursor::read_by_time,
     id::Id,
@@ -26,6 +25,7 @@ use crate::{
     rejection::Rejection,
     reply::{SessionPage, ThreeStates},
     repr::{List, Price, shape::WHOLE_MAX},
+    view::{MapView, SessionView},
 };
 
 /// Create a session. It occupies the hall for its time.

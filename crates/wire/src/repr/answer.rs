@@ -1,37 +1,37 @@
 //! Venues, titles, sessions, maps and carts in answers.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use boxoffice_core::{
-    answer::{
-        AreaCounts, At, CartState, CartView, Ended, HallView, Held, LineView, MapView, SeatCounts, SessionEntry,
-        SessionView, TakenLine, Taker, TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
-    },
+    answer::{AreaCounts, SeatCounts},
     command::{Area, Limits, NewSession, SessionExtras, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
     names::Names,
-    payment::PaymentFailure,
     time::Timestamp,
 };
 use smol_str::SmolStr;
 
 use crate::{
     limits::CART_LINES_MAX,
-    repr::{Base64, Price, layout_cache, repr_of, same_fields, shape::shapes, words},
+    repr::{
+        Base64, Price, decided, layout_cache, line::LineView, repr_of, same_fields, shape::shapes, view_words, views,
+        written_as,
+    },
 };
 
-words! {
-    CartState as CartState {
+view_words! {
+    CartState {
         Active: "active", CheckingOut: "checking_out", Done: "done", Canceled: "canceled", Expired: "expired",
     }
-    Taker as Taker { Operator: "operator", Session: "session" }
+    /// Who took a line away from a cart.
+    Taker { Operator: "operator", Session: "session" }
 }
 
 shapes! {
     /// A version that the answer rests on, and its position in the log (0 if not known).
-    remote At {
+    view At {
         entity: Entity,
         version: u64,
         position: u64,
@@ -59,7 +59,7 @@ shapes! {
     }
 
     /// What a put of a venue changed besides its details.
-    remote VenueChange {
+    view VenueChange {
         /// How many coming sessions show another hour, because the zone is another one.
         shifted?: u32,
     }
@@ -86,7 +86,7 @@ shapes! {
         cursor?: Option<SmolStr>,
     }
 
-    remote HallView as Hall {
+    view HallView as Hall {
         venue: Id,
         id: Id,
         name: SmolStr,
@@ -154,7 +154,7 @@ shapes! {
         sells_after_begin?: bool,
     }
 
-    remote SessionEntry {
+    view SessionEntry {
         id: Id,
         hall: Id,
         title: Id,
@@ -165,7 +165,7 @@ shapes! {
         zone?: Option<SmolStr>,
     }
 
-    remote MapView as Map {
+    view MapView as Map {
         session: Id,
         epoch!: u64,
         version: u64,
@@ -175,7 +175,7 @@ shapes! {
         seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
     }
 
-    remote CartView as Cart {
+    view CartView as Cart {
         id: CartId,
         state: CartState,
         customer?: Option<Id>,
@@ -194,30 +194,30 @@ shapes! {
     }
 
     /// A line that was taken away from the cart's owner.
-    remote TakenLine {
+    view TakenLine {
         line: LineView,
         by: Taker,
         reason??: SmolStr,
     }
 
     /// Why a cart ended without an order, and who decided it.
-    #[derive(Default)]
-    struct EndedFields as CartEnd {
-        why: SmolStr = [
+    #[derive(Default, Eq)]
+    pub struct Ended as CartEnd {
+        pub why: SmolStr = [
             "expired", "too_old", "canceled", "declined", "amount_mismatch", "withdrawn", "checkout_canceled",
         ],
-        by?: Option<SmolStr> = ["buyer", "gateway", "operator"],
+        pub by?: Option<SmolStr> = ["buyer", "gateway", "operator"],
         /// The reason of the gateway, if it declined.
-        reason?: Option<SmolStr>,
+        pub reason?: Option<SmolStr>,
         /// The requested amount, if the gateway authorized another one.
-        asked?: Option<i64>,
-        asked_currency?: Option<Currency>,
+        pub asked?: Option<i64>,
+        pub asked_currency?: Option<Currency>,
         /// The authorized amount, if it was another one.
-        got?: Option<i64>,
-        got_currency?: Option<Currency>,
+        pub got?: Option<i64>,
+        pub got_currency?: Option<Currency>,
     }
 
-    remote Held {
+    view Held {
         cart: CartId,
         lines: Vec<LineView> = 0..=CART_LINES_MAX,
         currency: Currency,
@@ -226,11 +226,73 @@ shapes! {
     }
 }
 
+views! {
+    /// A venue.
+    VenueView by VenueFields {
+        id: Id,
+        details: VenueDetails,
+        /// Each with id, name and number of seats.
+        halls: Vec<(Id, SmolStr, u32)>,
+    }
+    /// A venue in a list.
+    VenueEntry by VenueEntryFields {
+        id: Id,
+        name: SmolStr,
+        city: SmolStr,
+        /// Longitude and latitude in millionths of a degree.
+        position: Option<(i32, i32)>,
+        /// The distance from the point of the search, in metres.
+        distance_m: Option<u64>,
+        /// The IANA name of its time zone.
+        zone: Option<SmolStr>,
+    }
+    /// A title.
+    TitleView by TitleFields {
+        id: Id,
+        title: Title,
+    }
+    /// A session.
+    SessionView by SessionFields {
+        venue: Id,
+        /// The session as it was created.
+        session: NewSession,
+        /// The reason of the cancellation, if it is canceled.
+        canceled: Option<SmolStr>,
+        counts: SeatCounts,
+        area_counts: Vec<AreaCounts>,
+        /// The hall's layout when the session was created.
+        layout: Arc<Layout>,
+        /// The IANA name of the venue's time zone.
+        zone: Option<SmolStr>,
+    }
+}
+
+/// A session is read as it was created.
+impl Deref for SessionView {
+    type Target = NewSession;
+
+    fn deref(&self) -> &NewSession {
+        &self.session
+    }
+}
+
+/// A page of venues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VenuesPage {
+    pub venues: Vec<VenueEntry>,
+    /// The cursor of the next page, absent on the last page.
+    pub next: Option<SmolStr>,
+}
+
+written_as! {
+    decided::VenuesPage: VenuesFields = VenuesPage,
+    decided::Ended: Ended,
+}
+
 repr_of! {
     VenueView: VenueFields,
     VenueEntry: VenueEntryFields,
     SessionView: SessionFields,
-    Ended: EndedFields,
 }
 
 same_fields! {
@@ -238,6 +300,12 @@ same_fields! {
     VenuesPage: [VenuesPage { venues, next: cursor }] = VenuesFields { venues, cursor },
     TitleView: [TitleView { id, title: Title { name, director, cast, comments, duration_ms } }]
         = TitleFields { id, name, director, cast, comments, duration_ms },
+}
+
+impl From<decided::VenuesPage> for VenuesPage {
+    fn from(page: decided::VenuesPage) -> VenuesPage {
+        VenuesPage { venues: page.venues.into_iter().map(VenueEntry::from).collect(), next: page.next }
+    }
 }
 
 impl Position {
@@ -357,62 +425,58 @@ impl From<SessionFields> for SessionView {
     }
 }
 
-impl From<Ended> for EndedFields {
-    fn from(ended: Ended) -> EndedFields {
-        let fields = |why: &'static str, by: Option<&'static str>| EndedFields {
+/// For feeds, which send one cart to all that watch it.
+impl From<&decided::CartView> for CartView {
+    fn from(view: &decided::CartView) -> CartView {
+        let taken = |taken: &decided::TakenLine| TakenLine {
+            line: LineView::from(&taken.line),
+            by: taken.by.into(),
+            reason: taken.reason.clone(),
+        };
+        CartView {
+            id: view.id,
+            state: view.state.into(),
+            customer: view.customer.clone(),
+            opened_at: view.opened_at,
+            modified_at: view.modified_at,
+            deadline: view.deadline,
+            lines: view.lines.iter().map(LineView::from).collect(),
+            lines_version: view.lines_version,
+            taken: view.taken.iter().map(taken).collect(),
+            total: view.total,
+            order: view.order,
+            ended: view.ended.clone().map(Ended::from),
+        }
+    }
+}
+
+impl From<decided::Ended> for Ended {
+    fn from(ended: decided::Ended) -> Ended {
+        let fields = |why: &'static str, by: Option<&'static str>| Ended {
             why: SmolStr::new_static(why),
             by: by.map(SmolStr::new_static),
-            ..EndedFields::default()
+            ..Ended::default()
         };
         match ended {
-            Ended::Expired => fields("expired", None),
-            Ended::TooOld => fields("too_old", None),
-            Ended::Canceled => fields("canceled", Some("buyer")),
-            Ended::Unpaid(PaymentFailure::Declined { by_operator, reason }) => {
+            decided::Ended::Expired => fields("expired", None),
+            decided::Ended::TooOld => fields("too_old", None),
+            decided::Ended::Canceled => fields("canceled", Some("buyer")),
+            decided::Ended::Unpaid(decided::PaymentFailure::Declined { by_operator, reason }) => {
                 let by = if by_operator { "operator" } else { "gateway" };
-                EndedFields { reason: Some(reason), ..fields("declined", Some(by)) }
+                Ended { reason: Some(reason), ..fields("declined", Some(by)) }
             }
-            Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }) => EndedFields {
+            decided::Ended::Unpaid(decided::PaymentFailure::AmountMismatch { asked, got }) => Ended {
                 asked: Some(asked.amount),
                 asked_currency: Some(asked.currency),
                 got: Some(got.amount),
                 got_currency: Some(got.currency),
                 ..fields("amount_mismatch", Some("gateway"))
             },
-            Ended::Unpaid(PaymentFailure::Withdrawn { reason }) => {
-                EndedFields { reason: Some(reason), ..fields("withdrawn", Some("operator")) }
+            decided::Ended::Unpaid(decided::PaymentFailure::Withdrawn { reason }) => {
+                Ended { reason: Some(reason), ..fields("withdrawn", Some("operator")) }
             }
-            Ended::Unpaid(PaymentFailure::Canceled { by_operator }) => {
+            decided::Ended::Unpaid(decided::PaymentFailure::Canceled { by_operator }) => {
                 fields("checkout_canceled", Some(if by_operator { "operator" } else { "buyer" }))
-            }
-        }
-    }
-}
-
-impl TryFrom<EndedFields> for Ended {
-    type Error = &'static str;
-
-    fn try_from(fields: EndedFields) -> Result<Ended, &'static str> {
-        let EndedFields { why, by, reason, asked, asked_currency, got, got_currency } = fields;
-        let money = |amount: Option<i64>, currency: Option<Currency>| {
-            amount.zip(currency).map(|(amount, currency)| Money { amount, currency })
-        };
-        let by_operator = by.as_deref() == Some("operator");
-        match (why.as_str(), money(asked, asked_currency), money(got, got_currency)) {
-            ("expired", ..) => Ok(Ended::Expired),
-            ("too_old", ..) => Ok(Ended::TooOld),
-            ("canceled", ..) => Ok(Ended::Canceled),
-            ("declined", ..) => {
-                let reason = reason.unwrap_or_default();
-                Ok(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason }))
-            }
-            ("amount_mismatch", Some(asked), Some(got)) => {
-                Ok(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }))
-            }
-            ("withdrawn", ..) => Ok(Ended::Unpaid(PaymentFailure::Withdrawn { reason: reason.unwrap_or_default() })),
-            ("checkout_canceled", ..) => Ok(Ended::Unpaid(PaymentFailure::Canceled { by_operator })),
-            _ => {
-                Err("a cart ends expired, too_old, canceled, declined, amount_mismatch, withdrawn or checkout_canceled")
             }
         }
     }

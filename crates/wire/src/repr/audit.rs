@@ -1,21 +1,24 @@
 //! Audits.
 
 use boxoffice_core::{
-    answer::{
-        AreaCounts, CartAudit, CartView, Claim, CustomerAudit, HoldView, HolderView, ProductAudit, ResourceAudit,
-        SaleView, SeatCounts, SessionAudit, StockCounts,
-    },
+    answer::{AreaCounts, SeatCounts, StockCounts},
     id::{Entity, HoldId, Id, OrderId},
-    payment::{PaymentStatus, RefundRecord, VoidRecord},
     portion::Portion,
     seat::Seat,
     time::Timestamp,
 };
 use smol_str::SmolStr;
 
-use crate::repr::{line::PortionFields, repr_of, same_fields, shape::shapes};
+use crate::repr::{
+    answer::CartView,
+    line::PortionFields,
+    payment::{PaymentStatus, RefundRecord, VoidRecord},
+    repr_of, same_fields,
+    shape::shapes,
+    views,
+};
 
-/// Shapes with the fields of a portion of an inventory between their own fields. `for` names a view with the same fields,
+/// Shapes with the fields of a portion of an inventory between their own fields. `for` declares a view with the same fields,
 /// whose portion is never missing.
 macro_rules! with_portion {
     ($(
@@ -109,6 +112,44 @@ with_portion! {
     } portion {}
 }
 
+views! {
+    /// A live hold of an inventory.
+    HoldView by HoldFields {
+        hold: HoldId,
+        /// The highest revision seen.
+        revision: u64,
+        /// When the inventory asks the cart about it.
+        deadline: Timestamp,
+        portion: Portion,
+        /// The customer of its cart, if the carts were asked and it has one.
+        customer: Option<Id>,
+        /// When its cart got it, if the carts were asked and it knows the hold.
+        since: Option<Timestamp>,
+    }
+    /// A part of an inventory that was sold.
+    SaleView by SaleFields {
+        order: OrderId,
+        /// The hold that was sold.
+        hold: HoldId,
+        portion: Portion,
+        at: Timestamp,
+        /// The customer of the order, if the carts were asked and it has one.
+        customer: Option<Id>,
+    }
+    /// A hold that a line of a cart rests on.
+    Claim by ClaimFields {
+        line: u32,
+        /// When the cart got the line.
+        since: Timestamp,
+        entity: Entity,
+        hold: HoldId,
+        /// The revision that the cart knows.
+        revision: u64,
+        /// The part of it that the line needs. Nothing if the line was refunded.
+        portion: Option<Portion>,
+    }
+}
+
 impl From<Claim> for ClaimFields {
     fn from(Claim { line, since, entity, hold, revision, portion }: Claim) -> ClaimFields {
         let (session, product, resource, customer) = match entity {
@@ -160,7 +201,7 @@ impl TryFrom<ClaimFields> for Claim {
 }
 
 shapes! {
-    remote SessionAudit {
+    view SessionAudit {
         session: Id,
         counts: SeatCounts,
         areas?: Vec<AreaCounts>,
@@ -173,7 +214,7 @@ shapes! {
     }
 
     /// What a network or a customer holds, without a trace of its address.
-    remote HolderView {
+    view HolderView {
         /// A hash in hexadecimal digits, another one in each session, product and resource.
         holder: SmolStr,
         held: u32,
@@ -181,7 +222,7 @@ shapes! {
         used_seconds: i64 = -(1i64 << 53)..=1 << 53,
     }
 
-    remote CartAudit {
+    view CartAudit {
         cart: CartView,
         holds: Vec<Claim>,
         payment?: Option<PaymentStatus>,
@@ -194,7 +235,7 @@ shapes! {
         violations: Vec<SmolStr>,
     }
 
-    remote ProductAudit {
+    view ProductAudit {
         product: Id,
         counts: StockCounts,
         holds: Vec<HoldView>,
@@ -205,7 +246,7 @@ shapes! {
         violations: Vec<SmolStr>,
     }
 
-    remote ResourceAudit {
+    view ResourceAudit {
         resource: Id,
         bookings: u64,
         holds: Vec<HoldView>,
@@ -216,7 +257,7 @@ shapes! {
         violations: Vec<SmolStr>,
     }
 
-    remote CustomerAudit {
+    view CustomerAudit {
         customer: Id,
         quotas: Vec<(Id, u64, u64)>,
         holds: Vec<HoldView>,

@@ -1,7 +1,6 @@
 //! Resources, their hours, bookings and conflicts.
 
 use boxoffice_core::{
-    answer::{BookingState, BookingView, ResourceView},
     command::{Limits, OpeningHours, Rate, ResourceDetails},
     id::{Id, OrderId},
     money::{Currency, PRICE_MAX},
@@ -16,7 +15,7 @@ use crate::{
     repr::{
         Day, map_repr, plain_repr, same_fields,
         shape::{Each, Narrow, Shapes, named, shapes},
-        words,
+        view_words, views,
     },
 };
 
@@ -39,8 +38,8 @@ plain_repr! {
     [Spans; 7] => json!({"type": "array", "items": Spans::schema(&mut Shapes::default()), "minItems": 7, "maxItems": 7});
 }
 
-words! {
-    BookingState as BookingState { Reserved: "reserved", Held: "held", Sold: "sold" }
+view_words! {
+    BookingState { Reserved: "reserved", Held: "held", Sold: "sold" }
 }
 
 shapes! {
@@ -60,7 +59,7 @@ shapes! {
         exceptions?: Vec<(SmolStr, Spans)>,
     }
 
-    remote BookingView as Booking {
+    view BookingView as Booking {
         /// The id. A booking through a cart has a text that names the hold.
         booking: SmolStr,
         begin: Timestamp,
@@ -105,6 +104,16 @@ shapes! {
         rate: Rate,
         hold_ttl_ms?: Option<u64>,
         limits?: Limits,
+        /// The number of bookings, including held ones.
+        bookings: u64,
+    }
+}
+
+views! {
+    /// A resource.
+    ResourceView by ResourceFields {
+        id: Id,
+        details: ResourceDetails,
         /// The number of bookings, including held ones.
         bookings: u64,
     }

@@ -5,16 +5,18 @@ use serde::{Deserializer, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
 use super::{
-    WireRepr, read_text,
+    WireRepr, WireWrite, read_text,
     shape::{Shapes, shapes},
     text::{Hex, HexText, from_hex, pattern_schema},
 };
 
-impl WireRepr for Id {
+impl WireWrite for Id {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
+}
 
+impl WireRepr for Id {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
         read_text(deserializer, "an id (1 to 64 of A-Z a-z 0-9 . _ : -)", Id::new)
     }
@@ -47,11 +49,13 @@ pub fn order_id(text: &str) -> Option<OrderId> {
 
 macro_rules! hexadecimal_repr {
     ($($value:ident as $name:literal: $expected:literal, $words:literal;)+) => {$(
-        impl WireRepr for $value {
+        impl WireWrite for $value {
             fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(Hex::of(self.0).as_str())
             }
+        }
 
+        impl WireRepr for $value {
             fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$value, D::Error> {
                 // The text is not shown, because it may be a token by mistake.
                 deserializer.deserialize_str(HexText).and_then(|number| {
@@ -97,7 +101,7 @@ pub fn entity(text: &str) -> Option<Entity> {
     }
 }
 
-impl WireRepr for Entity {
+impl WireWrite for Entity {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = [0u8; "resource/".len() + ID_BYTES_MAX];
         let hex;
@@ -122,7 +126,9 @@ impl WireRepr for Entity {
         text[kind.len()..end].copy_from_slice(id.as_bytes());
         serializer.serialize_str(str::from_utf8(&text[..end]).expect("ids are ASCII"))
     }
+}
 
+impl WireRepr for Entity {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entity, D::Error> {
         read_text(
             deserializer,
@@ -151,11 +157,13 @@ shapes! {
 }
 
 /// 16 hexadecimal digits, since JSON's numbers are exact only up to 2⁵³.
-impl WireRepr for RequestHash {
+impl WireWrite for RequestHash {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{:016x}", self.0))
     }
+}
 
+impl WireRepr for RequestHash {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RequestHash, D::Error> {
         read_text(deserializer, "the hash of a request id (16 hexadecimal digits)", |text| {
             u64::from_str_radix(text, 16).ok().map(RequestHash)
@@ -168,11 +176,13 @@ impl WireRepr for RequestHash {
 }
 
 /// A name of 128 bits.
-impl WireRepr for u128 {
+impl WireWrite for u128 {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(Hex::of(*self).as_str())
     }
+}
 
+impl WireRepr for u128 {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         let name = deserializer.deserialize_str(HexText)?;
         name.ok_or_else(|| D::Error::custom("a name of 128 bits is 32 hexadecimal digits"))

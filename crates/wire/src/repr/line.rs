@@ -3,10 +3,10 @@
 use std::mem;
 
 use boxoffice_core::{
-    answer::LineView,
+    answer,
     id::{Entity, Id},
     money::{AMOUNT_MAX, PRICE_MAX},
-    portion::{Content, LineItem, Portion, PricedSeat},
+    portion::{Content, Portion, PricedSeat},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
@@ -19,7 +19,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::repr::{
-    ListOf, ToWire, WireRepr,
+    ListOf, ToWire, WireRepr, WireWrite,
     shape::{self, Shapes, shapes},
 };
 
@@ -36,65 +36,114 @@ fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(
     }
 }
 
-/// Seats and prices are two lists, so that a client can send a line's `seats` back as they came.
-impl WireRepr for LineView {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = match &self.content {
-            Content::Seats(_) => 5,
-            Content::Units { name, .. } => 5 + usize::from(!name.is_empty()),
-            Content::Places { .. } => 6,
-            Content::Slot { details, .. } => 6 + usize::from(!details.is_empty()),
-        };
-        let optional = [self.late, self.zone.is_some(), !self.note.is_empty()].map(usize::from).iter().sum::<usize>();
-        let mut map = serializer.serialize_struct("Line", fields + optional)?;
-        map.serialize_field("line", &self.line)?;
-        write_inventory(&mut map, &self.entity)?;
-        match &self.content {
-            Content::Seats(seats) => {
-                map.serialize_field("seats", &ListOf(|| seats.iter().map(|priced| ToWire(&priced.seat))))?;
-                map.serialize_field("prices", &ListOf(|| seats.iter().map(|priced| priced.price)))?;
-            }
-            Content::Places { area, quantity, price } => {
-                map.serialize_field("area", &ToWire(area))?;
-                map.serialize_field("quantity", quantity)?;
-                map.serialize_field("price", price)?;
-            }
-            Content::Units { quantity, price, name } => {
-                if !name.is_empty() {
-                    map.serialize_field("name", name)?;
-                }
-                map.serialize_field("quantity", quantity)?;
-                map.serialize_field("price", price)?;
-            }
-            Content::Slot { begin, end, price, details } => {
-                map.serialize_field("begin", &ToWire(begin))?;
-                map.serialize_field("end", &ToWire(end))?;
-                map.serialize_field("price", price)?;
-                if !details.is_empty() {
-                    map.serialize_field("details", details)?;
-                }
-            }
-        }
-        // A cart checks its total when a line is added, so that of a line fits as well.
-        map.serialize_field("total", &i64::try_from(self.content.amount()).unwrap_or(i64::MAX))?;
-        if self.late {
-            map.serialize_field("late", &true)?;
-        }
-        if !self.note.is_empty() {
-            map.serialize_field("note", &self.note)?;
-        }
-        if let Some(zone) = &self.zone {
-            map.serialize_field("zone", zone)?;
-        }
-        map.end()
-    }
+/// A line of a cart or an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineView {
+    /// Its number in the cart.
+    pub line: u32,
+    pub entity: Entity,
+    pub content: Content,
+    /// Whether the checkout holds the units, not this line.
+    pub late: bool,
+    /// What the buyer notes at it.
+    pub note: SmolStr,
+    /// The IANA name of the time zone of the session or resource when the line was held.
+    pub zone: Option<SmolStr>,
+}
 
+impl LineView {
+    /// A line without anything that may be left out.
+    pub fn new(line: u32, entity: Entity, content: Content, late: bool) -> LineView {
+        LineView { line, entity, content, late, note: SmolStr::default(), zone: None }
+    }
+}
+
+impl From<&answer::LineView> for LineView {
+    fn from(view: &answer::LineView) -> LineView {
+        let (entity, content) = (view.entity.clone(), view.content.clone());
+        LineView { line: view.line, entity, content, late: view.late, note: view.note.clone(), zone: view.zone.clone() }
+    }
+}
+
+/// Writes a line. Seats and prices are two lists, so that a client can send a line's `seats` back as they came.
+fn write_line<S: Serializer>(
+    (line, late): (u32, bool),
+    (entity, content): (&Entity, &Content),
+    note: &SmolStr,
+    zone: Option<&SmolStr>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let fields = match content {
+        Content::Seats(_) => 5,
+        Content::Units { name, .. } => 5 + usize::from(!name.is_empty()),
+        Content::Places { .. } => 6,
+        Content::Slot { details, .. } => 6 + usize::from(!details.is_empty()),
+    };
+    let optional = [late, zone.is_some(), !note.is_empty()].map(usize::from).iter().sum::<usize>();
+    let mut map = serializer.serialize_struct("Line", fields + optional)?;
+    map.serialize_field("line", &line)?;
+    write_inventory(&mut map, entity)?;
+    match content {
+        Content::Seats(seats) => {
+            map.serialize_field("seats", &ListOf(|| seats.iter().map(|priced| ToWire(&priced.seat))))?;
+            map.serialize_field("prices", &ListOf(|| seats.iter().map(|priced| priced.price)))?;
+        }
+        Content::Places { area, quantity, price } => {
+            map.serialize_field("area", &ToWire(area))?;
+            map.serialize_field("quantity", quantity)?;
+            map.serialize_field("price", price)?;
+        }
+        Content::Units { quantity, price, name } => {
+            if !name.is_empty() {
+                map.serialize_field("name", name)?;
+            }
+            map.serialize_field("quantity", quantity)?;
+            map.serialize_field("price", price)?;
+        }
+        Content::Slot { begin, end, price, details } => {
+            map.serialize_field("begin", &ToWire(begin))?;
+            map.serialize_field("end", &ToWire(end))?;
+            map.serialize_field("price", price)?;
+            if !details.is_empty() {
+                map.serialize_field("details", details)?;
+            }
+        }
+    }
+    // A cart checks its total when a line is added, so that of a line fits as well.
+    map.serialize_field("total", &i64::try_from(content.amount()).unwrap_or(i64::MAX))?;
+    if late {
+        map.serialize_field("late", &true)?;
+    }
+    if !note.is_empty() {
+        map.serialize_field("note", note)?;
+    }
+    if let Some(zone) = zone {
+        map.serialize_field("zone", zone)?;
+    }
+    map.end()
+}
+
+impl WireWrite for answer::LineView {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (numbered, what) = ((self.line, self.late), (&self.entity, &self.content));
+        write_line(numbered, what, &self.note, self.zone.as_ref(), serializer)
+    }
+}
+
+impl WireWrite for LineView {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (numbered, what) = ((self.line, self.late), (&self.entity, &self.content));
+        write_line(numbered, what, &self.note, self.zone.as_ref(), serializer)
+    }
+}
+
+impl WireRepr for LineView {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
         let mut fields = LineFields::deserialize(deserializer)?;
         let (line, late) = (fields.line, fields.late);
         let (note, zone) = (mem::take(&mut fields.note), mem::take(&mut fields.zone));
         let (entity, content) = fields.content().map_err(D::Error::custom)?;
-        Ok(LineView { line, item: LineItem { entity, content, note, zone }, late })
+        Ok(LineView { line, entity, content, late, note, zone })
     }
 
     fn schema(shapes: &mut Shapes) -> Value {

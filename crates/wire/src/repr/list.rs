@@ -10,7 +10,7 @@ use serde::{
 use serde_json::{Value, json};
 use smol_str::format_smolstr;
 
-use super::{FromWire, WireRepr, shape::Shapes};
+use super::{FromWire, WireRepr, WireWrite, shape::Shapes};
 use crate::{bound::OutOfBounds, newer::Newer};
 
 /// A list of `MIN` to `MAX` values, for the bodies of requests. One more is read, to see that there are too many.
@@ -36,11 +36,13 @@ impl<T, const MIN: usize, const MAX: usize> FromIterator<T> for List<T, MIN, MAX
     }
 }
 
-impl<T: WireRepr, const MIN: usize, const MAX: usize> WireRepr for List<T, MIN, MAX> {
+impl<T: WireWrite, const MIN: usize, const MAX: usize> WireWrite for List<T, MIN, MAX> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.write(serializer)
     }
+}
 
+impl<T: WireRepr, const MIN: usize, const MAX: usize> WireRepr for List<T, MIN, MAX> {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read_list(deserializer, MAX).map(List)
     }

@@ -16,13 +16,15 @@ use crate::limits::{CATEGORIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PRO
 /// Represents a list of pairs as a map, in the order of the list.
 macro_rules! map_repr {
     ($key:ty, $value:ty: $schema:expr) => {
-        impl $crate::repr::WireRepr for Vec<($key, $value)> {
+        impl $crate::repr::WireWrite for Vec<($key, $value)> {
             fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_map(
                     self.iter().map(|(key, value)| ($crate::repr::ToWire(key), $crate::repr::ToWire(value))),
                 )
             }
+        }
 
+        impl $crate::repr::WireRepr for Vec<($key, $value)> {
             fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 deserializer.deserialize_map($crate::repr::Pairs(std::marker::PhantomData))
             }

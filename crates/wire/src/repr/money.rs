@@ -5,16 +5,18 @@ use serde::{Deserializer, Serializer};
 use serde_json::Value;
 
 use super::{
-    WireRepr, read_text,
+    WireRepr, WireWrite, read_text,
     shape::{Field, Narrow, Shapes, map, shapes},
     text::pattern_schema,
 };
 
-impl WireRepr for Currency {
+impl WireWrite for Currency {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
+}
 
+impl WireRepr for Currency {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Currency, D::Error> {
         read_text(deserializer, "a currency (three capital letters)", Currency::new)
     }

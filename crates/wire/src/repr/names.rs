@@ -10,14 +10,16 @@ use serde::{Deserializer, Serializer, de::Error as _};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use super::{Pairs, WireRepr, map::map_repr, shape::Shapes};
+use super::{Pairs, WireRepr, WireWrite, map::map_repr, shape::Shapes};
 use crate::limits::NAME_BYTES_MAX;
 
-impl WireRepr for Names {
+impl WireWrite for Names {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
+}
 
+impl WireRepr for Names {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Names, D::Error> {
         let pairs = deserializer.deserialize_map(Pairs::<SmolStr, SmolStr>(PhantomData))?;
         Names::new(pairs).map_err(D::Error::custom)

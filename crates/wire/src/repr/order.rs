@@ -1,56 +1,42 @@
 //! Orders and purchases.
 
-use std::sync::Arc;
-
 use boxoffice_core::{
-    answer::{LineView, Order, Purchase, PurchasedItem, PurchasesPage},
     command::{Payment, Shipping},
     id::{Entity, Id, OrderId},
     money::Money,
-    payment::{PaymentStatus, RefundRecord},
     time::Timestamp,
 };
-use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
-use serde_json::Value;
+use serde::{Serializer, ser::SerializeStruct};
 use smol_str::SmolStr;
 
 use crate::{
     limits::CART_LINES_MAX,
     repr::{
-        ToWire, WireRepr,
-        shape::{Shapes, shapes},
+        ToWire, decided,
+        line::LineView,
+        payment::{PaymentStatus, RefundRecord},
+        shape::shapes,
     },
 };
 
-/// An order with its payment and refunds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderView {
-    /// The order. The source of a payment through the gateway is not shown and is empty.
-    pub order: Arc<Order>,
-    /// The sale is certain, but not all inventories have confirmed it yet.
-    pub settling: bool,
-    pub payment: PaymentStatus,
-    /// Oldest first.
-    pub refunds: Vec<RefundRecord>,
-}
-
 shapes! {
-    struct OrderFields as Order {
-        id: OrderId,
-        customer?: Option<Id>,
-        at: Timestamp,
-        lines: Vec<LineView> = 0..=CART_LINES_MAX,
-        total: Money,
-        payment: Payment,
-        shipping?: Option<Shipping>,
+    #[derive(Eq)]
+    pub struct Order {
+        pub id: OrderId,
+        pub customer?: Option<Id>,
+        pub at: Timestamp,
+        pub lines: Vec<LineView> = 0..=CART_LINES_MAX,
+        pub total: Money,
+        pub payment: Payment,
+        pub shipping?: Option<Shipping>,
         /// Whether some inventories have not confirmed the sale yet. It is certain.
-        settling!: bool,
-        payment_status: PaymentStatus,
-        refunds?: Vec<RefundRecord>,
+        pub settling!: bool,
+        pub payment_status: PaymentStatus,
+        pub refunds?: Vec<RefundRecord>,
     }
 
     /// An order of a customer's purchases.
-    remote Purchase {
+    view Purchase {
         cursor: u64,
         order: OrderId,
         at: Timestamp,
@@ -62,13 +48,13 @@ shapes! {
     }
 
     /// How much of one thing an order was for.
-    remote PurchasedItem {
+    view PurchasedItem {
         entity: Entity,
         /// The number of seats, places or units. Each slot counts as one.
         quantity: u32,
     }
 
-    remote PurchasesPage {
+    view PurchasesPage {
         purchases: Vec<Purchase>,
         /// The cursor of the newest purchase. 0 if there is none.
         newest: u64,
@@ -77,10 +63,10 @@ shapes! {
 
 /// Writes an order with its payment and refunds.
 pub(crate) fn write_order<S: Serializer>(
-    order: &Order,
+    order: &decided::Order,
     settling: bool,
-    payment: &PaymentStatus,
-    refunds: &Vec<RefundRecord>,
+    payment: &decided::PaymentStatus,
+    refunds: &Vec<decided::RefundRecord>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let optional = [order.customer.is_some(), order.shipping.is_some(), !refunds.is_empty()].map(usize::from);
@@ -104,23 +90,10 @@ pub(crate) fn write_order<S: Serializer>(
     map.end()
 }
 
-impl WireRepr for OrderView {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_order(&self.order, self.settling, &self.payment, &self.refunds, serializer)
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OrderView, D::Error> {
-        let fields = OrderFields::deserialize(deserializer)?;
-        let OrderFields { id, customer, at, lines, total, payment, shipping, .. } = fields;
-        Ok(OrderView {
-            order: Arc::new(Order { id, customer, at, lines, total, payment, shipping }),
-            settling: fields.settling,
-            payment: fields.payment_status,
-            refunds: fields.refunds,
-        })
-    }
-
-    fn schema(shapes: &mut Shapes) -> Value {
-        OrderFields::schema(shapes)
+/// For feeds, which send one purchase to all that watch its customer.
+impl From<decided::Purchase> for Purchase {
+    fn from(decided::Purchase { cursor, order, at, total, zone, items }: decided::Purchase) -> Purchase {
+        let item = |decided::PurchasedItem { entity, quantity }| PurchasedItem { entity, quantity };
+        Purchase { cursor, order, at, total, zone, items: items.into_iter().map(item).collect() }
     }
 }

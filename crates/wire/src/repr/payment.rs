@@ -3,7 +3,7 @@
 use boxoffice_core::{
     command::{Payment, Shipping},
     money::Money,
-    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
+    payment::OnDecline,
     text::Text,
     time::Timestamp,
 };
@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 
 use crate::{
     limits::{PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
-    repr::{repr_of, shape::shapes, words},
+    repr::{decided, repr_of, shape::shapes, words, written_as},
 };
 
 words! {
@@ -101,13 +101,13 @@ shapes! {
     }
 
     /// An attempt to pay whose authorization is voided.
-    remote VoidRecord as Void {
+    view VoidRecord as Void {
         attempt: u32,
         status: VoidStatus,
     }
 
     /// A refund.
-    remote RefundRecord as Refund {
+    view RefundRecord as Refund {
         number: u32,
         at: Timestamp,
         /// The numbers of the refunded lines.
@@ -121,9 +121,6 @@ shapes! {
 repr_of! {
     Payment: OrderPayment,
     Shipping: ShippingBody,
-    PaymentStatus: PaymentStanding,
-    RefundStatus: RefundStanding,
-    VoidStatus: VoidStanding,
 }
 
 impl From<Shipping> for ShippingBody {
@@ -179,18 +176,25 @@ impl TryFrom<OrderPayment> for Payment {
     }
 }
 
-/// Converts statuses from and to their words.
+/// Declares views of statuses, which are told in words.
 macro_rules! standings {
-    ($($standing:ident: $status:ident { $($plain:ident: $word:literal),+; $failed:ident: $failed_word:literal })+) => {$(
-        impl From<$status> for $standing {
-            fn from(status: $status) -> $standing {
-                let (state, reason) = match status {
-                    $($status::$plain => ($word, None),)+
-                    $status::$failed { reason } => ($failed_word, Some(reason)),
-                };
-                $standing { state: SmolStr::new_static(state), reason }
-            }
+    ($(
+        $(#[doc = $doc:literal])+
+        $status:ident as $standing:ident { $($(#[doc = $words:literal])+ $plain:ident: $word:literal),+; $failed:ident: $failed_word:literal }
+    )+) => {$(
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum $status {
+            $($(#[doc = $words])+ $plain,)+
+            /// It failed for good, and an operator settles it. The reason is in the gateway's words.
+            $failed { reason: SmolStr },
         }
+
+        repr_of! { $status: $standing }
+        written_as! { decided::$status: $standing }
+
+        standings! { @to_words $status, $standing, [$($plain: $word),+; $failed: $failed_word] }
+        standings! { @to_words decided::$status, $standing, [$($plain: $word),+; $failed: $failed_word] }
 
         impl TryFrom<$standing> for $status {
             type Error = &'static str;
@@ -204,12 +208,47 @@ macro_rules! standings {
             }
         }
     )+};
+    (@to_words $status:ty, $standing:ident, [$($plain:ident: $word:literal),+; $failed:ident: $failed_word:literal]) => {
+        impl From<$status> for $standing {
+            fn from(status: $status) -> $standing {
+                type Status = $status;
+                let (state, reason) = match status {
+                    $(Status::$plain => ($word, None),)+
+                    Status::$failed { reason } => ($failed_word, Some(reason)),
+                };
+                $standing { state: SmolStr::new_static(state), reason }
+            }
+        }
+    };
 }
 
 standings! {
-    PaymentStanding: PaymentStatus {
-        Recorded: "recorded", Authorized: "authorized", Captured: "captured"; CaptureFailed: "capture_failed"
+    /// The state of an order's money.
+    PaymentStatus as PaymentStanding {
+        /// Paid elsewhere, as the client said.
+        Recorded: "recorded",
+        /// Set aside. The capture is on its way.
+        Authorized: "authorized",
+        /// Taken.
+        Captured: "captured";
+        CaptureFailed: "capture_failed"
     }
-    RefundStanding: RefundStatus { Recorded: "recorded", Pending: "pending", Refunded: "refunded"; Failed: "failed" }
-    VoidStanding: VoidStatus { Pending: "pending", Voided: "voided"; Failed: "failed" }
+    /// The state of a refund.
+    RefundStatus as RefundStanding {
+        /// Paid back elsewhere, as the order was paid.
+        Recorded: "recorded",
+        /// The gateway is asked, or will be.
+        Pending: "pending",
+        /// Paid back.
+        Refunded: "refunded";
+        Failed: "failed"
+    }
+    /// The state of a void.
+    VoidStatus as VoidStanding {
+        /// The gateway is asked, or will be.
+        Pending: "pending",
+        /// The authorization is given up.
+        Voided: "voided";
+        Failed: "failed"
+    }
 }

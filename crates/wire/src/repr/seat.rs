@@ -5,19 +5,21 @@ use serde::{Deserialize, Deserializer, Serializer, ser::SerializeTuple};
 use serde_json::Value;
 
 use super::{
-    WireRepr, Word,
+    WireRepr, WireWrite, Word,
     shape::{Each, Narrow, Shapes, described},
     words,
 };
 
-impl WireRepr for Seat {
+impl WireWrite for Seat {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut pair = serializer.serialize_tuple(2)?;
         pair.serialize_element(&self.row)?;
         pair.serialize_element(&self.seat)?;
         pair.end()
     }
+}
 
+impl WireRepr for Seat {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Seat, D::Error> {
         let (row, seat) = <(u16, u16)>::deserialize(deserializer)?;
         Ok(Seat { row, seat })

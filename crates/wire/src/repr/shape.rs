@@ -192,8 +192,9 @@ pub(crate) use named;
 ///   `name!: Type` is always written, and has its default if an older server omits it.
 /// - `as "path"` names a module of serde functions to use instead of [`WireRepr`](crate::repr::WireRepr).
 /// - `= …` narrows the schema of the type ([`Narrow`]).
-/// - `pub struct Name as Component` declares a type, `remote Type as Component` represents a type of the core. The schema is
-///   called `Component`, or `Name` without it.
+/// - `pub struct Name as Component` declares a type, `remote Type as Component` represents a value of the core that clients use as
+///   well, and `view Type as Component` declares a type that clients read and the server writes from the core's type of that name.
+///   The schema is called `Component`, or `Name` without it.
 /// - `#[one_of([a, b] [c])]` says that exactly one of these sets of optional fields is present. `[a without b]` is a set
 ///   without `b`.
 ///
@@ -218,12 +219,12 @@ macro_rules! shapes {
     (
         $(#[doc = $words:literal])*
         $(#[one_of($([$($set:ident),+ $(without $absent:ident)?])+)])?
-        remote $name:ident $(as $component:ident)? { $($fields:tt)* }
+        $kind:ident $name:ident $(as $component:ident)? { $($fields:tt)* }
         $($rest:tt)*
     ) => {
         $crate::repr::shape::shapes! {
             @fields {
-                remote [$($words)*] [] [] [$name] [$($component)? $name]
+                $kind [$($words)*] [] [] [$name] [$($component)? $name]
                 [$($([$($set),+ $(without $absent)?])+)?]
             } [] $($fields)*
         }
@@ -293,11 +294,13 @@ macro_rules! shapes {
             $($(#[doc = $field_words])* #[serde(with = $with $($presence)*)] $field_vis $field: $type,)*
         }
 
-        impl $crate::repr::WireRepr for $name {
+        impl $crate::repr::WireWrite for $name {
             fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serde::Serialize::serialize(self, serializer)
             }
+        }
 
+        impl $crate::repr::WireRepr for $name {
             fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 serde::Deserialize::deserialize(deserializer)
             }
@@ -331,11 +334,13 @@ macro_rules! shapes {
                 $(#[serde(with = $with $($presence)*)] $field: $type,)*
             }
 
-            impl $crate::repr::WireRepr for $name {
+            impl $crate::repr::WireWrite for $name {
                 fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                     Fields::serialize(self, serializer)
                 }
+            }
 
+            impl $crate::repr::WireRepr for $name {
                 fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                     Fields::deserialize(deserializer)
                 }
@@ -343,6 +348,39 @@ macro_rules! shapes {
                 $crate::repr::shape::shapes! {
                     @schema $component [$($words)*] $sets
                     $(([$($field_words)*] $field [$type] [$is_needed] [$($narrow)?]))*
+                }
+            }
+        };
+    };
+
+    (
+        @fields {
+            view [$($words:literal)*] [] [] [$name:ident] [$component:ident $($unnamed:ident)?] $sets:tt
+        }
+        [$((
+            [$($field_words:literal)*] [$field_vis:vis] $field:ident [$type:ty] [$with:literal $($unused:literal)?]
+            [$($presence:tt)*] [$is_needed:literal] $narrow:tt
+        ))*]
+    ) => {
+        $crate::repr::shape::shapes! {
+            @fields { own [$($words)*] [Eq] [pub] [$name] [$component] $sets }
+            [$(([$($field_words)*] [pub] $field [$type] [$with] [$($presence)*] [$is_needed] $narrow))*]
+        }
+
+        const _: () = {
+            use $crate::repr::decided::*;
+
+            type Decided = $name;
+
+            #[derive(serde::Serialize)]
+            #[serde(remote = "Decided")]
+            struct Fields {
+                $(#[serde(with = $with $($presence)*)] $field: $type,)*
+            }
+
+            impl $crate::repr::WireWrite for $name {
+                fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    Fields::serialize(self, serializer)
                 }
             }
         };

@@ -1,7 +1,7 @@
 //! Products.
 
 use boxoffice_core::{
-    answer::{ProductView, StockCounts},
+    answer::StockCounts,
     command::{HoldPolicy, Limits, ProductDetails},
     id::Id,
     money::Money,
@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use crate::{
     limits::BLOB_BYTES_MAX,
-    repr::{Base64, Price, same_fields, shape::shapes, words},
+    repr::{Base64, Price, same_fields, shape::shapes, views, words},
 };
 
 words! {
@@ -36,6 +36,15 @@ shapes! {
         hold!: HoldPolicy,
         hold_ttl_ms?: Option<u64>,
         limits?: Limits,
+        counts: StockCounts,
+    }
+}
+
+views! {
+    /// A product.
+    ProductView by ProductFields {
+        id: Id,
+        details: ProductDetails,
         counts: StockCounts,
     }
 }

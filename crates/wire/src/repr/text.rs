@@ -9,17 +9,19 @@ use boxoffice_core::text::{self, TextError};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
-    WireRepr,
+    WireRepr, WireWrite,
     shape::{Shapes, described},
 };
 use crate::bound::OutOfBounds;
 
 /// Read as it is said, and checked with its field.
-impl<const MIN: usize, const MAX: usize, const LINES: bool> WireRepr for text::Text<MIN, MAX, LINES> {
+impl<const MIN: usize, const MAX: usize, const LINES: bool> WireWrite for text::Text<MIN, MAX, LINES> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self)
     }
+}
 
+impl<const MIN: usize, const MAX: usize, const LINES: bool> WireRepr for text::Text<MIN, MAX, LINES> {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         SmolStr::deserialize(deserializer).map(text::Text::as_said)
     }

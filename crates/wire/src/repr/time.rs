@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::{
-    WireRepr, read_text,
+    WireRepr, WireWrite, read_text,
     shape::{Shapes, With, described, named},
 };
 
@@ -19,7 +19,7 @@ named! {
         With("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$");
 }
 
-impl WireRepr for Timestamp {
+impl WireWrite for Timestamp {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if !serializer.is_human_readable() {
             return serializer.serialize_u64(self.0);
@@ -27,7 +27,9 @@ impl WireRepr for Timestamp {
         let text = rfc3339(*self).ok_or_else(|| S::Error::custom("a time beyond the year 9999"))?;
         serializer.serialize_str(&text)
     }
+}
 
+impl WireRepr for Timestamp {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         if deserializer.is_human_readable() {
             return read_text(deserializer, "a time (RFC 3339, from 1970 to 9999)", timestamp);

@@ -10,7 +10,6 @@ mod query;
 
 use std::sync::LazyLock;
 
-use boxoffice_core::answer::At;
 use serde_json::{Value, json};
 
 pub use document::document;
@@ -23,6 +22,7 @@ use crate::{
         Done, WireRepr,
         shape::{Field, SCHEMAS, Shapes, map},
     },
+    view::At,
 };
 
 /// The body and the answer of an op.

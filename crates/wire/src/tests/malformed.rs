@@ -294,9 +294,9 @@ fn read_everything(encoding: Encoding, frame: &[u8]) {
     };
     match read {
         ServerFrame::Answer(_, verdict, _) => {
-            let _: Result<_, Unreadable> = verdict.read::<boxoffice_core::answer::CartView>(encoding);
-            let _: Result<_, Unreadable> = verdict.read::<boxoffice_core::answer::SessionView>(encoding);
-            let _: Result<_, Unreadable> = verdict.read::<boxoffice_core::answer::MapView>(encoding);
+            let _: Result<_, Unreadable> = verdict.read::<crate::view::CartView>(encoding);
+            let _: Result<_, Unreadable> = verdict.read::<crate::view::SessionView>(encoding);
+            let _: Result<_, Unreadable> = verdict.read::<crate::view::MapView>(encoding);
             let _: Result<_, Unreadable> = verdict.read::<crate::reply::SessionPage>(encoding);
             let _: Result<_, Unreadable> = verdict.read::<Vec<crate::reply::Reply<()>>>(encoding);
         }

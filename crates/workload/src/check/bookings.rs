@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use boxoffice_core::answer::{BookingState, BookingView};
+use boxoffice_wire::view::{BookingState, BookingView};
 
 use super::{AuditedState, Breach, Findings};
 use crate::{

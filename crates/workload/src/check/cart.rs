@@ -1,6 +1,6 @@
 //! Checks a cart's audit for contradictions: P6 and P7.
 
-use boxoffice_core::answer::{CartAudit, CartState};
+use boxoffice_wire::view::{CartAudit, CartState};
 
 use super::{Breach, Findings};
 

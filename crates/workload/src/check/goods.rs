@@ -4,10 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_core::{
-    answer::{CartAudit, CartState, HoldView, SaleView},
-    id::CartId,
-};
+use boxoffice_core::id::CartId;
+use boxoffice_wire::view::{CartAudit, CartState, HoldView, SaleView};
 
 use super::{
     AuditedState, Breach, Findings,

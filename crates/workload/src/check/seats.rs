@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::{
-    answer::{CartState, SessionAudit},
     id::{CartId, Entity, Id},
     seat::Seat,
 };
+use boxoffice_wire::view::{CartState, SessionAudit};
 
 use super::{
     AuditedState, Breach, Findings, RunInventory, seats_in,

@@ -1,6 +1,7 @@
 //! Checks a session's audit for contradictions: P1 and P5.
 
-use boxoffice_core::{answer::SessionAudit, seat::Seat};
+use boxoffice_core::seat::Seat;
+use boxoffice_wire::view::SessionAudit;
 
 use super::{Breach, Findings, seats_in};
 

@@ -1,13 +1,14 @@
 //! A small correct run, then broken in one way at a time. The check must find each breach, and nothing else.
 
 use boxoffice_core::{
-    answer::{CartState, CartView, HoldView, LineView, SaleView, SeatCounts},
+    answer::SeatCounts,
     id::{CartId, Entity, HoldId, OrderId, RequestHash},
     money::{Currency, Money},
     portion::{Content, Portion, PricedSeat},
     refusal::TakenSeat,
     seat::{Seat, SeatSet, SeatState},
 };
+use boxoffice_wire::view::{CartState, CartView, HoldView, LineView, SaleView};
 
 use super::*;
 use crate::history::{Bought, CartRecord, CheckoutRecord, HeldSeats, HoldOutcome, HoldRecord, Outcome, Span};

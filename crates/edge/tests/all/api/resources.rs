@@ -2,12 +2,13 @@
 
 use std::io::Read;
 
-use boxoffice_core::{access::Role, answer::MapView};
+use boxoffice_core::access::Role;
 use boxoffice_edge::EdgeConfig;
 use boxoffice_wire::{
     Encoding,
     feed::Snapshot,
     reply::{Event, FromBody, RawVerdict, Reply, ServerFrame},
+    view::MapView,
 };
 use flate2::read::GzDecoder;
 use futures_util::{SinkExt, StreamExt};

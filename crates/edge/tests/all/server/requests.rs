@@ -7,7 +7,7 @@ use crate::{
     server::common::{Client, TIMEOUT, TestServer, cart, in_both, opened, token},
 };
 use boxoffice_core::{
-    answer::{CartView, MapView},
+    answer,
     id::{Request, RequestHash},
     refusal::Refusal,
 };
@@ -17,6 +17,7 @@ use boxoffice_wire::{
     cluster::ShardMap,
     reply::{Leader, Reply, ServerFrame},
     status::{NodeAudit, NodeStatus},
+    view::{At, CartView, MapView},
 };
 use futures_util::SinkExt;
 use serde_json::{Value, json};
@@ -29,7 +30,10 @@ async fn an_ok_has_the_versions_that_it_rests_on() {
         client.send(7, Op::CartOpen, json!({"token": token(1)})).await;
         let (id, reply) = client.answer::<CartView>().await;
         let Reply::Ok(view, at) = reply else { panic!("{reply:?}") };
-        assert_eq!((id, view.id, at), (Some(7), cart(1), opened(cart(1)).at));
+        assert_eq!((id, view.id), (Some(7), cart(1)));
+        let at: Vec<answer::At> =
+            at.into_iter().map(|At { entity, version, position }| answer::At { entity, version, position }).collect();
+        assert_eq!(at, opened(cart(1)).at);
         client.send(8, Op::SessionMap, json!({"id": "hamlet"})).await;
         let (_, reply) = client.answer::<MapView>().await;
         let Reply::Ok(map, _) = reply else { panic!("{reply:?}") };
@@ -337,7 +341,7 @@ async fn answers_longer_than_a_fragment_arrive_whole() {
                 panic!("no answer")
             };
             let Ok(Reply::Ok(map, _)) = verdict.read::<MapView>(encoding) else { panic!("no map") };
-            assert_eq!(map, expected);
+            assert_eq!((map.version, map.counts, &map.seats), (expected.version, expected.counts, &expected.seats));
         }
     })
     .await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::server::common::{Client, Received, TestServer, in_both, token};
 use boxoffice_core::{
-    answer::{CartState, Purchase},
+    answer::{self, Answer, Purchase},
     id::{Entity, Id, OrderId},
     money::{Currency, Money},
     seat::SeatState,
@@ -16,6 +16,7 @@ use boxoffice_wire::{
     Encoding, Op,
     feed::{CartSnapshot, CountsSnapshot, PurchasesSnapshot, Snapshot},
     reply::{CountsWatching, Event, Reply, ServerFrame, SessionFeed, Watching},
+    view::{self, CartState},
 };
 use serde_json::json;
 
@@ -101,11 +102,13 @@ async fn a_cart_is_watched_by_its_owner_until_it_ends() {
         let feed = watch(&mut client, 2, json!({"entity": entity, "token": token(1)})).await;
         let (of, Event::Snapshot(snapshot)) = client.event_of::<CartSnapshot>().await else { panic!("no snapshot") };
         assert_eq!((of, snapshot.version, snapshot.cart.state), (feed, 1, CartState::Active));
-        let mut ended = Box::new(snapshot.cart);
-        ended.state = CartState::Expired;
+        let Answer::Cart(opened) = crate::server::common::opened(crate::server::common::cart(1)).answer else {
+            panic!("a cart")
+        };
+        let ended = Box::new(answer::CartView { state: answer::CartState::Expired, ..opened });
         server.node.publish(Entity::Cart(crate::server::common::cart(1)), 1, FeedUpdate::Cart(ended.clone()));
         let (_, Event::Delta(delta)) = client.event_of::<CartSnapshot>().await else { panic!("no delta") };
-        assert_eq!((delta.from, delta.to, &delta.cart), (1, 2, &*ended));
+        assert_eq!((delta.from, delta.to, &delta.cart), (1, 2, &view::CartView::from(&*ended)));
         let (of, Event::Ended(end)) = client.event_of::<CartSnapshot>().await else { panic!("no end") };
         assert_eq!((of, end.name.as_str()), (feed, "cart_expired"));
         client.send(3, Op::Unwatch, json!({"feed": feed})).await;
@@ -129,7 +132,7 @@ async fn a_purchase_is_pushed() {
         let ada = Entity::Customer(crate::server::common::id("ada"));
         server.node.publish(ada.clone(), 0, FeedUpdate::Purchases(vec![bought.clone()]));
         let (_, Event::Delta(delta)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no delta") };
-        assert_eq!((delta.from, delta.to, &delta.purchases[..]), (0, 1, &[bought.clone()][..]));
+        assert_eq!((delta.from, delta.to, &delta.purchases[..]), (0, 1, &[bought.clone().into()][..]));
         // Another connection resumes after the first.
         let mut other = Client::connect(server.address, encoding).await;
         watch(&mut other, 1, json!({"entity": "customer/ada", "resume": {"cursor": 1}})).await;
@@ -137,7 +140,7 @@ async fn a_purchase_is_pushed() {
         server.node.publish(ada, 1, FeedUpdate::Purchases(vec![second.clone()]));
         for client in [&mut client, &mut other] {
             let (_, Event::Delta(delta)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no delta") };
-            assert_eq!((delta.from, delta.to, &delta.purchases[..]), (1, 2, &[second.clone()][..]));
+            assert_eq!((delta.from, delta.to, &delta.purchases[..]), (1, 2, &[second.clone().into()][..]));
         }
     })
     .await;

@@ -1,7 +1,7 @@
 //! Samples of frames of feeds.
 
 use boxoffice_core::{
-    answer::{Purchase, SeatCounts, StockCounts},
+    answer::{SeatCounts, StockCounts},
     id::Entity,
     seat::SeatState,
 };
@@ -11,6 +11,7 @@ use boxoffice_wire::{
         PurchasesSnapshot, ResourceDelta, ResourceSnapshot, Snapshot,
     },
     reply::{CountsWatching, SessionFeed},
+    view::Purchase,
 };
 
 use super::{area_counts, cart, cart_view, counts, empty_cart_view, id, packed, purchase, stock_counts};
@@ -65,17 +66,17 @@ pub fn resource_delta() -> ResourceDelta {
 }
 
 pub fn cart_snapshot() -> CartSnapshot {
-    CartSnapshot { entity: Entity::Cart(cart()), epoch: 1, version: 2, cart: empty_cart_view() }
+    CartSnapshot { entity: Entity::Cart(cart()), epoch: 1, version: 2, cart: (&empty_cart_view()).into() }
 }
 
 pub fn cart_delta() -> CartDelta {
-    CartDelta { from: 2, to: 3, cart: cart_view() }
+    CartDelta { from: 2, to: 3, cart: (&cart_view()).into() }
 }
 
 pub fn purchases_snapshot() -> PurchasesSnapshot {
-    PurchasesSnapshot { entity: Entity::Customer(id("ada")), from: 2, to: 3, purchases: vec![purchase()] }
+    PurchasesSnapshot { entity: Entity::Customer(id("ada")), from: 2, to: 3, purchases: vec![purchase().into()] }
 }
 
 pub fn purchases_delta() -> PurchasesDelta {
-    PurchasesDelta { from: 3, to: 4, purchases: vec![Purchase { cursor: 4, ..purchase() }] }
+    PurchasesDelta { from: 3, to: 4, purchases: vec![Purchase { cursor: 4, ..purchase().into() }] }
 }

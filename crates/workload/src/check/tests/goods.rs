@@ -1,6 +1,7 @@
 //! The same for units, bookings, purchases and charges: a correct run, then broken in one way at a time.
 
-use boxoffice_core::answer::{BookingState, BookingView, CustomerAudit, ProductAudit, ResourceAudit, StockCounts};
+use boxoffice_core::answer::StockCounts;
+use boxoffice_wire::view::{BookingState, BookingView, CustomerAudit, ProductAudit, ResourceAudit};
 
 use super::*;
 use crate::{
