@@ -78,6 +78,17 @@ pageTest('each file is the same in every coding, and a layout is a fifth of its 
   assert.deepEqual(gunzipSync((await packed).body), (await plain).body);
   print(`files: ${sums.identity} bytes, gzip ${sums.gzip}, brotli ${sums.br}; layout of 20 000 seats: ${long} bytes, gzip ${short}`);
   assert.ok(short * 3 < long, `${short} of ${long}`);
+  // Brotli is made beside, after the first client that takes it.
+  const takes = { 'accept-encoding': 'gzip, deflate, br' };
+  let shorter = await get(node.port, '/v1/sessions/big-night/layout', takes);
+  for (const end = Date.now() + 60_000; shorter.headers['content-encoding'] !== 'br' && Date.now() < end;) {
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    shorter = await get(node.port, '/v1/sessions/big-night/layout', takes);
+  }
+  assert.deepEqual(brotliDecompressSync(shorter.body), (await plain).body);
+  assert.ok(shorter.body.length < short * 0.8, `${shorter.body.length} of ${short}`);
+  const known = (await packed).headers.etag;
+  assert.equal((await get(node.port, '/v1/sessions/big-night/layout', { ...takes, 'if-none-match': known })).status, 304, 'a client with gzip keeps it');
 }));
 
 /** The modules that a module imports without waiting, and those that these import. */

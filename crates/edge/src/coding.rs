@@ -6,6 +6,7 @@
 use std::io::Write;
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use brotli::enc::BrotliEncoderParams;
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 
@@ -94,6 +95,14 @@ pub(crate) fn gzip(plain: &[u8], level: u32) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level));
     let written = encoder.write_all(plain).and_then(|()| encoder.finish());
     written.expect("a vector takes everything").into()
+}
+
+/// These bytes with the coding brotli, by a quality from 0, quick, to 11, small.
+pub(crate) fn brotli(plain: &[u8], quality: i32) -> Bytes {
+    let parameters = BrotliEncoderParams { quality, size_hint: plain.len(), ..BrotliEncoderParams::default() };
+    let mut coded = Vec::new();
+    brotli::BrotliCompress(&mut &plain[..], &mut coded, &parameters).expect("a vector takes everything");
+    coded.into()
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     id::{OrderId, hash64},
     money::Money,
-    payment::{GatewayOutcome, PaymentKey, PaymentStep},
+    payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
 };
-use boxoffice_wire::payment::{AuthorizationBody, GatewayAnswer, MoveBody, StepKey, VoidBody};
+use boxoffice_wire::payment::{AuthorizationBody, GatewayAnswer, MoveBody, StepBody, StepKey, VoidBody};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -81,33 +81,14 @@ pub struct LedgerView {
     pub connections: u64,
 }
 
-/// A requested step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Authorize(AuthorizationBody),
-    Capture(MoveBody),
-    Void(VoidBody),
-    Refund(MoveBody),
-}
-
-impl Operation {
-    pub(crate) fn key(&self) -> StepKey {
-        match self {
-            Operation::Authorize(body) => body.key,
-            Operation::Capture(body) | Operation::Refund(body) => body.key,
-            Operation::Void(body) => body.key,
+/// Whether a body repeats another one. The reference of a void is a hint. The node may have learned it after its first request,
+/// so a repeat may have it or not.
+fn is_repeat(body: &StepBody, first: &StepBody) -> bool {
+    match (body, first) {
+        (StepBody::Void(one), StepBody::Void(other)) => {
+            one.reference.is_none() || other.reference.is_none() || one.reference == other.reference
         }
-    }
-
-    /// Whether this is a repeat of the other operation. The reference of a void is a hint. The node may have learned it
-    /// after its first request, so a repeat may have it or not.
-    fn is_repeat_of(&self, other: &Operation) -> bool {
-        match (self, other) {
-            (Operation::Void(one), Operation::Void(other)) => {
-                one.reference.is_none() || other.reference.is_none() || one.reference == other.reference
-            }
-            (one, other) => one == other,
-        }
+        (one, other) => one == other,
     }
 }
 
@@ -169,7 +150,7 @@ pub(crate) struct Effects {
 }
 
 struct Step {
-    operation: Operation,
+    operation: StepBody,
     plan: StepPlan,
     requests: u32,
     /// `None` until the step is decided.
@@ -224,7 +205,7 @@ impl Ledger {
     }
 
     /// Handles a request.
-    pub(crate) fn handle(&mut self, operation: Operation) -> Effects {
+    pub(crate) fn handle(&mut self, operation: StepBody) -> Effects {
         self.requests += 1;
         let key = operation.key();
         let text = key.to_string();
@@ -238,7 +219,7 @@ impl Ledger {
             self.steps.insert(text.clone(), step);
         }
         let step = self.steps.get_mut(&text).expect("the step was inserted if it was missing");
-        if !step.operation.is_repeat_of(&operation) {
+        if !is_repeat(&operation, &step.operation) {
             return reply_only(Reply::Conflict, 0);
         }
         step.requests = step.requests.saturating_add(1);
@@ -276,6 +257,31 @@ impl Ledger {
         effects
     }
 
+    /// Does the step of a call by this verdict, or repeats its answer. `None` if another call had its key. For callers that make
+    /// the faults of a gateway themselves.
+    pub fn execute(&mut self, call: &GatewayCall, verdict: Verdict) -> Option<GatewayOutcome> {
+        let operation = StepBody::of(call);
+        let key = operation.key().to_string();
+        let plan = StepPlan { verdict, ..StepPlan::default() };
+        let new = || Step { operation: operation.clone(), plan, requests: 0, answer: None, is_pending: false };
+        let step = self.steps.entry(key.clone()).or_insert_with(new);
+        if !is_repeat(&operation, &step.operation) {
+            return None;
+        }
+        let answer = step.answer.clone().unwrap_or_else(|| self.decide(&key));
+        answer.outcome(call.step()).ok()
+    }
+
+    /// Whether the step of a call was requested before.
+    pub fn is_known(&self, call: &GatewayCall) -> bool {
+        self.steps.contains_key(&StepBody::of(call).key().to_string())
+    }
+
+    /// All charges, by attempt.
+    pub fn charges(&self) -> &BTreeMap<PaymentKey, Charge> {
+        &self.charges
+    }
+
     /// Does the step under this key, and remembers the answer.
     ///
     /// # Panics
@@ -284,10 +290,10 @@ impl Ledger {
         let step = self.steps.get(key).expect("only requested steps are decided");
         let (operation, verdict) = (step.operation.clone(), step.plan.verdict);
         let outcome = match &operation {
-            Operation::Authorize(body) => self.authorize(body, verdict),
-            Operation::Capture(body) => self.capture(body, verdict),
-            Operation::Void(body) => self.void(body, verdict),
-            Operation::Refund(body) => self.refund(body, verdict),
+            StepBody::Authorize(body) => self.authorize(body, verdict),
+            StepBody::Capture(body) => self.capture(body, verdict),
+            StepBody::Void(body) => self.void(body, verdict),
+            StepBody::Refund(body) => self.refund(body, verdict),
         };
         let answer = GatewayAnswer::of(&outcome);
         let step = self.steps.get_mut(key).expect("steps are not removed");
@@ -301,24 +307,30 @@ impl Ledger {
         self.steps.get(key).is_some_and(|step| step.plan.notify_twice)
     }
 
-    fn plan(&self, operation: &Operation) -> StepPlan {
+    fn plan(&self, operation: &StepBody) -> StepPlan {
         let key = operation.key();
         let source = match operation {
-            Operation::Authorize(body) => &body.source,
-            Operation::Capture(_) | Operation::Void(_) | Operation::Refund(_) => match self.charges.get(&key.attempt) {
+            StepBody::Authorize(body) => &body.source,
+            StepBody::Capture(_) | StepBody::Void(_) | StepBody::Refund(_) => match self.charges.get(&key.attempt) {
                 Some(charge) => &charge.source,
                 None => return StepPlan::default(),
             },
         };
         match source.as_str() {
             "ok" => self.rates.plan(key),
-            source => Plan::parse(source).map(|plan| plan.step(key.step)).unwrap_or_default(),
+            source => match Plan::parse(source) {
+                Some(plan) => plan.step(key.step),
+                None if key.step == PaymentStep::Authorize => {
+                    StepPlan { verdict: Verdict::Reject, ..StepPlan::default() }
+                }
+                None => StepPlan::default(),
+            },
         }
     }
 
     /// Adds the charge of a pending authorization, so that the ledger shows it before it is decided.
-    fn add_pending_charge(&mut self, operation: &Operation) {
-        if let Operation::Authorize(body) = operation {
+    fn add_pending_charge(&mut self, operation: &StepBody) {
+        if let StepBody::Authorize(body) = operation {
             let pending = charge(body.key.attempt, body.order, body, ChargeState::Pending);
             self.charges.entry(body.key.attempt).or_insert(pending);
         }
@@ -329,11 +341,10 @@ impl Ledger {
         if self.charges.get(&key).is_some_and(|charge| charge.state == ChargeState::Voided) {
             return GatewayOutcome::Declined { reason: "it was voided before".into() };
         }
-        let declined = match (Plan::parse(&body.source), verdict) {
-            (None, _) => Some(format_smolstr!("no such source: {}", body.source)),
-            (Some(_), Verdict::Reject) => Some("declined as asked".into()),
-            (Some(_), Verdict::Approve | Verdict::Amount(_)) => None,
-        };
+        let declined = (verdict == Verdict::Reject).then(|| match Plan::parse(&body.source) {
+            Some(_) => "declined as asked".into(),
+            None => format_smolstr!("no such source: {}", body.source),
+        });
         let mut charge = charge(key, body.order, body, ChargeState::Declined);
         let outcome = match declined {
             Some(reason) => GatewayOutcome::Declined { reason },

@@ -12,7 +12,7 @@ use std::{
 };
 
 use boxoffice_core::payment::{PaymentKey, PaymentStep, SOURCE_BYTES_MAX};
-use boxoffice_wire::payment::{GATEWAY_BODY_BYTES_MAX, IDEMPOTENCY_KEY, StepKey};
+use boxoffice_wire::payment::{GATEWAY_BODY_BYTES_MAX, IDEMPOTENCY_KEY, StepBody, StepKey};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
@@ -32,7 +32,7 @@ use tokio::{
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
-    ledger::{Effects, FaultRates, Ledger, LedgerView, Operation, Reply},
+    ledger::{Effects, FaultRates, Ledger, LedgerView, Reply},
     plan::MalformedBody,
     webhooks::{Webhook, WebhookSender},
 };
@@ -212,7 +212,7 @@ impl Shared {
         }
     }
 
-    async fn handle_operation(self: &Arc<Shared>, operation: Operation) -> Result<Answer, Dropped> {
+    async fn handle_operation(self: &Arc<Shared>, operation: StepBody) -> Result<Answer, Dropped> {
         let key = operation.key();
         let Effects { reply, delay_ms, decide_in_ms, notify_twice } = self.ledger.lock().handle(operation);
         if let Some(late_ms) = decide_in_ms {
@@ -250,7 +250,7 @@ impl Shared {
 }
 
 /// Reads and checks a request. The error is the answer to an invalid one.
-async fn parse_operation(request: Request<Incoming>) -> Result<Operation, Box<Answer>> {
+async fn parse_operation(request: Request<Incoming>) -> Result<StepBody, Box<Answer>> {
     let (head, body) = request.into_parts();
     let bad_request = |message: String| Box::new(error(StatusCode::BAD_REQUEST, &message));
     if !head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json")) {
@@ -259,15 +259,15 @@ async fn parse_operation(request: Request<Incoming>) -> Result<Operation, Box<An
     let body = Limited::new(body, GATEWAY_BODY_BYTES_MAX).collect().await;
     let body = body.map_err(|source| Box::new(error(StatusCode::PAYLOAD_TOO_LARGE, &source.to_string())))?.to_bytes();
     let operation = match head.uri.path() {
-        "/authorizations" => Operation::Authorize(parse(&body)?),
-        "/captures" => Operation::Capture(parse(&body)?),
-        "/voids" => Operation::Void(parse(&body)?),
-        "/refunds" => Operation::Refund(parse(&body)?),
+        "/authorizations" => StepBody::Authorize(parse(&body)?),
+        "/captures" => StepBody::Capture(parse(&body)?),
+        "/voids" => StepBody::Void(parse(&body)?),
+        "/refunds" => StepBody::Refund(parse(&body)?),
         _ => return Err(Box::new(error(StatusCode::NOT_FOUND, "there is no such path"))),
     };
     let key = operation.key();
     let (is_right_step, authorization) = match &operation {
-        Operation::Authorize(body) => {
+        StepBody::Authorize(body) => {
             if body.amount.amount <= 0 || body.source.len() > SOURCE_BYTES_MAX {
                 return Err(bad_request(format!(
                     "the amount must be positive, and the source at most {SOURCE_BYTES_MAX} bytes long"
@@ -275,9 +275,9 @@ async fn parse_operation(request: Request<Incoming>) -> Result<Operation, Box<An
             }
             (key.step == PaymentStep::Authorize, key.attempt)
         }
-        Operation::Capture(body) => (key.step == PaymentStep::Capture, body.authorization),
-        Operation::Void(body) => (key.step == PaymentStep::Void, body.authorization),
-        Operation::Refund(body) => (matches!(key.step, PaymentStep::Refund(_)), body.authorization),
+        StepBody::Capture(body) => (key.step == PaymentStep::Capture, body.authorization),
+        StepBody::Void(body) => (key.step == PaymentStep::Void, body.authorization),
+        StepBody::Refund(body) => (matches!(key.step, PaymentStep::Refund(_)), body.authorization),
     };
     if !is_right_step || authorization != key.attempt {
         return Err(bad_request(format!("the key {key} does not belong to this operation")));

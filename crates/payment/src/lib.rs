@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::payment::{GatewayCall, GatewayOutcome};
 use boxoffice_env::gateway::{Gateway, OnOutcome};
-use boxoffice_wire::payment::{IDEMPOTENCY_KEY, call_body, plain, step_path};
+use boxoffice_wire::payment::{IDEMPOTENCY_KEY, StepBody, plain, step_path};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{
@@ -129,7 +129,8 @@ impl Calls {
     }
 
     fn request(&self, call: &GatewayCall) -> Request<Full<Bytes>> {
-        let (key, body) = call_body(call);
+        let body = StepBody::of(call);
+        let (key, body) = (body.key(), body.json());
         let uri: Uri = self.url.below(step_path(call.step()));
         let mut request = Request::post(uri)
             .header(IDEMPOTENCY_KEY, key.to_string())

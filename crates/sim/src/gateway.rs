@@ -15,10 +15,13 @@ use boxoffice_core::{
     answer::{CartAudit, CartState, Order},
     command::{CartCommand, Command, Payment},
     id::{CartId, OrderId},
-    money::Money,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStatus, PaymentStep, RefundStatus, VoidStatus},
 };
 use boxoffice_env::gateway::{Gateway, OnOutcome};
+use boxoffice_gateway::{
+    ledger::{Charge, ChargeState, Ledger},
+    plan::Verdict,
+};
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::sleep;
 use tracing_mutex::parkinglot::Mutex;
@@ -68,20 +71,10 @@ struct GatewayFaults {
 /// The interval of outages, in milliseconds.
 const OUTAGE_EVERY_MS: u64 = 120_000;
 
-/// The money of one attempt.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Account {
-    authorized: Option<i64>,
-    captured: Option<i64>,
-    voided: bool,
-    refunded: BTreeMap<u32, i64>,
-}
-
 #[derive(Default)]
-struct Ledger {
-    accounts: BTreeMap<PaymentKey, Account>,
-    /// Final outcomes by attempt and step, with their first call.
-    outcomes: BTreeMap<(PaymentKey, u32), (GatewayCall, GatewayOutcome)>,
+struct Books {
+    /// That of the gateway for trials. The verdicts come from here.
+    ledger: Ledger,
     /// When payments that nobody confirms were begun, in milliseconds of the run.
     unfinished: BTreeMap<PaymentKey, u64>,
     /// Violations.
@@ -93,7 +86,7 @@ struct Ledger {
 pub(crate) struct SimGateway {
     faults: Mutex<GatewayFaults>,
     rng: Mutex<SmallRng>,
-    ledger: Mutex<Ledger>,
+    books: Mutex<Books>,
     trace: Arc<Trace>,
     webhooks: OnceLock<Weak<dyn Webhooks>>,
 }
@@ -139,11 +132,11 @@ impl SimGateway {
     }
 
     fn with(faults: GatewayFaults, rng: SmallRng, trace: &Arc<Trace>) -> Arc<SimGateway> {
-        let (ledger, webhooks) = (Mutex::default(), OnceLock::new());
+        let (books, webhooks) = (Mutex::default(), OnceLock::new());
         Arc::new(SimGateway {
             faults: Mutex::new(faults),
             rng: Mutex::new(rng),
-            ledger,
+            books,
             trace: Arc::clone(trace),
             webhooks,
         })
@@ -166,11 +159,11 @@ impl SimGateway {
     }
 
     pub(crate) fn tally(&self) -> Tally {
-        self.ledger.lock().tally.clone()
+        self.books.lock().tally.clone()
     }
 
     fn count(&self, what: &'static str) {
-        self.ledger.lock().tally.count(what);
+        self.books.lock().tally.count(what);
     }
 
     fn is_out(&self) -> bool {
@@ -181,7 +174,7 @@ impl SimGateway {
     fn is_unfinished(&self, call: &GatewayCall) -> bool {
         let GatewayCall::Authorize { key, source, .. } = call else { return false };
         let now_ms = self.trace.now_ms();
-        *source == UNFINISHED && now_ms < *self.ledger.lock().unfinished.entry(*key).or_insert(now_ms) + UNFINISHED_MS
+        *source == UNFINISHED && now_ms < *self.books.lock().unfinished.entry(*key).or_insert(now_ms) + UNFINISHED_MS
     }
 
     /// Serves one call.
@@ -260,20 +253,31 @@ impl SimGateway {
                 (self.is_hit(|faults| faults.refused), false)
             }
         };
-        let ledger = &mut *self.ledger.lock();
-        let place = (call.key(), number(call.step()));
-        if let Some((known, outcome)) = ledger.outcomes.get(&place) {
-            if !same(known, call) {
-                ledger.wrong.push(format!("the gateway is asked for {call:?} after {known:?}"));
+        let verdict = match call {
+            GatewayCall::Authorize { source, .. } if refuses || *source == UNFINISHED => Verdict::Reject,
+            GatewayCall::Authorize { amount, .. } if other_amount => Verdict::Amount(amount.amount + 1),
+            _ if refuses => Verdict::Reject,
+            _ => Verdict::Approve,
+        };
+        let books = &mut *self.books.lock();
+        let is_new = !books.ledger.is_known(call);
+        let charge = books.ledger.charges().get(&call.key()).cloned();
+        let Some(outcome) = books.ledger.execute(call, verdict) else {
+            books.wrong.push(format!("the gateway is asked for {call:?} under the key of another call"));
+            return GatewayOutcome::Failed { reason: "another call had this key".into() };
+        };
+        if is_new {
+            // An order whose payment was never taken is refunded in vain.
+            let in_vain = matches!(call, GatewayCall::Refund { .. })
+                && charge.as_ref().is_none_or(|charge| charge.state != ChargeState::Captured);
+            if matches!(outcome, GatewayOutcome::Failed { .. }) && verdict == Verdict::Approve && !in_vain {
+                books.wrong.push(format!("{call:?} is answered {outcome:?}: {charge:?}"));
             }
-            return outcome.clone();
+            if refuses || other_amount {
+                books.tally.count(if other_amount { "gateway: other amounts" } else { "gateway: refusals" });
+            }
+            self.trace.note(&format!("bank: {} {:?}: {outcome:?}", call.key(), call.step()));
         }
-        let outcome = ledger.apply(call, refuses, other_amount);
-        if refuses || other_amount {
-            ledger.tally.count(if other_amount { "gateway: other amounts" } else { "gateway: refusals" });
-        }
-        self.trace.note(&format!("bank: {} {:?}: {outcome:?}", call.key(), call.step()));
-        ledger.outcomes.insert(place, (call.clone(), outcome.clone()));
         outcome
     }
 
@@ -283,19 +287,19 @@ impl SimGateway {
         audits: &BTreeMap<CartId, CartAudit>,
         orders: &BTreeMap<OrderId, Arc<Order>>,
     ) -> Vec<String> {
-        let ledger = self.ledger.lock();
-        let mut wrong = ledger.wrong.clone();
+        let books = self.books.lock();
+        let mut wrong = books.wrong.clone();
         let mut charged: BTreeMap<CartId, PaymentKey> = BTreeMap::new();
-        for (key, account) in &ledger.accounts {
+        for (key, charge) in books.ledger.charges() {
             let Some(audit) = audits.get(&key.cart) else {
-                if account.authorized.is_some() && !account.voided {
-                    wrong.push(format!("{key}: {account:?}, and there is no such cart"));
+                if matches!(charge.state, ChargeState::Authorized | ChargeState::Captured) {
+                    wrong.push(format!("{charge:?}, and there is no such cart"));
                 }
                 continue;
             };
             let order = orders.get(&key.cart.order());
-            wrong.extend(account.check(audit, order.map(Arc::as_ref), *key));
-            if account.captured.is_some()
+            wrong.extend(differences(charge, audit, order.map(Arc::as_ref), *key));
+            if charge.state == ChargeState::Captured
                 && let Some(other) = charged.insert(key.cart, *key)
             {
                 wrong.push(format!("{key} and {other} are charged for one order"));
@@ -325,102 +329,35 @@ impl SimGateway {
     }
 }
 
-impl Ledger {
-    fn apply(&mut self, call: &GatewayCall, refuses: bool, other_amount: bool) -> GatewayOutcome {
-        let account = self.accounts.entry(call.key()).or_default();
-        let no = |text: &str| GatewayOutcome::Failed { reason: text.into() };
-        match call {
-            GatewayCall::Authorize { source, .. } if account.voided || refuses || *source == UNFINISHED => {
-                GatewayOutcome::Declined { reason: "no money".into() }
-            }
-            GatewayCall::Authorize { amount, .. } => {
-                let amount = Money { amount: amount.amount + i64::from(other_amount), ..*amount };
-                account.authorized = Some(amount.amount);
-                GatewayOutcome::Authorized { reference: format!("auth-{}", call.key()).into(), amount }
-            }
-            GatewayCall::Capture { amount, .. } => {
-                if account.voided || account.authorized != Some(amount.amount) {
-                    self.wrong.push(format!("{call:?} of what was given up or never set aside: {account:?}"));
-                }
-                if refuses {
-                    return no("closed");
-                }
-                account.captured = Some(amount.amount);
-                GatewayOutcome::Captured
-            }
-            GatewayCall::Void { .. } => {
-                if account.captured.is_some() {
-                    self.wrong.push(format!("{call:?} of what was taken: {account:?}"));
-                }
-                if refuses {
-                    return no("closed");
-                }
-                account.voided = true;
-                GatewayOutcome::Voided
-            }
-            GatewayCall::Refund { refund, amount, .. } => {
-                let Some(captured) = account.captured else { return no("never taken") };
-                let before: i64 = account.refunded.values().sum();
-                if before + amount.amount > captured {
-                    self.wrong.push(format!("{call:?} is more than was taken: {account:?}"));
-                }
-                if refuses {
-                    return no("closed");
-                }
-                account.refunded.insert(*refund, amount.amount);
-                GatewayOutcome::Refunded
-            }
-        }
-    }
-}
-
-impl Account {
-    /// Compares the money of one attempt with its cart.
-    fn check(&self, audit: &CartAudit, order: Option<&Order>, key: PaymentKey) -> Vec<String> {
-        let mut wrong = Vec::new();
-        let mut says = |what: &str| wrong.push(format!("{key} {what}: {self:?}, {audit:?}"));
-        let void = audit.voids.iter().find(|void| void.attempt == key.attempt).map(|void| &void.status);
-        let failed = matches!(audit.payment, Some(PaymentStatus::CaptureFailed { .. }))
-            || matches!(void, Some(VoidStatus::Failed { .. }));
-        if self.authorized.is_some() && self.captured.is_none() && !self.voided && !failed {
-            says("is set aside for ever");
-        }
-        if self.voided && void != Some(&VoidStatus::Voided) {
-            says("was given up, and its cart does not say so");
-        }
-        if let Some(captured) = self.captured {
-            if order.is_none_or(|order| order.total.amount != captured) {
+/// Compares the money of one attempt with its cart.
+fn differences(charge: &Charge, audit: &CartAudit, order: Option<&Order>, key: PaymentKey) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut says = |what: &str| wrong.push(format!("{key} {what}: {charge:?}, {audit:?}"));
+    let void = audit.voids.iter().find(|void| void.attempt == key.attempt).map(|void| &void.status);
+    let failed = matches!(audit.payment, Some(PaymentStatus::CaptureFailed { .. }))
+        || matches!(void, Some(VoidStatus::Failed { .. }));
+    match charge.state {
+        ChargeState::Authorized if !failed => says("is set aside for ever"),
+        ChargeState::Voided if void != Some(&VoidStatus::Voided) => says("was given up, and its cart does not say so"),
+        ChargeState::Captured => {
+            if order.is_none_or(|order| order.total.amount != charge.captured) {
                 says("was charged, and there is no order of it");
             }
             if audit.payment != Some(PaymentStatus::Captured) {
                 says("was charged, and its order does not say so");
             }
             let paid_back = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
-            if paid_back.map(|refund| refund.amount.amount).sum::<i64>() != self.refunded.values().sum::<i64>() {
+            if paid_back.map(|refund| refund.amount.amount).sum::<i64>() != charge.refunded {
                 says("paid back something else than its order says");
             }
         }
-        wrong
+        ChargeState::Pending | ChargeState::Declined | ChargeState::Authorized | ChargeState::Voided => {}
     }
+    wrong
 }
 
 fn unknown() -> GatewayOutcome {
     GatewayOutcome::Unknown { reason: "no answer".into() }
-}
-
-/// A step's number within its attempt.
-fn number(step: PaymentStep) -> u32 {
-    match step {
-        PaymentStep::Authorize => 0,
-        PaymentStep::Capture => 1,
-        PaymentStep::Void => 2,
-        PaymentStep::Refund(refund) => 2 + refund,
-    }
-}
-
-/// Whether a call repeats another one. A repeated void may have a reference that was learned meanwhile.
-fn same(known: &GatewayCall, call: &GatewayCall) -> bool {
-    matches!((known, call), (GatewayCall::Void { .. }, GatewayCall::Void { .. })) || known == call
 }
 
 /// A random source of payment.

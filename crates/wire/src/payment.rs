@@ -154,20 +154,52 @@ shapes! {
     }
 }
 
-/// The idempotency key of a call and its body in JSON.
-pub fn call_body(call: &GatewayCall) -> (StepKey, Vec<u8>) {
-    let key = StepKey { attempt: call.key(), step: call.step() };
-    let authorization = key.attempt;
-    let body = match call.clone() {
-        GatewayCall::Authorize { amount, source, order, .. } => {
-            serde_json::to_vec(&AuthorizationBody { key, amount, source, order })
+/// The body of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepBody {
+    Authorize(AuthorizationBody),
+    Capture(MoveBody),
+    Void(VoidBody),
+    Refund(MoveBody),
+}
+
+impl StepBody {
+    /// The body of a call.
+    pub fn of(call: &GatewayCall) -> StepBody {
+        let key = StepKey { attempt: call.key(), step: call.step() };
+        let authorization = key.attempt;
+        match call.clone() {
+            GatewayCall::Authorize { amount, source, order, .. } => {
+                StepBody::Authorize(AuthorizationBody { key, amount, source, order })
+            }
+            GatewayCall::Capture { reference, amount, .. } => {
+                StepBody::Capture(MoveBody { key, authorization, reference, amount })
+            }
+            GatewayCall::Void { reference, .. } => StepBody::Void(VoidBody { key, authorization, reference }),
+            GatewayCall::Refund { reference, amount, .. } => {
+                StepBody::Refund(MoveBody { key, authorization, reference, amount })
+            }
         }
-        GatewayCall::Capture { reference, amount, .. } | GatewayCall::Refund { reference, amount, .. } => {
-            serde_json::to_vec(&MoveBody { key, authorization, reference, amount })
+    }
+
+    /// The idempotency key.
+    pub fn key(&self) -> StepKey {
+        match self {
+            StepBody::Authorize(body) => body.key,
+            StepBody::Capture(body) | StepBody::Refund(body) => body.key,
+            StepBody::Void(body) => body.key,
         }
-        GatewayCall::Void { reference, .. } => serde_json::to_vec(&VoidBody { key, authorization, reference }),
-    };
-    (key, body.expect("these bodies have text for keys and nothing that cannot be written"))
+    }
+
+    /// The body in JSON.
+    pub fn json(&self) -> Vec<u8> {
+        let json = match self {
+            StepBody::Authorize(body) => serde_json::to_vec(body),
+            StepBody::Capture(body) | StepBody::Refund(body) => serde_json::to_vec(body),
+            StepBody::Void(body) => serde_json::to_vec(body),
+        };
+        json.expect("these bodies have text for keys and nothing that cannot be written")
+    }
 }
 
 /// The state of a step at the gateway.
@@ -310,7 +342,8 @@ mod tests {
     }
 
     fn check(call: GatewayCall, expected: Expect) {
-        let (key, body) = call_body(&call);
+        let body = StepBody::of(&call);
+        let (key, body) = (body.key(), body.json());
         let text = format!("{} {key}\n{}\n", step_path(key.step), String::from_utf8(body).expect("JSON is text"));
         assert_eq!(key.to_string().parse(), Ok(key));
         expected.assert_eq(&text);

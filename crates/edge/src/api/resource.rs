@@ -177,7 +177,8 @@ fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     response
 }
 
-/// A layout that every stranger may have, in the coding that the client likes most.
+/// A layout that every stranger may have, in the coding that the client likes most. Brotli is there some time after the first such
+/// client.
 async fn pack(
     shared: &Shared,
     owners: &Owners,
@@ -185,8 +186,9 @@ async fn pack(
     headers: &HeaderMap,
     cache: &'static str,
 ) -> Response {
-    let coding = coding::preferred(headers, &[Coding::Gzip]);
-    if coding == Coding::Identity {
+    let liked = coding::preferred(headers, &[Coding::Brotli, Coding::Gzip]);
+    let takes_gzip = coding::preferred(headers, &[Coding::Gzip]) == Coding::Gzip;
+    if !takes_gzip {
         return show(&Answer::Session(Arc::clone(session)), headers, cache);
     }
     let (encoding, kind) = accepted(headers);
@@ -196,13 +198,23 @@ async fn pack(
         http::layout(encoding, &mut out, &layout);
         out.freeze()
     };
-    let packed = shared.packed_layouts.get((session.layout.digest(), encoding), plain).await;
+    let key = (session.layout.digest(), encoding);
+    let packed = shared.packed_layouts.get(key, plain.clone()).await;
     // The one for whom it was compressed pays for that as for an answer that is written.
     shared.budgets.owe(owners, AnswerBytes::own(packed.worked_on).weight(), Instant::now());
-    let Some(bytes) = packed.bytes else {
+    let Some(gzip) = packed.gzip else {
         return show(&Answer::Session(Arc::clone(session)), headers, cache);
     };
-    let tag = layout_tag(session, encoding, coding);
+    let tag = |coding| layout_tag(session, encoding, coding);
+    let (coding, bytes) = match packed.brotli {
+        // What the client has is as good.
+        Some(brotli) if liked == Coding::Brotli && !is_known(headers, &tag(Coding::Gzip)) => (Coding::Brotli, brotli),
+        Some(_) | None => (Coding::Gzip, gzip),
+    };
+    if liked == Coding::Brotli && coding == Coding::Gzip {
+        shared.packed_layouts.shrink(key, plain);
+    }
+    let tag = tag(coding);
     let mut response = respond(headers, &tag, kind, cache, || unsent::shared_body(bytes));
     coding.tell(response.headers_mut());
     response

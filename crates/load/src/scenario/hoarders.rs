@@ -11,6 +11,7 @@ const NETWORKS_MAX: u64 = 250;
 const SPEED_MAX: u64 = 60;
 
 /// The shares and lives of the shipped configuration, which a faster evening divides.
+const WHOLE_SECONDS: u64 = 18;
 const SEAT_SECONDS: u64 = 3_600;
 const BONUS_SECONDS: u64 = 240;
 const LIFE_MIN_MS: u64 = 180_000;
@@ -113,13 +114,14 @@ impl HoardersSpec {
         if self.speed > 1 {
             let seconds = |seconds: u64| (seconds / u64::from(self.speed)).max(1);
             let (seat_seconds, bonus_seconds) = (seconds(SEAT_SECONDS), seconds(BONUS_SECONDS));
+            let whole_seconds = seconds(WHOLE_SECONDS);
             let (life_min_ms, ttl_ms) = (self.ms(LIFE_MIN_MS), self.life_ms());
             // A node takes no less than a second.
             let confirm_ms = self.ms(CONFIRM_MS).max(1_000);
             let (grace_ms, again_ms) = (self.ms(GRACE_MS), self.ms(AGAIN_MS));
             text += &format!(
-                "again_ms = {again_ms}\n\n[fairness]\nseat_seconds = {seat_seconds}\nbonus_seconds = {bonus_seconds}\n\
-                 life_min_ms = {life_min_ms}\n\n[carts]\nguest_ttl_max_ms = {ttl_ms}\nconfirm_ms = {confirm_ms}\n\
+                "again_ms = {again_ms}\n\n[fairness]\nwhole_seconds = {whole_seconds}\nseat_seconds = {seat_seconds}\n\
+                 bonus_seconds = {bonus_seconds}\nlife_min_ms = {life_min_ms}\n\n[carts]\nguest_ttl_max_ms = {ttl_ms}\nconfirm_ms = {confirm_ms}\n\
                  grace_ms = {grace_ms}\n"
             );
         }

@@ -174,6 +174,20 @@ fn flows_go_on_while_nodes_are_killed_repeatedly() {
     assert_eq!((usual.offered(), usual.house("r").sessions_all()), (212_000, 80_000));
 }
 
+/// A time that is left out would last several times as long as the others.
+#[test]
+fn a_faster_evening_divides_every_time_of_the_shares() {
+    let shipped: toml::Table = include_str!("../../../../config/boxoffice.toml").parse().expect("it is TOML");
+    let fast = Scenario::load("hoarders", &["hoarders.speed=6".to_owned()]).expect("it is valid");
+    let config = fast.hoarders.expect("it has hoarders").node_config("127.0.0.1:1");
+    let config: toml::Table = config.parse().expect("it is TOML");
+    let fairness = |of: &toml::Table| of["fairness"].as_table().expect("the shares").clone();
+    let faster = fairness(&config);
+    let times = fairness(&shipped).into_iter().filter(|(key, _)| key.ends_with("_seconds") || key.ends_with("_ms"));
+    let divided = times.map(|(key, time)| (key, (time.as_integer().expect("a number") / 6).into()));
+    assert_eq!(faster, divided.collect::<toml::Table>());
+}
+
 #[test]
 fn hoarders_have_one_session_and_nodes_as_shipped() {
     let load = |settings: &[&str]| {
@@ -187,7 +201,10 @@ fn hoarders_have_one_session_and_nodes_as_shipped() {
     assert_eq!((spec.hoarding(), usual.harms_nodes()), (10, false));
     let fast = load(&["hoarders.speed=20", "hoarders.run=office", "hoarders.kills=true"]).expect("it is valid");
     let spec = fast.hoarders.as_ref().expect("it has hoarders");
-    assert!(spec.node_config("127.0.0.1:1").contains("seat_seconds = 180\nbonus_seconds = 12\nlife_min_ms = 9000\n"));
+    assert!(
+        spec.node_config("127.0.0.1:1")
+            .contains("whole_seconds = 1\nseat_seconds = 180\nbonus_seconds = 12\nlife_min_ms = 9000\n")
+    );
     assert_eq!((spec.hoarding(), fast.harms_nodes()), (0, true));
     let error = load(&["house.sessions=2"]).expect_err("two sessions");
     assert!(error.contains("it needs a [house] of one session"), "{error}");

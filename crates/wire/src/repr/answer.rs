@@ -22,6 +22,7 @@ use crate::{
 };
 
 view_words! {
+    /// The state of a cart.
     CartState {
         Active: "active", CheckingOut: "checking_out", Done: "done", Canceled: "canceled", Expired: "expired",
     }
@@ -86,6 +87,7 @@ shapes! {
         cursor?: Option<SmolStr>,
     }
 
+    /// A hall with its layout.
     view HallView as Hall {
         venue: Id,
         id: Id,
@@ -154,6 +156,7 @@ shapes! {
         sells_after_begin?: bool,
     }
 
+    /// A session in a list.
     view SessionEntry {
         id: Id,
         hall: Id,
@@ -165,6 +168,7 @@ shapes! {
         zone?: Option<SmolStr>,
     }
 
+    /// The states of all seats of a session.
     view MapView as Map {
         session: Id,
         epoch!: u64,
@@ -175,6 +179,7 @@ shapes! {
         seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
     }
 
+    /// A cart as its owner sees it.
     view CartView as Cart {
         id: CartId,
         state: CartState,
@@ -217,6 +222,7 @@ shapes! {
         pub got_currency?: Option<Currency>,
     }
 
+    /// The lines that a hold was granted, and until when.
     view Held {
         cart: CartId,
         lines: Vec<LineView> = 0..=CART_LINES_MAX,

@@ -201,6 +201,7 @@ impl TryFrom<ClaimFields> for Claim {
 }
 
 shapes! {
+    /// The audit of a session.
     view SessionAudit {
         session: Id,
         counts: SeatCounts,
@@ -222,6 +223,7 @@ shapes! {
         used_seconds: i64 = -(1i64 << 53)..=1 << 53,
     }
 
+    /// The audit of a cart.
     view CartAudit {
         cart: CartView,
         holds: Vec<Claim>,
@@ -235,6 +237,7 @@ shapes! {
         violations: Vec<SmolStr>,
     }
 
+    /// The audit of a product.
     view ProductAudit {
         product: Id,
         counts: StockCounts,
@@ -246,6 +249,7 @@ shapes! {
         violations: Vec<SmolStr>,
     }
 
+    /// The audit of a resource.
     view ResourceAudit {
         resource: Id,
         bookings: u64,
@@ -257,6 +261,7 @@ shapes! {
         violations: Vec<SmolStr>,
     }
 
+    /// The audit of a customer.
     view CustomerAudit {
         customer: Id,
         quotas: Vec<(Id, u64, u64)>,

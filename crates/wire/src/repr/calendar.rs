@@ -39,6 +39,7 @@ plain_repr! {
 }
 
 view_words! {
+    /// How a slot is booked: by the desk, in a cart, or sold with an order.
     BookingState { Reserved: "reserved", Held: "held", Sold: "sold" }
 }
 
@@ -59,6 +60,7 @@ shapes! {
         exceptions?: Vec<(SmolStr, Spans)>,
     }
 
+    /// A booking of a resource.
     view BookingView as Booking {
         /// The id. A booking through a cart has a text that names the hold.
         booking: SmolStr,

@@ -20,6 +20,7 @@ use crate::{
 };
 
 shapes! {
+    /// An order with its payment and refunds.
     #[derive(Eq)]
     pub struct Order {
         pub id: OrderId,
@@ -54,6 +55,7 @@ shapes! {
         quantity: u32,
     }
 
+    /// A page of a customer's purchases, by cursor.
     view PurchasesPage {
         purchases: Vec<Purchase>,
         /// The cursor of the newest purchase. 0 if there is none.
