@@ -59,7 +59,7 @@ impl PackedLayout {
 /// The compressed layouts of a node.
 #[derive(Debug)]
 pub(crate) struct PackedLayouts {
-    kept: Mutex<Kept>,
+    kept: Arc<Mutex<Kept>>,
     /// One thread compresses at a time. The others are for selling.
     turn: Semaphore,
     /// A thread makes brotli. There is one at a time.
@@ -84,7 +84,7 @@ pub(crate) struct Packed {
 
 impl Default for PackedLayouts {
     fn default() -> PackedLayouts {
-        PackedLayouts { kept: Mutex::default(), turn: Semaphore::new(1), is_shrinking: Arc::default() }
+        PackedLayouts { kept: Arc::default(), turn: Semaphore::new(1), is_shrinking: Arc::default() }
     }
 }
 
@@ -120,11 +120,12 @@ impl PackedLayouts {
         if cell.brotli.get().is_some() || self.is_shrinking.swap(true, Ordering::AcqRel) {
             return;
         }
-        let is_shrinking = Arc::clone(&self.is_shrinking);
+        let (is_shrinking, kept) = (Arc::clone(&self.is_shrinking), Arc::clone(&self.kept));
         let work = move || {
             // Without the lower priority it only competes with what sells.
             let _ = rustix::process::setpriority_process(None, NICE);
             let _ = cell.brotli.set(coding::brotli(&plain(), QUALITY));
+            kept.lock().bound();
             is_shrinking.store(false, Ordering::Release);
         };
         if thread::Builder::new().name("brotli".into()).spawn(work).is_err() {
@@ -234,6 +235,12 @@ mod tests {
         };
         let (layouts, bytes) = kept(&packed);
         assert!(bytes <= BYTES_MAX && bytes > BYTES_MAX / 2, "{layouts} layouts of {bytes} bytes");
+        // What is made later counts as well.
+        packed.shrink((39, Encoding::MsgPack), || noise(1 << 20, 39));
+        while packed.is_shrinking.load(Ordering::Acquire) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert!(kept(&packed).1 <= BYTES_MAX, "{} bytes", kept(&packed).1);
         for digest in 100..500 {
             packed.get((digest, Encoding::Json), move || noise(2_000, digest)).await;
         }

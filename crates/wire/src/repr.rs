@@ -269,7 +269,8 @@ macro_rules! views {
 
         impl From<$crate::repr::decided::$view> for $view {
             fn from(value: $crate::repr::decided::$view) -> $view {
-                $view { $($field: value.$field,)+ }
+                let $crate::repr::decided::$view { $($field,)+ } = value;
+                $view { $($field,)+ }
             }
         }
     )+};

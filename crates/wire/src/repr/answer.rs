@@ -309,8 +309,8 @@ same_fields! {
 }
 
 impl From<decided::VenuesPage> for VenuesPage {
-    fn from(page: decided::VenuesPage) -> VenuesPage {
-        VenuesPage { venues: page.venues.into_iter().map(VenueEntry::from).collect(), next: page.next }
+    fn from(decided::VenuesPage { venues, next }: decided::VenuesPage) -> VenuesPage {
+        VenuesPage { venues: venues.into_iter().map(VenueEntry::from).collect(), next }
     }
 }
 

@@ -6,7 +6,7 @@ use boxoffice_core::{
     answer,
     id::{Entity, Id},
     money::{AMOUNT_MAX, PRICE_MAX},
-    portion::{Content, Portion, PricedSeat},
+    portion::{Content, LineItem, Portion, PricedSeat},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
@@ -60,8 +60,8 @@ impl LineView {
 
 impl From<&answer::LineView> for LineView {
     fn from(view: &answer::LineView) -> LineView {
-        let (entity, content) = (view.entity.clone(), view.content.clone());
-        LineView { line: view.line, entity, content, late: view.late, note: view.note.clone(), zone: view.zone.clone() }
+        let answer::LineView { line, item: LineItem { entity, content, note, zone }, late } = view.clone();
+        LineView { line, entity, content, late, note, zone }
     }
 }
 
@@ -125,15 +125,15 @@ fn write_line<S: Serializer>(
 
 impl WireWrite for answer::LineView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (numbered, what) = ((self.line, self.late), (&self.entity, &self.content));
-        write_line(numbered, what, &self.note, self.zone.as_ref(), serializer)
+        let answer::LineView { line, item: LineItem { entity, content, note, zone }, late } = self;
+        write_line((*line, *late), (entity, content), note, zone.as_ref(), serializer)
     }
 }
 
 impl WireWrite for LineView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (numbered, what) = ((self.line, self.late), (&self.entity, &self.content));
-        write_line(numbered, what, &self.note, self.zone.as_ref(), serializer)
+        let LineView { line, entity, content, late, note, zone } = self;
+        write_line((*line, *late), (entity, content), note, zone.as_ref(), serializer)
     }
 }
 

@@ -71,17 +71,18 @@ pub(crate) fn write_order<S: Serializer>(
     refunds: &Vec<decided::RefundRecord>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let optional = [order.customer.is_some(), order.shipping.is_some(), !refunds.is_empty()].map(usize::from);
+    let decided::Order { id, customer, at, lines, total, payment: paid_by, shipping } = order;
+    let optional = [customer.is_some(), shipping.is_some(), !refunds.is_empty()].map(usize::from);
     let mut map = serializer.serialize_struct("Order", 7 + optional.iter().sum::<usize>())?;
-    map.serialize_field("id", &ToWire(&order.id))?;
-    if let Some(customer) = &order.customer {
+    map.serialize_field("id", &ToWire(id))?;
+    if let Some(customer) = customer {
         map.serialize_field("customer", &ToWire(customer))?;
     }
-    map.serialize_field("at", &ToWire(&order.at))?;
-    map.serialize_field("lines", &ToWire(&order.lines))?;
-    map.serialize_field("total", &ToWire(&order.total))?;
-    map.serialize_field("payment", &ToWire(&order.payment))?;
-    if let Some(shipping) = &order.shipping {
+    map.serialize_field("at", &ToWire(at))?;
+    map.serialize_field("lines", &ToWire(lines))?;
+    map.serialize_field("total", &ToWire(total))?;
+    map.serialize_field("payment", &ToWire(paid_by))?;
+    if let Some(shipping) = shipping {
         map.serialize_field("shipping", &ToWire(shipping))?;
     }
     map.serialize_field("settling", &settling)?;

@@ -380,6 +380,8 @@ macro_rules! shapes {
 
             impl $crate::repr::WireWrite for $name {
                 fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    // A field of the core that is not told would be no mistake of serde's.
+                    let $name { $($field: _,)* } = self;
                     Fields::serialize(self, serializer)
                 }
             }
