@@ -33,6 +33,30 @@ fn drawn(layout: std::sync::Arc<boxoffice_core::layout::Layout>) -> String {
     draw(&plan, &DrawOptions { colours: false, columns: 100 }).join("\n") + "\n"
 }
 
+/// Otherwise an import of one would change what another one made.
+#[test]
+fn examples_that_name_the_same_thing_agree() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
+    let mut seen = std::collections::BTreeMap::<String, String>::new();
+    for entry in fs::read_dir(folder).expect("the examples") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let plan = json::read(&fs::read_to_string(&path).expect("an example")).expect("it is valid");
+            let titles = plan.titles.iter().map(|(id, title)| (format!("title {id}"), format!("{title:?}")));
+            let products = plan.products.iter().map(|(id, details)| (format!("product {id}"), format!("{details:?}")));
+            let resources =
+                plan.resources.iter().map(|(id, details)| (format!("resource {id}"), format!("{details:?}")));
+            let venues =
+                plan.venues.iter().map(|venue| (format!("venue {}", venue.id), format!("{:?}", venue.details)));
+            for (thing, details) in titles.chain(products).chain(resources).chain(venues) {
+                let first = seen.entry(thing.clone()).or_insert_with(|| details.clone());
+                assert_eq!(*first, details, "{thing} of {}", path.display());
+            }
+        }
+    }
+    assert!(seen.len() > 5, "{seen:?}");
+}
+
 #[test]
 fn the_examples_are_valid() {
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
