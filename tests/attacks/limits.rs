@@ -394,7 +394,7 @@ async fn limits_of_a_connection_are_reached() {
     let opened = (0..all).map(|number| {
         let token = format!("{number:032x}");
         let port = Arc::clone(&port);
-        async move { port.ask("cart.open", "o", json!({"token": token})).await }
+        async move { port.ask_once("cart.open", "o", json!({"token": token})).await }
     });
     let busy = join_all(opened).await.into_iter().filter(|answer| matches!(answer, Answer::Fail(901))).count();
     assert!(busy > 0 && busy <= all - REQUESTS_UNDER_WAY_MAX, "{busy} of {all} were busy");
@@ -438,7 +438,7 @@ async fn commands_under_way_are_bounded_by_node() {
         let asked = (0..2_000).map(|number| {
             let token = rng.token();
             let port: &Port = &ports[number % ports.len()];
-            async move { port.ask("cart.open", &token, json!({"token": token})).await }
+            async move { port.ask_once("cart.open", &token, json!({"token": token})).await }
         });
         let answer = join_all(asked).await;
         let (mut opened, mut busy) = (0, 0);

@@ -98,7 +98,7 @@ async fn read(port: &Port, reads: &[(&'static str, Value)], first: usize, until:
         if Instant::now() >= until {
             break;
         }
-        match port.read(op, body.clone()).await {
+        match port.read_once(op, body.clone()).await {
             Answer::Ok(body, _) => {
                 answers.ok += 1;
                 answers.weight += u64::from(Op::from_name(op).expect("an op").weight());
