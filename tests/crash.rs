@@ -78,6 +78,7 @@ async fn killed_three_times() {
     let mut record = Record::default();
     for _ in 0..3 {
         record = load(server, &theatre, record, 120, &mut rng, Server::kill).await;
+        home.is_whole();
         server = home.start();
         record.check(&server, &theatre).await;
     }
@@ -87,6 +88,7 @@ async fn killed_three_times() {
         "the load filled no segment"
     );
     record = load(server, &theatre, record, 50, &mut rng, Server::stop).await;
+    home.is_whole();
     let server = home.start();
     record.check(&server, &theatre).await;
 }
@@ -100,6 +102,7 @@ async fn the_power_is_cut() {
     let mut record = Record::default();
     for _ in 0..3 {
         record = load(server, &theatre, record, 80, &mut rng, Server::kill).await;
+        home.is_whole();
         server = home.start();
         record.check(&server, &theatre).await;
     }

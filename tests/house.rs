@@ -79,7 +79,7 @@ const PURE: &[(&str, &[&str])] = &[
             "thiserror",
         ],
     ),
-    ("boxoffice-shard", &["boxoffice-core", "bytes", "hashring", "protobuf", "raft", "slog", "thiserror"]),
+    ("boxoffice-shard", &["blake3", "boxoffice-core", "bytes", "hashring", "protobuf", "raft", "slog", "thiserror"]),
 ];
 
 fn metadata() -> serde_json::Value {

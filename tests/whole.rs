@@ -25,6 +25,7 @@ mod races;
 mod releases;
 mod repeats;
 mod transcripts;
+mod verified;
 
 mod attacks;
 mod crash;

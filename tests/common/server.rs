@@ -201,6 +201,23 @@ impl Home {
         (output.status.code(), text.concat())
     }
 
+    /// Runs `boxoffice verify` on the data directory. Returns the exit code and all output.
+    pub(crate) fn verify(&self, more: &[&str]) -> (Option<i32>, String) {
+        let output = Command::new(BOXOFFICE).arg("verify").arg(self.data_dir()).args(more).output();
+        let output = output.expect("the program runs");
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        (output.status.code(), text.concat())
+    }
+
+    /// Verifies the data directory after a node has ended.
+    ///
+    /// # Panics
+    /// If anything is wrong with it.
+    pub(crate) fn is_whole(&self) {
+        let (code, text) = self.verify(&[]);
+        assert!(code == Some(0) && text.contains("nothing is wrong"), "{code:?}: {text}");
+    }
+
     /// The log's segments, oldest first.
     pub(crate) fn segments(&self) -> Vec<PathBuf> {
         let mut segments: Vec<PathBuf> = fs::read_dir(self.log_dir())

@@ -56,6 +56,11 @@ pub enum Command {
     Admin(Admin),
     /// Show the contents of a data directory that no node is using
     Inspect(Inspect),
+    /// Verify a data directory that no node is using
+    ///
+    /// Reads everything: checksums, the chain of hashes over each shard's entries from one known place to the next, and the sums that
+    /// are kept beside what they count. Names what is wrong with its file, shard and entry.
+    Verify(Verify),
     /// Simulate a cluster and its buyers under faults drawn from a seed
     ///
     /// The faults are crashes, power cuts, sick disks, broken links and more. Every promise is checked.
@@ -409,6 +414,10 @@ pub enum AdminCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print the hash over all entries of each shard, for a notary
+    ///
+    /// Later, `boxoffice verify --receipt` proves of the data directory that these entries are still those that were decided.
+    Receipt,
     /// Show the history of an entity, or of one seat of a session
     ///
     /// Shows the holds and sales of the seat with their times.
@@ -661,6 +670,17 @@ pub enum SettleWord {
     Voided,
     /// The money was refunded.
     Refunded,
+}
+
+/// `boxoffice verify`.
+#[derive(Debug, clap::Args)]
+pub struct Verify {
+    /// The data directory.
+    #[arg(default_value = "boxoffice-data")]
+    pub data_dir: PathBuf,
+    /// A receipt that `boxoffice admin receipt` printed before. Its chains must be met.
+    #[arg(long, value_name = "FILE")]
+    pub receipt: Option<PathBuf>,
 }
 
 /// `boxoffice inspect`.

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 33] = [
+const EXAMPLES: [&str; 35] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -14,11 +14,13 @@ const EXAMPLES: [&str; 33] = [
     "watch hamlet-tonight",
     "load seed-theatre --baseline load-report/report.json --worse-max 20",
     "inspect /var/lib/boxoffice --turns session/hamlet-tonight",
+    "verify /var/lib/boxoffice --receipt receipt-2027-01-01.txt",
     "sim --seeds 200",
     "completions fish",
     "man /usr/local/share/man/man1",
     "admin status --address https://tickets.example --ca ca.pem --admin-token-file key",
     "admin audit session/hamlet-tonight",
+    "admin receipt > receipt-2027-01-01.txt",
     "admin history hamlet-tonight --seat B5",
     "admin nodes --json",
     "admin drain 4",

@@ -29,6 +29,7 @@ mod secret;
 mod serve;
 mod sim;
 mod suggest;
+mod verify;
 mod version;
 mod watch;
 mod words;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo::run(&demo),
         Command::Admin(admin) => admin::run(&admin),
         Command::Inspect(inspect) => inspect::run(&inspect),
+        Command::Verify(verify) => verify::run(&verify),
         Command::Sim(sim) => sim::run_it(&sim),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),

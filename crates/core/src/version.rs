@@ -23,7 +23,10 @@ pub struct ClusterVersion(u8);
 
 /// Every version that this program reads, ascending, each with the release that raised it. Numbers below the first were those of the
 /// formats of single files and of builds before a release promised to read what an earlier one had written.
-pub const VERSIONS: &[(ClusterVersion, &str)] = &[(ClusterVersion(17), "0.2.0")];
+pub const VERSIONS: &[(ClusterVersion, &str)] = &[(ClusterVersion(17), "0.2.0"), (CHAINED, "0.3.0")];
+
+/// The first version under which the entries of a shard are chained by their hashes.
+pub const CHAINED: ClusterVersion = ClusterVersion(18);
 
 /// The lowest version that this program reads.
 pub const OLDEST_READ: ClusterVersion = VERSIONS[0].0;

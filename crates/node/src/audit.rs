@@ -13,8 +13,9 @@ use boxoffice_core::{
     portion::Portion,
     state_map::State,
 };
-use boxoffice_shard::ShardId;
-use boxoffice_storage::history::{Damage, HistoryStoreError, Totals};
+use boxoffice_replication::inspect::DirectoryContent;
+use boxoffice_shard::{DIRECTORY, ShardId, ring};
+use boxoffice_storage::history::{Damage, HistoryStore, HistoryStoreError, Totals};
 use boxoffice_wire::{
     payment::StepKey,
     status::{CurrencyTotal, NodeAudit},
@@ -76,33 +77,31 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     };
     // Entities that are only on other nodes are not compared, because this node cannot look at them.
     let remote = shared.shards.iter().filter(|lead| shared.is_remote(lead)).map(|lead| lead.id).collect();
-    let mut books = Books { remote, ..Books::default() };
-    for (entity, state) in &states {
-        books.state(entity, state);
-    }
-    books.payments_are_counted(payments);
-    let history = books.history(shared, &states).and_then(|()| match depth {
-        Depth::Sales => Ok(()),
-        Depth::Records => books.records(shared),
-    });
-    if let Err(error) =
-        history.and_then(|()| books.sales_have_orders(shared)).and_then(|()| books.orders_are_posted(shared))
-    {
-        books.violation(format_smolstr!("what has left memory cannot be read: {error}"));
-    }
-    let (damages, count) = shared.replication.history.damages();
-    for Damage { shard, entity, why } in &damages {
-        let what = entity.as_ref().map_or("records of a block".to_owned(), Entity::to_string);
-        books.violation(format_smolstr!(
-            "the store of this node is damaged: {what} of shard {shard} cannot be read: {why}"
-        ));
-    }
-    if count > damages.len() as u64 {
-        books.violation(format_smolstr!("the store of this node is damaged: {count} records in all"));
-    }
-    books.close(shared)
+    let shards = shared.shards.len() as u16 - 1;
+    let mut books = Books { shards, remote, ..Books::new(&shared.replication.history) };
+    books.compare(&states, payments, depth);
+    books.close()
 }
 
+/// The same for a data directory that no node has open, with every entry of its log applied. Only that of a node that is alone has all
+/// entities, and none that is behind the others.
+pub(crate) fn audit_directory(directory: &DirectoryContent) -> Option<NodeAudit> {
+    let history = directory.history.as_ref()?;
+    let mut payments = PaymentCounts::default();
+    directory.shards.iter().for_each(|shard| payments.add(shard.kept.payments()));
+    let entities = directory.shards.iter().flat_map(|shard| shard.kept.entities());
+    let states: Vec<_> = entities.map(|(entity, state)| (entity.clone(), Arc::clone(state))).collect();
+    let is_alone = states.iter().all(|(_, state)| match &**state {
+        State::Cluster(cluster) => cluster.members().len() == 1,
+        _ => true,
+    });
+    if !is_alone {
+        return None;
+    }
+    let mut books = Books { shards: directory.identity.shards, ..Books::new(history) };
+    books.compare(&states, payments, Depth::Records);
+    Some(books.close())
+}
 /// The stored state of an entity that has left memory.
 enum Stored {
     State(Arc<State>),
@@ -111,18 +110,12 @@ enum Stored {
     Unreadable,
 }
 
-fn stored(shared: &Shared, entity: &Entity) -> Result<Stored, HistoryStoreError> {
-    match shared.replication.history.get(shared.lead_of(entity).id, entity) {
-        Ok(Some(stored)) => Ok(Stored::State(stored.state)),
-        Ok(None) => Ok(Stored::None),
-        Err(HistoryStoreError::Damaged { .. }) => Ok(Stored::Unreadable),
-        Err(error) => Err(error),
-    }
-}
-
 /// The holds, sales and carts of all entities, to be compared.
-#[derive(Default)]
-struct Books {
+struct Books<'a> {
+    /// The entities that have left memory.
+    store: &'a HistoryStore,
+    /// The number of shards with entities.
+    shards: u16,
     audit: NodeAudit,
     holds: BTreeMap<(Entity, HoldId), Portion>,
     sales: BTreeMap<(Entity, HoldId), Portion>,
@@ -140,7 +133,70 @@ struct Books {
     remote: BTreeSet<ShardId>,
 }
 
-impl Books {
+impl Books<'_> {
+    fn new(store: &HistoryStore) -> Books<'_> {
+        Books {
+            store,
+            shards: 0,
+            audit: NodeAudit::default(),
+            holds: BTreeMap::new(),
+            sales: BTreeMap::new(),
+            carts: BTreeMap::new(),
+            posted: Vec::new(),
+            purchases: BTreeMap::new(),
+            open: PaymentCounts::default(),
+            here: Totals::default(),
+            left: Totals::default(),
+            remote: BTreeSet::new(),
+        }
+    }
+
+    /// Compares everything, at one moment of all entities.
+    fn compare(&mut self, states: &[(Entity, Arc<State>)], payments: PaymentCounts, depth: Depth) {
+        for (entity, state) in states {
+            self.state(entity, state);
+        }
+        self.payments_are_counted(payments);
+        let history = self.history(states).and_then(|()| match depth {
+            Depth::Sales => Ok(()),
+            Depth::Records => self.records(),
+        });
+        if let Err(error) = history.and_then(|()| self.sales_have_orders()).and_then(|()| self.orders_are_posted()) {
+            self.violation(format_smolstr!("what has left memory cannot be read: {error}"));
+        }
+        let (damages, count) = self.store.damages();
+        for Damage { shard, entity, why } in &damages {
+            let what = entity.as_ref().map_or("records of a block".to_owned(), Entity::to_string);
+            self.violation(format_smolstr!(
+                "the store of this node is damaged: {what} of shard {shard} cannot be read: {why}"
+            ));
+        }
+        if count > damages.len() as u64 {
+            self.violation(format_smolstr!("the store of this node is damaged: {count} records in all"));
+        }
+    }
+
+    fn shard_of(&self, entity: &Entity) -> ShardId {
+        match entity {
+            Entity::Directory | Entity::Cluster => DIRECTORY,
+            _ => ring::shard_of(entity.hash_prefix(), self.shards),
+        }
+    }
+
+    /// The shards of which this node has a replica, or may have one.
+    fn shards_here(&self) -> Vec<ShardId> {
+        (0..=self.shards).filter(|shard| !self.remote.contains(shard)).collect()
+    }
+
+    fn stored(&self, entity: &Entity) -> Result<Stored, HistoryStoreError> {
+        match self.store.get(self.shard_of(entity), entity) {
+            Ok(Some(stored)) => Ok(Stored::State(stored.state)),
+            Ok(None) => Ok(Stored::None),
+            Err(HistoryStoreError::Damaged { .. }) => Ok(Stored::Unreadable),
+            Err(error) => Err(error),
+        }
+    }
+
     fn state(&mut self, entity: &Entity, state: &State) {
         let audit = &mut self.audit;
         match state {
@@ -232,14 +288,14 @@ impl Books {
     }
 
     /// Adds the sums of entities that are in the store and not in memory.
-    fn history(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), HistoryStoreError> {
+    fn history(&mut self, states: &[(Entity, Arc<State>)]) -> Result<(), HistoryStoreError> {
         // Records of a shard that has left this node do not change any more, so they are not of this moment.
-        for lead in shared.shards.iter().filter(|lead| !self.remote.contains(&lead.id)) {
-            self.left.add(&shared.replication.history.shard(lead.id)?.totals);
+        for shard in self.shards_here() {
+            self.left.add(&self.store.shard(shard)?.totals);
         }
         // An entity on its way to the store, or back from it, may have a record there beside its state here.
         for (entity, _) in states.iter().filter(|(_, state)| state.may_be_archived()) {
-            if let Stored::State(stored) = stored(shared, entity)? {
+            if let Stored::State(stored) = self.stored(entity)? {
                 self.left.subtract(&Totals::of(&stored));
             }
         }
@@ -247,15 +303,13 @@ impl Books {
     }
 
     /// Every record is what an entity that has ended must be, its order is sold, and the totals are their sums.
-    fn records(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
-        for lead in shared.shards.iter() {
-            if self.remote.contains(&lead.id) {
-                continue;
-            }
+    fn records(&mut self) -> Result<(), HistoryStoreError> {
+        let store = self.store;
+        for shard in self.shards_here() {
             let mut counted = Totals::default();
-            shared.replication.history.for_each_record(lead.id, |stored| {
+            store.for_each_record(shard, |stored| {
                 counted.add(&Totals::of(&stored.state));
-                if !shared.replication.history.may_find(lead.id, &stored.entity) {
+                if !store.may_find(shard, &stored.entity) {
                     self.violation(format_smolstr!("P9 the filter hides the record of {}", stored.entity));
                 }
                 let State::Cart(cart) = &*stored.state else { return };
@@ -267,12 +321,11 @@ impl Books {
                 self.audit.violations.extend(audit.violations.iter().cloned());
                 // A cart that came back, and stays because a refund failed, has an older record beside its state in memory.
                 if audit.cart.state == CartState::Done && !self.carts.contains_key(&audit.cart.id) {
-                    self.order_is_sold(shared, &audit);
+                    self.order_is_sold(&audit);
                 }
             })?;
-            let said = shared.replication.history.shard(lead.id)?.totals;
-            if said != counted && shared.replication.history.has_exact_totals(lead.id) {
-                let shard = lead.id;
+            let said = store.shard(shard)?.totals;
+            if said != counted && store.has_exact_totals(shard) {
                 self.violation(format_smolstr!(
                     "the store's totals of shard {shard} are {said:?}, its records {counted:?}"
                 ));
@@ -282,15 +335,15 @@ impl Books {
     }
 
     /// Every sale has its order, in memory or in the store.
-    fn sales_have_orders(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
+    fn sales_have_orders(&mut self) -> Result<(), HistoryStoreError> {
         let sales = std::mem::take(&mut self.sales);
         for ((entity, hold), sold) in &sales {
-            if self.is_remote(shared, &Entity::Cart(hold.cart)) {
+            if self.is_remote(&Entity::Cart(hold.cart)) {
                 continue;
             }
             let bought = match self.carts.get(&hold.cart) {
                 Some(cart) => bought(cart, entity, *hold, sold),
-                None => match stored(shared, &Entity::Cart(hold.cart))? {
+                None => match self.stored(&Entity::Cart(hold.cart))? {
                     Stored::State(state) => match &*state {
                         State::Cart(cart) => cart.audit().is_some_and(|cart| bought(&cart, entity, *hold, sold)),
                         _ => false,
@@ -308,14 +361,14 @@ impl Books {
     }
 
     /// Every order that its customer has acknowledged is among the purchases, once (P12).
-    fn orders_are_posted(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
+    fn orders_are_posted(&mut self) -> Result<(), HistoryStoreError> {
         for (customer, order) in std::mem::take(&mut self.posted) {
-            if self.is_remote(shared, &Entity::Customer(customer.clone())) {
+            if self.is_remote(&Entity::Customer(customer.clone())) {
                 continue;
             }
             let count = match self.purchases.get(&customer) {
                 Some(orders) => orders.iter().filter(|posted| **posted == order).count(),
-                None => match stored(shared, &Entity::Customer(customer.clone()))? {
+                None => match self.stored(&Entity::Customer(customer.clone()))? {
                     Stored::State(state) => match &*state {
                         State::Customer(customer) => usize::from(customer.cursor(order).is_some()),
                         _ => 0,
@@ -331,16 +384,16 @@ impl Books {
         Ok(())
     }
 
-    fn is_remote(&self, shared: &Shared, entity: &Entity) -> bool {
-        !self.remote.is_empty() && self.remote.contains(&shared.lead_of(entity).id)
+    fn is_remote(&self, entity: &Entity) -> bool {
+        !self.remote.is_empty() && self.remote.contains(&self.shard_of(entity))
     }
 
-    fn close(mut self, shared: &Shared) -> NodeAudit {
+    fn close(mut self) -> NodeAudit {
         let carts = std::mem::take(&mut self.carts);
         for (id, cart) in &carts {
             match cart.cart.state {
-                CartState::Active | CartState::CheckingOut => self.lines_are_held(shared, *id, cart),
-                CartState::Done => self.order_is_sold(shared, cart),
+                CartState::Active | CartState::CheckingOut => self.lines_are_held(*id, cart),
+                CartState::Done => self.order_is_sold(cart),
                 CartState::Canceled | CartState::Expired => {}
             }
         }
@@ -356,14 +409,14 @@ impl Books {
     }
 
     /// The inventory's hold covers the cart's line, at every instant.
-    fn lines_are_held(&mut self, shared: &Shared, id: CartId, cart: &CartAudit) {
+    fn lines_are_held(&mut self, id: CartId, cart: &CartAudit) {
         for Claim { entity, hold, portion, .. } in &cart.holds {
             let Some(needed) = portion else { continue };
             // Seats of the cart, wherever the session is.
             if let Portion::Seats(seats) = needed {
                 self.audit.cart_seats += seats.len() as u64;
             }
-            if self.is_remote(shared, entity) {
+            if self.is_remote(entity) {
                 continue;
             }
             let held = self.holds.get(&(entity.clone(), *hold));
@@ -374,10 +427,10 @@ impl Books {
     }
 
     /// Everything that an order bought is sold, or still held for it with the sale on its way.
-    fn order_is_sold(&mut self, shared: &Shared, cart: &CartAudit) {
+    fn order_is_sold(&mut self, cart: &CartAudit) {
         for Claim { entity, hold, portion, .. } in &cart.holds {
             let Some(needed) = portion else { continue };
-            if self.is_remote(shared, entity) {
+            if self.is_remote(entity) {
                 continue;
             }
             let key = (entity.clone(), *hold);

@@ -118,6 +118,7 @@ pub mod tasks;
 mod timers;
 mod under_way;
 mod upkeep;
+pub mod verify;
 mod watched;
 
 #[cfg(all(test, debug_assertions))]

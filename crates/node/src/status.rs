@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use boxoffice_core::{id::Entity, version::ClusterVersion};
+use boxoffice_core::{id::Entity, time::Timestamp, version::ClusterVersion};
 use boxoffice_replication::error::ReplicationError;
 use boxoffice_shard::NodeId;
+use boxoffice_storage::chain_file::ChainPlace;
 use boxoffice_wire::{
     hello::Durability,
-    status::{FollowerStatus, NodeStatus, ShardStatus},
+    status::{ChainEnd, FollowerStatus, NodeStatus, ShardStatus},
 };
 use smol_str::{SmolStr, format_smolstr};
 
@@ -219,10 +220,17 @@ impl NodeHandle {
                 distance_ms: lead.state.distance_ms.load(Ordering::Relaxed),
                 unconfirmed: lead.leads() && lead.state.unconfirmed.load(Ordering::Relaxed),
                 followers: followers(lead),
+                chain: lead.state.chain.lock().map(chain_end),
             });
         }
         status
     }
+}
+
+fn chain_end(place: ChainPlace) -> ChainEnd {
+    let ChainPlace { index, term, chain, at_ms, .. } = place;
+    let hash = format_smolstr!("{chain:032x}");
+    ChainEnd { index, term, hash, at: Timestamp(at_ms) }
 }
 
 #[cfg(test)]

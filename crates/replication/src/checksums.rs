@@ -2,7 +2,8 @@
 //! from the others.
 //!
 //! Ended carts leave memory at different moments on each node. So a checksum covers only the entities that one entry changed, as
-//! they are right after it. Such an entity is in memory on every replica, and its bytes follow from the log alone.
+//! they are right after it. Such an entity is in memory on every replica, and its bytes follow from the log alone. The checksum also
+//! covers the chain of all entries up to this one.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +27,10 @@ pub struct Checksum {
     pub sum: u64,
 }
 
-/// The checksum of these entities. `scratch` is memory to write them into.
-pub(crate) fn sum(cut: &Cut, scratch: &mut Vec<u8>) -> u64 {
-    let bytes = stored::append(cut, std::mem::take(scratch));
+/// The checksum of these entities and of the chain of entries so far. `scratch` is memory to write them into.
+pub(crate) fn sum(cut: &Cut, chain: Option<u128>, scratch: &mut Vec<u8>) -> u64 {
+    let mut bytes = stored::append(cut, std::mem::take(scratch));
+    chain.iter().for_each(|chain| bytes.extend(chain.to_le_bytes()));
     let sum = hash64(&bytes);
     *scratch = bytes;
     scratch.clear();

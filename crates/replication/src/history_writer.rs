@@ -10,7 +10,7 @@ use std::{
 
 use boxoffice_core::state_map::EvictionCandidate;
 use boxoffice_shard::ShardId;
-use boxoffice_storage::{archive_files::ArchiveError, history::HistoryStoreError};
+use boxoffice_storage::{archive_files::ArchiveError, chain_file::ChainPlace, history::HistoryStoreError};
 
 use crate::{
     error::ReplicationError,
@@ -47,6 +47,8 @@ pub(crate) enum Order {
     Clear(ShardId),
     /// This segment of the log is no longer needed. Archive it, then report it.
     Archive(u64),
+    /// Keep these places of the chains.
+    Chain(Vec<ChainPlace>),
     /// Save the durable positions of other nodes.
     Neighbours,
 }
@@ -170,6 +172,12 @@ impl<T: Completion> Work<T> {
                         replication.directory.save_peer_positions(&*replication.world.disk, &replication.peer_positions)
                     {
                         tracing::warn!(%error, "what other nodes say of their disks is not written down");
+                    }
+                }
+                Order::Chain(places) => {
+                    // Without a place a verification begins later.
+                    if let Err(error) = replication.chain.append(&places) {
+                        tracing::warn!(%error, "places of the chains of entries are not written down");
                     }
                 }
                 Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),

@@ -36,6 +36,28 @@ pub struct Inspection {
     pub warnings: Vec<String>,
 }
 
+/// A data directory with every entry of its log applied.
+pub struct DirectoryContent {
+    pub identity: Identity,
+    pub recovery: Recovery,
+    pub warnings: Vec<String>,
+    /// By shard.
+    pub shards: Vec<ShardContent>,
+    /// The store of entities that have left memory, if there is one.
+    pub history: Option<HistoryStore>,
+}
+
+/// One shard of it.
+pub struct ShardContent {
+    pub shard: ShardId,
+    /// The last entry in its newest snapshot. 0 without one.
+    pub snapshot: u64,
+    /// The last entry in the log, or the snapshot's if there is none.
+    pub last: u64,
+    /// Its entities outside the store.
+    pub kept: StateMap,
+}
+
 /// One shard on disk.
 pub struct InspectedShard {
     pub shard: ShardId,
@@ -64,7 +86,29 @@ pub struct InspectedTurn {
 ///
 /// # Errors
 /// As a node that would start from it, or that there is no data directory.
-pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -> Result<Inspection, ReplicationError> {
+pub fn inspect(world: &World, dir: &Path, see: impl FnMut(&InspectedTurn)) -> Result<Inspection, ReplicationError> {
+    let DirectoryContent { identity, recovery, warnings, shards, history } = read(world, dir, see)?;
+    let inspected = |content: ShardContent| {
+        let ShardContent { shard, snapshot, last, kept } = content;
+        let left = match &history {
+            Some(history) => history.shard(shard)?.totals,
+            None => Totals::default(),
+        };
+        Ok(InspectedShard { shard, snapshot, last, audit: kept.audit(), left })
+    };
+    let shards = shards.into_iter().map(inspected).collect::<Result<_, ReplicationError>>()?;
+    Ok(Inspection { identity, recovery, shards, warnings })
+}
+
+/// The same, with everything that it has.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn read(
+    world: &World,
+    dir: &Path,
+    mut see: impl FnMut(&InspectedTurn),
+) -> Result<DirectoryContent, ReplicationError> {
     let disk = Arc::clone(&world.disk);
     let identity =
         identity::read(&*disk, dir)?.ok_or_else(|| ReplicationError::NoDataDirectory { dir: dir.to_owned() })?;
@@ -103,13 +147,9 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
                 apply(shard, *position, payload, (&mut kept, replay.as_mut()), &mut see)?;
             }
         }
-        let left = match &history {
-            Some(history) => history.shard(shard)?.totals,
-            None => Totals::default(),
-        };
-        shards.push(InspectedShard { shard, snapshot, last, audit: kept.audit(), left });
+        shards.push(ShardContent { shard, snapshot, last, kept });
     }
-    Ok(Inspection { identity, recovery, shards, warnings })
+    Ok(DirectoryContent { identity, recovery, warnings, shards, history })
 }
 
 fn open_history(world: &World, dir: &Path, identity: &Identity) -> Result<Option<HistoryStore>, ReplicationError> {

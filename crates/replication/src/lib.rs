@@ -20,6 +20,7 @@ pub mod running;
 pub mod shard_state;
 pub mod sync_times;
 pub mod transfer;
+pub mod verify;
 
 mod history_reader;
 mod history_writer;

@@ -10,6 +10,7 @@ use boxoffice_env::World;
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
+    chain_file::ChainFile,
     data_epoch::EpochTracker,
     history::{HistoryStore, Replay},
     identity::{DataDirectory, Wanted},
@@ -90,6 +91,7 @@ pub(crate) fn restored<T>(
         HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests, &version)?
             .measured_by(Arc::clone(&world.clock));
     let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir(), &version)?;
+    let chain = ChainFile::new(Arc::clone(&world.disk), &directory.archive_dir(), &version);
     let peer_positions = directory.load_peer_positions(&*world.disk)?;
     let division = Division::new(config.replicators);
     let (log, mut records) = open_log(&config, world, (&directory, &version), (preallocation, division.replicators()))?;
@@ -126,6 +128,7 @@ pub(crate) fn restored<T>(
         history,
         reads: HistoryReads::new(),
         archives,
+        chain,
         log_dir: directory.log_dir(),
         snapshot_files,
         history_full: AtomicBool::new(false),

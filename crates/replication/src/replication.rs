@@ -12,8 +12,8 @@ use boxoffice_core::version::{ClusterVersion, WriteVersion};
 use boxoffice_env::{DurablePosition, NodeId, World};
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{
-    archive_files::ArchiveFiles, history::HistoryStore, identity::DataDirectory, peer_positions::PeerPositions,
-    snapshot_files::SnapshotFiles,
+    archive_files::ArchiveFiles, chain_file::ChainFile, history::HistoryStore, identity::DataDirectory,
+    peer_positions::PeerPositions, snapshot_files::SnapshotFiles,
 };
 
 use crate::{
@@ -49,6 +49,8 @@ pub struct Replication<T> {
     pub reads: HistoryReads,
     /// Old segments of the log.
     pub archives: ArchiveFiles,
+    /// Known places of the chains of the shards.
+    pub chain: ChainFile,
     /// The directory of the segments in use.
     pub log_dir: PathBuf,
     pub(crate) snapshot_files: SnapshotFiles,

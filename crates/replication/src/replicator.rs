@@ -11,7 +11,7 @@ use std::{
 use boxoffice_core::{planted, time::Timestamp};
 use boxoffice_env::{Clock, Lane, no_wait};
 use boxoffice_shard::{Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, ShardId, TICK_MS, grows_log};
-use boxoffice_storage::{history::Replay, log::LogWriter};
+use boxoffice_storage::{chain_file::ChainPlace, history::Replay, log::LogWriter};
 use bytes::Bytes;
 use waiting::Waiting;
 
@@ -113,6 +113,8 @@ pub(crate) struct Replicator<O: Owner> {
     checksums: Vec<ShardChecksums>,
     /// Checksums of this node that the others do not have yet.
     own_checksums: Vec<Checksum>,
+    /// Places of the chains to be kept when the log is synced.
+    chain_places: Vec<ChainPlace>,
     /// Memory to write entities into for their checksum.
     scratch: Vec<u8>,
 }
@@ -181,6 +183,7 @@ impl<O: Owner> Replicator<O> {
             restoring: BTreeMap::new(),
             checksums: (0..shards).map(|_| ShardChecksums::default()).collect(),
             own_checksums: Vec::new(),
+            chain_places: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -386,7 +389,7 @@ impl<O: Owner> Replicator<O> {
         while let Some(output) = rest.next() {
             let Some(output) = self.put_off(output) else { continue };
             match output {
-                Output::Apply { shard, position, stamp, turns } => {
+                Output::Apply { shard, position, stamp, turns, chain } => {
                     // The completions that wait for it are handed out when all outputs are taken.
                     let first = self.completed.len();
                     while let Some(Output::Completed { completion, index, .. }) = rest.next_if(
@@ -394,7 +397,7 @@ impl<O: Owner> Replicator<O> {
                     ) {
                         self.completed.push((completion, index));
                     }
-                    self.apply_or_wait(shard, position, stamp, turns, first)?;
+                    self.apply_or_wait((shard, position, chain), stamp, turns, first)?;
                 }
                 other => self.take_output(other)?,
             }
@@ -407,9 +410,9 @@ impl<O: Owner> Replicator<O> {
     /// Handles one output of the engine.
     fn take_output(&mut self, output: Output<O::Completion>) -> Result<(), ReplicationError> {
         match output {
-            Output::Apply { shard, position, stamp, turns } => {
+            Output::Apply { shard, position, stamp, turns, chain } => {
                 let first = self.completed.len();
-                self.apply_or_wait(shard, position, stamp, turns, first)?;
+                self.apply_or_wait((shard, position, chain), stamp, turns, first)?;
             }
             Output::Completed { completion, index, .. } => self.completed.push((completion, index)),
             Output::ProposalDropped { completion, shard, why } => {

@@ -17,6 +17,7 @@ use boxoffice_core::{
 };
 use boxoffice_env::no_wait::{self, NoWait};
 use boxoffice_shard::{Epoch, FollowerStatus, ReplicaId, ShardId, ShardTime};
+use boxoffice_storage::chain_file::ChainPlace;
 use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
 /// One shard as it is replicated here. Its replicator writes it, all others read it.
@@ -44,6 +45,8 @@ pub struct ShardState {
     pub voters: AtomicUsize,
     /// The last entry that the replica here knows to be committed.
     pub committed: AtomicU64,
+    /// The chain of the shard's entries, as of a moment ago. `None` before it has begun, or without a replica here.
+    pub chain: Mutex<Option<ChainPlace>>,
     /// On the leader: every other replica, as of a moment ago.
     pub followers: Mutex<Vec<FollowerStatus>>,
     /// The replica has waited for a record of the store for a while. It votes, but applies nothing.
@@ -70,6 +73,7 @@ impl ShardState {
             unconfirmed: AtomicBool::new(false),
             voters: AtomicUsize::new(1),
             committed: AtomicU64::new(0),
+            chain: Mutex::default(),
             followers: Mutex::default(),
             waits: AtomicBool::new(false),
             waiting_bytes: AtomicU64::new(0),

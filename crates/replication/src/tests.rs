@@ -25,8 +25,10 @@ use boxoffice_env::{Clock, Disk, MemoryDisk, MemoryStores, OpenMode, OsClock, Os
 use boxoffice_shard::{EntryKind, Epoch, Input, Position, Record, RejectReason, ShardTime};
 use boxoffice_storage::{
     codec, identity,
-    log::{Kind, Log, LogConfig, Preallocation, Start},
+    log::{self, Kind, Log, LogConfig, Preallocation, Start},
 };
+
+use bytes::Bytes;
 
 use crate::{
     config::ReplicationConfig,
@@ -37,6 +39,8 @@ use crate::{
     running::{Opened, Running},
     shard_state::Leadership,
 };
+
+mod verify;
 
 const SHARD: u16 = 1;
 const DIR: &str = "/data";
@@ -52,6 +56,14 @@ struct NewShow {
 
 impl NewShow {
     fn new() -> NewShow {
+        NewShow::named("hamlet-tonight")
+    }
+
+    fn numbered(number: usize) -> NewShow {
+        NewShow::named(&format!("show-{number}"))
+    }
+
+    fn named(name: &str) -> NewShow {
         let id = |text| Id::new(text).expect("a good id");
         let row = Row {
             label: "1".into(),
@@ -66,7 +78,7 @@ impl NewShow {
             }],
         };
         let session = NewSession {
-            id: id("hamlet-tonight"),
+            id: id(name),
             hall: id("main"),
             title: id("hamlet"),
             starts_at: Timestamp(1_000_000),
@@ -81,7 +93,7 @@ impl NewShow {
             layout,
             zone: Default::default(),
         }));
-        NewShow { entity: Entity::Session(id("hamlet-tonight")), events: vec![event] }
+        NewShow { entity: Entity::Session(id(name)), events: vec![event] }
     }
 }
 
@@ -179,17 +191,26 @@ impl TestReplication {
         clock: Arc<dyn Clock>,
         reads_up_to: ClusterVersion,
     ) -> Result<Opened<NewShow>, ReplicationError> {
+        TestReplication::open_with(disk, stores, clock, |config| config.reads_up_to = reads_up_to)
+    }
+
+    fn open_with(
+        disk: &Arc<MemoryDisk>,
+        stores: &Arc<MemoryStores>,
+        clock: Arc<dyn Clock>,
+        change: impl FnOnce(&mut ReplicationConfig),
+    ) -> Result<Opened<NewShow>, ReplicationError> {
         let (disk, stores) = (Arc::clone(disk) as _, Arc::clone(stores) as _);
         let world = World { clock, disk, stores, ..World::standalone() };
-        let config = ReplicationConfig {
+        let mut config = ReplicationConfig {
             data_dir: PathBuf::from(DIR),
             shards: SHARD,
             log_segment_bytes: SEGMENT_BYTES,
             checksum_entries: 0,
             history_archive_bytes: 0,
-            reads_up_to,
             ..ReplicationConfig::default()
         };
+        change(&mut config);
         Opened::open(config, &world, Runner::Threads)
     }
 
@@ -212,7 +233,10 @@ impl TestReplication {
     }
 
     fn propose(&self, epoch: Epoch) {
-        let completion = NewShow::new();
+        self.offer(epoch, NewShow::new());
+    }
+
+    fn offer(&self, epoch: Epoch, completion: NewShow) {
         let events = codec::encode(&completion.entity, None, &completion.events);
         let input = Input::Propose { shard: SHARD, epoch, events, joint: None, completion };
         self.replication.replicators.push(SHARD, input);
@@ -387,7 +411,7 @@ async fn a_directory_says_its_version_before_anything_is_written_under_it() {
 
     let refused = open(NEWEST).map(|_| ()).expect_err("it was raised").to_string();
     assert!(
-        refused.contains("was written under version 18") && refused.contains("release next raised it"),
+        refused.contains(&format!("was written under version {NEXT}")) && refused.contains("release next raised it"),
         "{refused}"
     );
 }

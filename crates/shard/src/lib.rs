@@ -43,6 +43,7 @@
 
 mod applied_state;
 mod batch;
+mod chain;
 mod clocks;
 mod codec;
 mod commit_broadcast;
@@ -78,6 +79,7 @@ mod time;
 mod tests;
 
 pub use batch::{Stamp, Turns};
+pub use chain::Link;
 pub use clocks::ClockReading;
 pub use codec::Malformed;
 pub use config::{

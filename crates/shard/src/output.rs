@@ -140,6 +140,8 @@ pub enum Output<T> {
         stamp: Stamp,
         /// Its turns. Empty if the entry only changes the distance.
         turns: Turns,
+        /// The chain of the shard's entries with this one, [`Link`](crate::Link).
+        chain: Option<u128>,
     },
     /// A proposal is committed, and its `Apply` precedes this output. Or a read is safe.
     Completed {

@@ -104,7 +104,7 @@ pub struct SnapshotMeta {
     pub placed: u64,
     /// Reserved for the newest mark of a backup that is consistent over all shards. Nothing writes one yet.
     pub mark: Option<u64>,
-    /// Reserved for the hash over all entries so far. Nothing writes one yet.
+    /// The chain of hashes over all entries so far, [`Link`](crate::Link). `None` before its first entry.
     pub chain: Option<u128>,
     /// The members of the shard's group. Empty until the replica receives its first message.
     pub members: Members,

@@ -24,6 +24,7 @@ use boxoffice_node::{
     config::{NodeConfig, ReplicationConfig},
     node::{Node, NodeHandle},
     tasks::Gate,
+    verify::verify,
 };
 use boxoffice_storage::{
     fsync::Fsync,
@@ -306,6 +307,14 @@ impl Machine {
     pub(crate) fn kill(&self) {
         self.end("is killed", SimNetwork::end_of_process);
         self.disk().process_end();
+    }
+
+    /// Verifies its data directory while it is off. Returns what is wrong.
+    pub(crate) fn verify(&self) -> Vec<String> {
+        match verify(&self.world(), &self.config.replication.data_dir, &[]) {
+            Ok(verified) => verified.findings,
+            Err(error) => vec![error.to_string()],
+        }
     }
 
     pub(crate) fn power_cut(&self) {

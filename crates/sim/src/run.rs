@@ -291,7 +291,21 @@ impl Run {
         let (client, fixture) = (&self.client, &self.fixture);
         let seen = judge(client, (fixture, &self.gateway), &cart_traces, walls_are_right, &mut self.rng).await;
         staff::judge(client, fixture, &blocked, &mut self.rng).await;
+        self.verify_directories().await;
         seen
+    }
+
+    /// Ends every node and verifies what it leaves on its disk.
+    async fn verify_directories(&self) {
+        let members = self.client.members();
+        members.iter().for_each(|machine| machine.kill());
+        // Actors end in their own turn.
+        sleep(Duration::from_millis(1)).await;
+        for machine in members {
+            for found in machine.verify() {
+                self.violation(format!("the data directory of node {}: {found}", machine.number));
+            }
+        }
     }
 
     fn violation(&self, what: String) {

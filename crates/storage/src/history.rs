@@ -463,6 +463,34 @@ impl HistoryStore {
         }
     }
 
+    /// Reads every record of a shard and counts it. Returns what cannot be read, and whether the totals are other ones, in words.
+    /// Notes nothing.
+    ///
+    /// # Errors
+    /// [`HistoryStoreError::Store`] if there is no room to open the store.
+    pub fn recount(&self, shard: ShardId) -> Result<Vec<String>, HistoryStoreError> {
+        let (prefix, mut findings, mut counted) = (records_prefix(shard), Vec::new(), Totals::default());
+        let mut after: Option<Bytes> = None;
+        loop {
+            let Scanned { found, gap } = self.scan_past_damage(&prefix, after.as_deref(), SCAN)?;
+            findings
+                .extend(gap.map(|gap| format!("the store of shard {shard} cannot be read in a place: {}", gap.why)));
+            let Some((last, _)) = found.last() else { break };
+            after = Some(last.clone());
+            for (key, bytes) in &found {
+                match record::decode(bytes) {
+                    Ok(stored) => counted.add(&Totals::of(&stored.state)),
+                    Err(why) => findings.push(format!("the store's record at {key:?} of shard {shard}: {why}")),
+                }
+            }
+        }
+        let said = self.shard(shard)?.totals;
+        if findings.is_empty() && said != counted && self.has_exact_totals(shard) {
+            findings.push(format!("the store's totals of shard {shard} are {said:?}, its records {counted:?}"));
+        }
+        Ok(findings)
+    }
+
     /// Writes entities that leave memory, and the new totals, in one batch. Readers see it when this returns, and it is
     /// durable after [`HistoryStore::sync`]. Call [`HistoryStore::will_rewrite`] before writing the same entities
     /// again.

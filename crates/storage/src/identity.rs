@@ -129,9 +129,7 @@ impl DataDirectory {
     pub fn open(world: &World, path: &Path, wanted: &Wanted) -> Result<Self, IdentityError> {
         let disk = &*world.disk;
         disk.create_dir_all(path).map_err(failed("create", path))?;
-        let lock_file = path.join(LOCK);
-        let lock = disk.lock(&lock_file).map_err(failed("lock", &lock_file))?;
-        let lock = lock.ok_or_else(|| IdentityError::InUse { dir: path.to_owned() })?;
+        let lock = lock(disk, path)?;
         if let Err(error) = disk.restrict_to_owner(path) {
             tracing::warn!(dir = %path.display(), %error, "others may be able to read the data directory; make it 0700");
         }
@@ -305,6 +303,16 @@ pub fn draw_disk_id(world: &World, path: &Path) -> Result<u128, IdentityError> {
     let drawn = world.rng.u128();
     write_file(disk, path, DISK, format!("{drawn:032x}\n").as_bytes())?;
     Ok(drawn)
+}
+
+/// Locks the data directory at `dir` until the value is dropped.
+///
+/// # Errors
+/// [`IdentityError::InUse`], [`IdentityError::Io`].
+pub fn lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn DiskLock>, IdentityError> {
+    let lock_file = dir.join(LOCK);
+    let lock = disk.lock(&lock_file).map_err(failed("lock", &lock_file))?;
+    lock.ok_or_else(|| IdentityError::InUse { dir: dir.to_owned() })
 }
 
 /// Reads the owner of the data directory at `dir` without its lock. `None` if it has none.
@@ -608,13 +616,14 @@ mod tests {
         let (world, disk) = world();
         drop(open(&world, WANTED).unwrap());
         let written = text(&disk);
-        let set_format = |format: u32| put(&disk, &written.replace("format = 17", &format!("format = {format}")));
+        let set_format =
+            |format: u32| put(&disk, &written.replace(&format!("format = {NEWEST}"), &format!("format = {format}")));
         for old in [1, 2] {
             set_format(old);
             assert_eq!(
                 refusal(&world, WANTED).to_string(),
                 format!(
-                    "/srv/data has format {old}, from before placement by hash prefix; in format 17 carts have other ids \
+                    "/srv/data has format {old}, from before placement by hash prefix; in format {NEWEST} carts have other ids \
                      and entities other shards, so this program cannot use it: start the version that wrote it, or name \
                      an empty data directory and import into it"
                 )
@@ -630,7 +639,7 @@ mod tests {
                 )
             );
         }
-        set_format(17);
+        set_format(OLDEST_READ.number().into());
         open(&world, WANTED).unwrap();
     }
 

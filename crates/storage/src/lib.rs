@@ -41,6 +41,7 @@ pub mod snapshot;
 pub mod snapshot_files;
 
 pub mod archive_files;
+pub mod chain_file;
 pub mod history;
 
 #[cfg(test)]

@@ -233,7 +233,10 @@ impl SnapshotFiles {
     }
 
     /// The payload of one snapshot, or the damage of the file.
-    fn load(&self, name: SnapshotName) -> Result<Result<Vec<u8>, String>, SnapshotError> {
+    ///
+    /// # Errors
+    /// [`SnapshotError::OtherVersion`], [`SnapshotError::Io`].
+    pub fn load(&self, name: SnapshotName) -> Result<Result<Vec<u8>, String>, SnapshotError> {
         let path = self.dir.join(name.file_name());
         let bad = |what: &str| Ok(Err(format!("{} {what}", path.display())));
         let file = self.disk.open(&path, OpenMode::Read).map_err(failed("open", &path))?;

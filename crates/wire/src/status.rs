@@ -73,6 +73,20 @@ shapes! {
         pub unconfirmed?: bool,
         /// Every other replica, if the node leads it.
         pub followers?: Vec<FollowerStatus>,
+        /// The chain of hashes over the entries of the replica here, as of a moment ago. Absent before the cluster's version has it.
+        pub chain?: Option<ChainEnd>,
+    }
+
+    /// The chain of hashes over all entries of a shard up to one of them.
+    #[derive(Eq)]
+    pub struct ChainEnd as Chain {
+        /// The entry.
+        pub index: u64,
+        pub term: u64,
+        /// 32 hexadecimal digits.
+        pub hash: SmolStr,
+        /// The time of the entry.
+        pub at: Timestamp,
     }
 
     /// A replica of a shard, as its leader sees it.

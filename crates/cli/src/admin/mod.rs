@@ -7,6 +7,7 @@ mod given_up;
 mod invite;
 pub mod keys;
 mod nodes;
+mod receipt;
 mod sessions;
 mod status;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub fn run(args: &Admin) -> Outcome {
     match &args.what {
         AdminCommand::Status { json } => show_status(&args.node_args, *json),
         AdminCommand::Audit { entity, json } => show_audit(&args.node_args, entity.as_deref(), *json),
+        AdminCommand::Receipt => receipt::print(&args.node_args),
         AdminCommand::Nodes { json } => nodes::show(&args.node_args, *json),
         AdminCommand::Invite { for_ms } => invite::run(&args.node_args, *for_ms),
         AdminCommand::Drain { node, cancel: false, force } => nodes::drain(&args.node_args, *node, *force),

@@ -42,6 +42,7 @@ fn shard(number: u32, role: &str) -> ShardStatus {
         distance_ms: 0,
         unconfirmed: false,
         followers,
+        chain: None,
     }
 }
 

@@ -9,8 +9,9 @@ use std::{
 #[cfg(debug_assertions)]
 use boxoffice_core::version::NEXT;
 use boxoffice_core::{event::Event as EntityEvent, id::Entity, planted};
-use boxoffice_shard::{DIRECTORY, Position, ShardId, Turns};
+use boxoffice_shard::{DIRECTORY, Position, ShardId, Stamp, Turns};
 use boxoffice_storage::{
+    chain_file::{CHAIN_EVERY, ChainPlace},
     codec,
     history::{ReplayLookup, ReplayOutcome},
 };
@@ -29,6 +30,8 @@ pub(super) struct Progress {
     done: usize,
     /// The changed entities. `None` if the entry is not compared with other replicas.
     changed: Option<BTreeSet<Entity>>,
+    /// The chain of the shard's entries with this one.
+    chain: Option<u128>,
     /// Records that were read for it.
     pub(super) found: BTreeMap<Entity, Found>,
 }
@@ -51,9 +54,18 @@ enum Brought {
 }
 
 impl<O: Owner> Replicator<O> {
-    /// The beginning of the entry at `index`.
-    pub(super) fn progress(&self, index: u64) -> Progress {
-        Progress { changed: self.compares(index).then(BTreeSet::new), ..Progress::default() }
+    /// The beginning of an entry. Notes the place of the chain there, if it is one to be kept.
+    pub(super) fn progress(
+        &mut self,
+        shard: ShardId,
+        (position, stamp): (Position, Stamp),
+        chain: Option<u128>,
+    ) -> Progress {
+        if let Some(chain) = chain.filter(|_| position.index.is_multiple_of(CHAIN_EVERY)) {
+            let Position { index, term } = position;
+            self.chain_places.push(ChainPlace { shard, index, term, chain, at_ms: stamp.true_ms() });
+        }
+        Progress { changed: self.compares(position.index).then(BTreeSet::new), chain, ..Progress::default() }
     }
 
     /// Applies a committed entry from where it was left. The completions from the place `first` of those in `completed` wait for
@@ -196,7 +208,7 @@ impl<O: Owner> Replicator<O> {
         let changed = progress.changed.take().and_then(|changed| replica.kept.cut_of(&changed));
         drop(replica);
         if let Some(changed) = changed {
-            self.compare(shard, &changed)?;
+            self.compare(shard, &changed, progress.chain)?;
         }
         self.set_due(shard, deadline);
         if shard == DIRECTORY {

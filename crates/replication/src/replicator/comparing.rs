@@ -19,16 +19,22 @@ impl<O: Owner> Replicator<O> {
         !self.replication.config.is_alone && every != 0 && index.is_multiple_of(every)
     }
 
-    /// Compares this replica's checksum after an entry with those that other nodes have sent.
+    /// Compares this replica's checksum after an entry with those that other nodes have sent. The checksum has the chain of the
+    /// entries in it.
     ///
     /// # Errors
     /// [`ReplicationError::Outvoted`].
-    pub(super) fn compare(&mut self, shard: ShardId, changed: &Cut) -> Result<(), ReplicationError> {
+    pub(super) fn compare(
+        &mut self,
+        shard: ShardId,
+        changed: &Cut,
+        chain: Option<u128>,
+    ) -> Result<(), ReplicationError> {
         let Some(meta) = self.engine.snapshot_meta(shard) else { return Ok(()) };
         if changed.is_empty() || checksums::nodes(&meta.members).all(|node| node == self.replication.config.node_id) {
             return Ok(());
         }
-        let (index, sum) = (changed.index(), checksums::sum(changed, &mut self.scratch));
+        let (index, sum) = (changed.index(), checksums::sum(changed, chain, &mut self.scratch));
         self.own_checksums.push(Checksum { shard, index, sum });
         let compared = self.checksums[usize::from(shard)].applied(index, sum, &meta.members);
         self.judge(shard, index, compared)

@@ -102,11 +102,15 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Gives entities that may leave memory to the history writer, but only when the log is synced. A store that is ahead of the
+    /// Gives entities that may leave memory, and places of the chains, to the history writer, but only when the log is synced. A store that is ahead of the
     /// log after a power cut would take other events at the same places for its own.
     fn hand_over(&mut self) {
         if self.unsynced {
             return;
+        }
+        // So with the places of the chains: a place of an entry that was lost would contradict the one decided after it.
+        if !self.chain_places.is_empty() {
+            self.history.order(Order::Chain(mem::take(&mut self.chain_places)));
         }
         // A record of an entry that is applied by half would seem to have all of it.
         for state in self.own_shards().filter(|state| !self.is_waiting(state.id)) {

@@ -4,7 +4,10 @@ use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{planted, state_map::StateMap};
 use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
-use boxoffice_storage::snapshot::{self, Snapshot};
+use boxoffice_storage::{
+    chain_file::ChainPlace,
+    snapshot::{self, Snapshot},
+};
 use bytes::Bytes;
 
 use super::Replicator;
@@ -55,6 +58,11 @@ impl<O: Owner> Replicator<O> {
         state.committed.store(whole.as_ref().map_or(0, |group| group.committed), Ordering::Relaxed);
         *state.followers.lock() = whole.as_ref().map(|group| group.followers.clone()).unwrap_or_default();
         state.replica_id.store(whole.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        let meta = self.engine.snapshot_meta(shard).filter(|_| whole.is_some());
+        *state.chain.lock() = meta.and_then(|meta| {
+            let at_ms = meta.stamp_ms.saturating_add_signed(meta.distance_ms);
+            Some(ChainPlace { shard, index: meta.position.index, term: meta.position.term, chain: meta.chain?, at_ms })
+        });
         if let Some(group) = whole {
             let voters = &group.members.voters;
             state.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);

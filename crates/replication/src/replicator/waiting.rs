@@ -123,14 +123,13 @@ impl<O: Owner> Replicator<O> {
     /// Applies an entry whose completions are those in `completed` from the place `first` on, or begins to wait.
     pub(super) fn apply_or_wait(
         &mut self,
-        shard: ShardId,
-        position: Position,
+        (shard, position, chain): (ShardId, Position, Option<u128>),
         stamp: Stamp,
         turns: Turns,
         first: usize,
     ) -> Result<(), ReplicationError> {
         self.set_distance(shard, stamp.distance_ms);
-        let mut progress = self.progress(position.index);
+        let mut progress = self.progress(shard, (position, stamp), chain);
         if self.apply(shard, position, &turns, (first, &mut progress))? == Applied::Whole {
             return Ok(());
         }
@@ -203,7 +202,7 @@ impl<O: Owner> Replicator<O> {
         self.replication.shard(shard).waits.store(false, Ordering::Relaxed);
         while let Some(output) = rest.pop_front() {
             rest_bytes -= bytes_of(&output);
-            let Output::Apply { position, stamp, turns, .. } = output else {
+            let Output::Apply { position, stamp, turns, chain, .. } = output else {
                 self.take_output(output)?;
                 continue;
             };
@@ -214,7 +213,7 @@ impl<O: Owner> Replicator<O> {
             {
                 self.completed.push((completion, index));
             }
-            self.apply_or_wait(shard, position, stamp, turns, first)?;
+            self.apply_or_wait((shard, position, chain), stamp, turns, first)?;
             if let Some(next) = &mut self.waiting[usize::from(shard)] {
                 next.rest.append(&mut rest);
                 next.rest_bytes += rest_bytes;

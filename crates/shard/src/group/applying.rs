@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::fields;
 use crate::name::Position;
 use crate::output::{FatalError, Output};
+use crate::record::EntryKind;
 use crate::snapshot::Members;
 
 impl<T> Group<T> {
@@ -28,9 +29,10 @@ impl<T> Group<T> {
         let position = position(&entry);
         self.applied_state.take(position, entry.data.len())?;
         match entry.get_entry_type() {
-            EntryType::EntryNormal if entry.data.is_empty() => (),
+            EntryType::EntryNormal if entry.data.is_empty() => self.applied_state.link(EntryKind::Turns, &[]),
             EntryType::EntryNormal => self.apply_turns(position, entry.data, out)?,
             EntryType::EntryConfChange | EntryType::EntryConfChangeV2 => {
+                self.applied_state.link(EntryKind::Members, &entry.data);
                 self.change_members(&entry.data)?;
             }
         }
@@ -47,10 +49,11 @@ impl<T> Group<T> {
 
     /// Puts out the turns of an entry, if its header follows the one before.
     fn apply_turns(&mut self, position: Position, payload: Bytes, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
+        self.applied_state.link(EntryKind::Turns, &payload);
         let (header, turns) = batch::open(payload)?;
         self.applied_state.follow(position, header)?;
         let stamp = Stamp { running_ms: header.stamp_ms, distance_ms: header.distance_ms };
-        out.push(Output::Apply { shard: self.shard, position, stamp, turns });
+        out.push(Output::Apply { shard: self.shard, position, stamp, turns, chain: self.meta().chain });
         Ok(())
     }
 

@@ -23,10 +23,12 @@ struct Asked {
     is_read: bool,
 }
 
+#[derive(Clone, PartialEq)]
 struct Entry {
     position: Position,
     stamp: Stamp,
     turns: Vec<Completion>,
+    chain: Option<u128>,
 }
 
 #[derive(Default)]
@@ -101,9 +103,9 @@ impl History {
     pub(crate) fn take(&mut self, node: NodeId, output: &Output<Completion>) {
         write!(self.trace, "{node} {output:?}").unwrap();
         match output {
-            Output::Apply { shard, position, stamp, turns } => {
+            Output::Apply { shard, position, stamp, turns, chain } => {
                 let turns = turns.iter().map(completion_of).collect();
-                let entry = Entry { position: *position, stamp: *stamp, turns };
+                let entry = Entry { position: *position, stamp: *stamp, turns, chain: *chain };
                 self.apply(node, *shard, entry);
             }
             Output::Restore(Received { meta, .. }) => {
@@ -157,9 +159,8 @@ impl History {
         let applied = self.applied.entry((node, shard)).or_default();
         assert!(index > *applied, "node {node} applied {index} of shard {shard} after {applied}");
         *applied = index;
-        let first = self.entries.entry((shard, index)).or_insert(Entry { turns: entry.turns.clone(), ..entry });
-        let same = first.position == entry.position && first.stamp == entry.stamp && first.turns == entry.turns;
-        assert!(same, "node {node} applied something else at {index} of shard {shard}");
+        let first = self.entries.entry((shard, index)).or_insert_with(|| entry.clone());
+        assert!(*first == entry, "node {node} applied something else at {index} of shard {shard}");
     }
 
     fn done(&mut self, node: NodeId, completion: Completion, shard: ShardId, index: u64) {

@@ -58,7 +58,7 @@ impl Node {
 
 fn draw(output: &Output<&'static str>) -> String {
     match output {
-        Output::Apply { shard, position, stamp, turns } => {
+        Output::Apply { shard, position, stamp, turns, .. } => {
             let turns: Vec<_> = turns.iter().map(String::from_utf8_lossy).collect();
             let (index, term) = (position.index, position.term);
             let (running_ms, distance_ms) = (stamp.running_ms, stamp.distance_ms);

@@ -39,24 +39,24 @@ pub(crate) fn an_upgrade_waits_for_every_member() {
             finish -> done at 4
             arrived 1 d1n -> ok as node 1 at 5, 2 members, 2 places
               node 1: serving since 1, disk 1 at host1:7280
-            finish -> refused 813 upgrade_held_back: the upgrade to version 18 is held back: node 2: its program 0.1.0 reads versions up to 17
+            finish -> refused 813 upgrade_held_back: the upgrade to version 19 is held back: node 2: its program 0.1.0 reads versions up to 17
             arrived 2 d2n -> ok as node 2 at 6, 2 members, 2 places
               node 2: serving since 3, disk 2 at host2:7280
             join d3 -> ok as node 3 at 7, 3 members, 2 places
               node 3: joining since 8, disk 3 at host3:7280
-            finish -> refused 813 upgrade_held_back: the upgrade to version 18 is held back: node 3: it has not started yet
+            finish -> refused 813 upgrade_held_back: the upgrade to version 19 is held back: node 3: it has not started yet
             arrived 3 d3n -> ok as node 3 at 8, 3 members, 2 places
               node 3: serving since 10, disk 3 at host3:7280
-            finish without 2 -> refused 813 upgrade_held_back: the upgrade to version 18 is held back: node 2: it cannot be reached
+            finish without 2 -> refused 813 upgrade_held_back: the upgrade to version 19 is held back: node 2: it cannot be reached
             arrived 2 d2 -> ok as node 2 at 9, 3 members, 2 places
               node 2: serving since 3, disk 2 at host2:7280
             arrived 2 d2n -> ok as node 2 at 10, 3 members, 2 places
               node 2: serving since 3, disk 2 at host2:7280
             finish by r1 -> done at 11
-              the cluster is at version 18
+              the cluster is at version 19
             finish by r1 -> done at 11
             finish -> done at 12
-            arrived 2 d2 -> refused 101 bad_request: bad request: node 2 runs program 0.1.0: it reads versions 17 to 17, and the cluster is at version 18: start release next, or a later one that reads version 18
+            arrived 2 d2 -> refused 101 bad_request: bad request: node 2 runs program 0.1.0: it reads versions 17 to 17, and the cluster is at version 19: start release next, or a later one that reads version 19
             arrived 2 d2o -> ok as node 2 at 13, 3 members, 2 places
               node 2: serving since 3, disk 2 at host2:7280
             drain 2 -> refused 811 too_few_left: without node 2 only 2 members serve, and each shard would have a single voter, whose disk may not be lost; let another node join and serve first, or force it
@@ -87,8 +87,8 @@ fn an_upgrade_goes_to_the_lowest_version_that_is_new() {
             arrived 1 d1l -> ok as node 1 at 4, 2 members, 2 places
               node 1: serving since 1, disk 1 at host1:7280
             finish -> done at 5
-              the cluster is at version 18
-            finish -> refused 813 upgrade_held_back: the upgrade to version 19 is held back: node 2: its program 0.3.0 reads versions up to 18
+              the cluster is at version 19
+            finish -> refused 813 upgrade_held_back: the upgrade to version 20 is held back: node 2: its program 0.3.0 reads versions up to 19
         "#]],
     );
 }
@@ -107,7 +107,7 @@ fn a_member_that_does_not_come_back_is_removed_before_the_upgrade_ends() {
               shard 1: target 1 is 1.1 led by 1.1
             join d2 -> ok as node 2 at 2, 2 members, 2 places
               node 2: joining since 2, disk 2 at host2:7280
-            arrived 2 d2 -> refused 101 bad_request: bad request: node 2 runs program 0.1.0: it reads versions 17 to 17, and the cluster is at version 18: start release next, or a later one that reads version 18
+            arrived 2 d2 -> refused 101 bad_request: bad request: node 2 runs program 0.1.0: it reads versions 17 to 17, and the cluster is at version 19: start release next, or a later one that reads version 19
             finish -> done at 3
         "#]],
     );
@@ -131,12 +131,12 @@ fn a_member_that_does_not_come_back_is_removed_before_the_upgrade_ends() {
               node 2: serving since 3, disk 2 at host2:7280
             arrived 1 d1n -> ok as node 1 at 4, 2 members, 2 places
               node 1: serving since 1, disk 1 at host1:7280
-            finish without 2 -> refused 813 upgrade_held_back: the upgrade to version 18 is held back: node 2: its program 0.1.0 reads versions up to 17
-            arrived 1 d1o -> refused 101 bad_request: bad request: node 1 runs program 0.4.0: it reads versions 18 to 18, and the cluster is at version 17: release next goes between; start it, finish its upgrade, and then start this one
+            finish without 2 -> refused 813 upgrade_held_back: the upgrade to version 19 is held back: node 2: its program 0.1.0 reads versions up to 17
+            arrived 1 d1o -> refused 101 bad_request: bad request: node 1 runs program 0.4.0: it reads versions 19 to 19, and the cluster is at version 17: release next goes between; start it, finish its upgrade, and then start this one
             remove 2 -> done at 5
               node 2: gone since 7, disk 2 at host2:7280
             finish -> done at 6
-              the cluster is at version 18
+              the cluster is at version 19
         "#]],
     );
 }

@@ -10,8 +10,8 @@ use boxoffice_core::{
 use boxoffice_wire::{
     hello::Durability,
     status::{
-        CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals, Rates,
-        SeatTotals, ShardStatus, UnitTotals,
+        ChainEnd, CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals,
+        Rates, SeatTotals, ShardStatus, UnitTotals,
     },
 };
 
@@ -188,6 +188,12 @@ pub fn status() -> NodeStatus {
             distance_ms: -40,
             unconfirmed: true,
             followers: vec![FollowerStatus { replica: "2.17".into(), lag: 3, heard: true }],
+            chain: Some(ChainEnd {
+                index: 88_213,
+                term: 3,
+                hash: "0f1e1892ba91625a7bb986fa704738a5".into(),
+                at: evening(),
+            }),
         }],
         connections: 4,
         watchers: 2,
