@@ -3,6 +3,7 @@
 
 use std::{fs, path::Path};
 
+use boxoffice_core::version::{NEWEST, NEXT, OLDEST_READ};
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// The version of the program, and of the next one.
-const VERSIONS: [u64; 2] = [17, 18];
+const VERSIONS: [u64; 2] = [NEWEST.number() as u64, NEXT.number() as u64];
 
 /// The version of a data directory.
 fn on_disk(cluster: &Cluster, node: u64) -> u64 {
@@ -99,9 +100,9 @@ async fn understand_each_other(cluster: &Cluster) {
     assert_eq!(counted(cluster, "boxoffice_replica_checksums_different_total").await, 0);
 }
 
-fn names(refused: &Refused, parts: &[&str]) {
+fn names(refused: &Refused, parts: &[String]) {
     for part in parts {
-        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+        assert!(refused.stderr.contains(part.as_str()), "{part}: {}", refused.stderr);
     }
 }
 
@@ -180,19 +181,24 @@ async fn a_cluster_is_upgraded_while_it_sells() {
             cluster.set_program(3, false);
             let refused = cluster.refused(cluster.command(3)).await;
             assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
-            names(&refused, &["written under version 18", "this program reads up to 17"]);
+            let words = [format!("written under version {next}"), format!("this program reads up to {version}")];
+            names(&refused, &words);
             // So is a new machine with it, which leaves no trace.
             let home = Home::new();
             let joining = cluster.foreign_command(&home, 4, &SECRET, Some(cluster.client(1)));
             let refused = cluster.refused(joining).await;
             assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
-            names(&refused, &["it reads versions 17 to 17, and the cluster is at version 18"]);
+            names(
+                &refused,
+                &[format!("it reads versions {OLDEST_READ} to {version}, and the cluster is at version {next}")],
+            );
             assert_eq!(cluster.members().await.len(), 3);
             buyers.orders(3).await;
             restart(cluster, 3, true).await;
         })
         .await;
     stage.check_everything().await;
+    stage.cluster.stop();
 }
 
 /// The members' programs as `admin upgrade show` has them.
@@ -215,6 +221,7 @@ async fn a_cluster_finishes_an_upgrade_by_itself() {
         })
         .await;
     stage.check_everything().await;
+    stage.cluster.stop();
 }
 
 /// The newest release, which `tests/run long` builds from history, is rolled to this program and back, and to it again. Then the upgrade is
@@ -246,7 +253,9 @@ async fn a_released_program_is_rolled_to_this_one_and_back() {
             .await;
     }
     cluster_finishes(&stage.cluster).await;
+    write_under(&stage.cluster, VERSIONS[0]).await;
     stage.check_everything().await;
+    stage.cluster.stop();
 }
 
 /// Rolls a cluster ten times. The longest pause of each is printed.

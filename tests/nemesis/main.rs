@@ -126,4 +126,5 @@ async fn run(settings: RunSettings) {
         stage.record.orders(),
         stage.cluster.endpoints.repeated(),
     );
+    stage.cluster.stop();
 }

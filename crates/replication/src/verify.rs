@@ -378,22 +378,20 @@ impl Walk {
         while !self.window.is_empty() {
             self.chain_next();
         }
-        if self.is_gone {
-            return;
-        }
-        if is_log_whole && self.last.is_some() && self.run > self.snapshot + 1 {
+        if is_log_whole && !self.is_gone && self.last.is_some() && self.run > self.snapshot + 1 {
             let (from, to) = (self.snapshot + 1, self.run - 1);
             self.findings.push(format!("entries {from} to {to} are missing between its snapshot and the log"));
         }
         // A line of a receipt is about what must still be provable.
-        let first = if self.verified.from == 0 { u64::MAX } else { self.verified.from };
-        for (index, _) in self.known.iter().filter(|(_, known)| known.from == RECEIPT) {
-            if *index < first.saturating_sub(1) {
-                self.findings
-                    .push(format!("entry {index} of the receipt is no longer here: the entries begin at {first}"));
-            } else if self.last.is_none_or(|last| *index > last) && *index > self.snapshot {
-                self.findings.push(format!("entry {index} of the receipt is missing: the entries end before it"));
-            }
+        let (from, last) = (self.verified.from, self.last.unwrap_or(self.snapshot));
+        for index in self.known.iter().filter(|(_, known)| known.from == RECEIPT).map(|(index, _)| *index) {
+            let why = match from {
+                0 => "cannot be proven: the shard has no chained entry here".to_owned(),
+                _ if index + 1 < from => format!("cannot be proven: the entries begin at {from}"),
+                _ if index > last => format!("is missing: the entries end at {last}"),
+                _ => continue,
+            };
+            self.findings.push(format!("entry {index} of the receipt {why}"));
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The chain of hashes over the entries of a shard.
 //!
-//! A link is the first 16 bytes of the BLAKE3 hash of 67 bytes: the link before it (16, zeros before the first one), the shard (2), the
-//! index (8), the term (8), the kind of the entry (1, as in its record) and the BLAKE3 hash of its payload (32). Numbers are
-//! little-endian. The payload stands in it by its hash, so that an entry can be redacted later and its place still be proven.
+//! A link is the first 16 bytes of the BLAKE3 hash of 64 bytes, which is one block: the link before it (16; the first one has the number
+//! of the shard there), the index (8), the term (8, with its highest bit set for a change of members) and the BLAKE3 hash of the payload
+//! (32). Numbers are little-endian. The payload stands in it by its hash, so that an entry can be redacted later and its place
+//! still be proven.
 //!
 //! The first entry of turns that was written under [`CHAINED`] begins the chain, and every entry after it continues it. So all replicas
 //! have the same links, and each link tells all entries before it.
 
 use boxoffice_core::version::CHAINED;
+use bytes::BufMut as _;
 
 use crate::name::{Position, ShardId};
 use crate::record::EntryKind;
@@ -39,15 +41,16 @@ impl Link {
         if before.is_none() && !self.begins {
             return None;
         }
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&before.unwrap_or(0).to_le_bytes());
-        hasher.update(&self.shard.to_le_bytes());
-        hasher.update(&self.position.index.to_le_bytes());
-        hasher.update(&self.position.term.to_le_bytes());
-        hasher.update(&[self.kind.byte()]);
-        hasher.update(&self.payload);
-        let (link, _) = hasher.finalize().as_bytes().split_first_chunk().map(|(link, rest)| (*link, rest))?;
-        Some(u128::from_le_bytes(link))
+        let Position { index, term } = self.position;
+        let is_of_members = u64::from(self.kind == EntryKind::Members);
+        let mut block = [0; 64];
+        let mut rest = &mut block[..];
+        rest.put_u128_le(before.unwrap_or_else(|| self.shard.into()));
+        rest.put_u64_le(index);
+        rest.put_u64_le(is_of_members << 63 | term);
+        rest.put_slice(&self.payload);
+        let hash = blake3::hash(&block);
+        hash.as_bytes().first_chunk().copied().map(u128::from_le_bytes)
     }
 }
 
@@ -70,14 +73,16 @@ mod tests {
     #[test]
     fn a_link_is_the_hash_of_what_it_says() {
         let payload = [CHAINED.number(), 1, 2, 3];
-        let mut bytes = 5_u128.to_le_bytes().to_vec();
-        bytes.extend([1, 0]);
-        bytes.extend([7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0]);
-        bytes.extend(blake3::hash(&payload).as_bytes());
-        assert_eq!(bytes.len(), 67);
-        let expected = u128::from_le_bytes(blake3::hash(&bytes).as_bytes()[..16].try_into().unwrap());
-        assert_eq!(turns(&payload).after(Some(5)), Some(expected));
-        assert_eq!(format!("{expected:032x}"), "3634775a01a499dc4db04a0739dcad92");
+        let hashed = blake3::hash(&payload);
+        let link = |before: u128, term: u64| {
+            let bytes =
+                [&before.to_le_bytes()[..], &7_u64.to_le_bytes(), &term.to_le_bytes(), hashed.as_bytes()].concat();
+            u128::from_le_bytes(blake3::hash(&bytes).as_bytes()[..16].try_into().unwrap())
+        };
+        assert_eq!(turns(&payload).after(Some(5)), Some(link(5, 3)));
+        assert_eq!(turns(&payload).after(None), Some(link(1, 3)), "the first of shard 1");
+        assert_eq!(Link::of(1, AT, EntryKind::Members, &payload).after(Some(5)), Some(link(5, 1 << 63 | 3)));
+        assert_eq!(format!("{:032x}", link(5, 3)), "cc026b1285f317c6f641465fef011335");
     }
 
     #[test]
@@ -87,7 +92,7 @@ mod tests {
         assert_eq!(turns(&[]).after(None), None, "the first entry of a leader");
         assert_eq!(Link::of(1, AT, EntryKind::Members, &new).after(None), None);
         let first = turns(&new).after(None);
-        assert!(first.is_some() && first != turns(&new).after(Some(1)));
+        assert!(first.is_some() && first != turns(&new).after(Some(2)));
         for later in [turns(&old), turns(&[]), Link::of(1, AT, EntryKind::Members, &new)] {
             assert!(later.after(first).is_some_and(|link| Some(link) != first));
         }
@@ -97,8 +102,8 @@ mod tests {
     fn each_part_of_an_entry_changes_the_link() {
         let payload = [CHAINED.number(), 1];
         let same = turns(&payload).after(Some(1));
+        assert_ne!(Link::of(2, AT, EntryKind::Turns, &payload).after(None), turns(&payload).after(None), "the shard");
         let others = [
-            Link::of(2, AT, EntryKind::Turns, &payload),
             Link::of(1, Position { index: 8, ..AT }, EntryKind::Turns, &payload),
             Link::of(1, Position { term: 4, ..AT }, EntryKind::Turns, &payload),
             Link::of(1, AT, EntryKind::Members, &payload),

@@ -26,7 +26,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    pub(crate) fn byte(self) -> u8 {
+    fn byte(self) -> u8 {
         match self {
             EntryKind::Turns => 0,
             EntryKind::Members => 1,

@@ -660,10 +660,14 @@ impl Cluster {
         Ok(ClusterStatus { statuses, table })
     }
 
-    /// Stops the nodes and keeps the homes, so that another test can inspect them.
+    /// Stops the nodes and verifies what they leave.
     pub(crate) fn stop(mut self) {
-        for id in self.running() {
-            self.terminate(id);
+        let running = self.running();
+        for id in &running {
+            self.terminate(*id);
+        }
+        for id in running {
+            self.home(id).is_whole();
         }
     }
 }

@@ -13,6 +13,7 @@ use boxoffice_shard::{DIRECTORY, Position, ShardId, Stamp, Turns};
 use boxoffice_storage::{
     chain_file::{CHAIN_EVERY, ChainPlace},
     codec,
+    fsync::Fsync,
     history::{ReplayLookup, ReplayOutcome},
 };
 
@@ -54,14 +55,15 @@ enum Brought {
 }
 
 impl<O: Owner> Replicator<O> {
-    /// The beginning of an entry. Notes the place of the chain there, if it is one to be kept.
+    /// The beginning of an entry. Notes the place of the chain there, if it is one to be kept. Without syncs none ever is.
     pub(super) fn progress(
         &mut self,
         shard: ShardId,
         (position, stamp): (Position, Stamp),
         chain: Option<u128>,
     ) -> Progress {
-        if let Some(chain) = chain.filter(|_| position.index.is_multiple_of(CHAIN_EVERY)) {
+        let keeps = self.replication.config.fsync != Fsync::Never && position.index.is_multiple_of(CHAIN_EVERY);
+        if let Some(chain) = chain.filter(|_| keeps) {
             let Position { index, term } = position;
             self.chain_places.push(ChainPlace { shard, index, term, chain, at_ms: stamp.true_ms() });
         }

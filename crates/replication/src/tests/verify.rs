@@ -211,5 +211,5 @@ async fn a_receipt_of_other_entries_is_found() {
     assert!(found.contains("their chain is not that of the receipt"), "{found}");
     let later: Vec<_> = receipt.iter().map(|place| ChainPlace { index: place.index + 1_000, ..*place }).collect();
     let found = verified(&disk, &stores, &later).findings.join("\n");
-    assert!(found.contains("of the receipt is missing: the entries end before it"), "{found}");
+    assert!(found.contains("of the receipt is missing: the entries end at"), "{found}");
 }
