@@ -2,6 +2,8 @@
 
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, process::Command};
 
+use boxoffice_core::version::NEWEST;
+
 use super::Stage;
 use crate::common::{Encoding, Home, Server};
 
@@ -123,11 +125,16 @@ async fn a_foreign_data_directory_is_refused() {
         assert!(good.contains(from), "{good}");
         fs::write(&identity, good.replace(from, to)).expect("written");
     };
-    edited("format = 17", "format = 18");
-    refuses("was written under version 18, this program reads up to 17; release 0.2.0 raised it");
-    edited("format = 17", "format = 4");
+    let newer = NEWEST.number() + 1;
+    let is = format!("format = {NEWEST}");
+    edited(&is, &format!("format = {newer}"));
+    let raised_by = NEWEST.release().expect("a release");
+    refuses(&format!(
+        "was written under version {newer}, this program reads up to {NEWEST}; release {raised_by} raised it"
+    ));
+    edited(&is, "format = 4");
     refuses("was written under version 4, this program reads from 17 on");
-    edited("format = 17", "format = 2");
+    edited(&is, "format = 2");
     refuses("has format 2, from before placement by hash prefix");
     edited("shards = 32", "shards = 33");
     refuses("the checksum in identity.toml does not match");

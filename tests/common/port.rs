@@ -332,6 +332,7 @@ impl Port {
         self.send(self.encoding.message(&frame));
         if self.closed.borrow().is_some() {
             // The answer may have come before the close.
+            println!("{} {id}: the connection was closed before with {:?}", frame["op"], *self.closed.borrow());
             return receiver.try_recv().ok();
         }
         match timeout(limit, &mut receiver).await {

@@ -20,7 +20,7 @@ const EXAMPLES: [&str; 35] = [
     "man /usr/local/share/man/man1",
     "admin status --address https://tickets.example --ca ca.pem --admin-token-file key",
     "admin audit session/hamlet-tonight",
-    "admin receipt > receipt-2027-01-01.txt",
+    "admin receipt --admin-token-file key",
     "admin history hamlet-tonight --seat B5",
     "admin nodes --json",
     "admin drain 4",

@@ -102,6 +102,7 @@ pub(crate) fn audit_directory(directory: &DirectoryContent) -> Option<NodeAudit>
     books.compare(&states, payments, Depth::Records);
     Some(books.close())
 }
+
 /// The stored state of an entity that has left memory.
 enum Stored {
     State(Arc<State>),
