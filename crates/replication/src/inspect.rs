@@ -11,7 +11,7 @@ use boxoffice_core::{
     version::{NEWEST, WriteVersion},
 };
 use boxoffice_env::{StoreSettings, World};
-use boxoffice_shard::{EntryKind, Position, Record, ShardId, Turns};
+use boxoffice_shard::{EntryKind, Position, Record, ReplicaId, ShardId, Turns};
 use boxoffice_storage::{
     codec,
     history::{HistoryStore, Replay, ReplayOutcome, Totals},
@@ -113,16 +113,23 @@ pub fn read(
     let identity =
         identity::read(&*disk, dir)?.ok_or_else(|| ReplicationError::NoDataDirectory { dir: dir.to_owned() })?;
     let mut entries: BTreeMap<(ShardId, u64), (Position, Bytes)> = BTreeMap::new();
+    let mut replicas = LoggedReplicas::default();
     let mut undecodable = None;
     let recovery = log::inspect(&*disk, &dir.join("log"), &mut |record| match Record::decode_all(
         Bytes::copy_from_slice(record.payload),
     ) {
-        Ok(records) => records.into_iter().for_each(|record| keep_entry(&mut entries, record)),
+        Ok(records) => records.into_iter().for_each(|record| {
+            if replicas.begins_anew(&record) {
+                entries.retain(|(shard, _), _| *shard != record.shard());
+            }
+            keep_entry(&mut entries, record);
+        }),
         Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     })?;
     if let Some((seq, why)) = undecodable {
         return Err(ReplicationError::UndecodableRecord { seq, why });
     }
+    entries.retain(|(shard, _), _| !replicas.is_gone(*shard));
     let files = SnapshotFiles::open(disk, &dir.join("snapshots"))?;
     let history = open_history(world, dir, &identity)?;
     let mut warnings = Vec::new();
@@ -165,6 +172,45 @@ fn open_history(world: &World, dir: &Path, identity: &Identity) -> Result<Option
         &[],
         &WriteVersion::new(NEWEST),
     )?))
+}
+
+/// Of which replicas the records of a log are, as far as it has said so. What was written before the first word is of the replica that it
+/// names.
+#[derive(Default)]
+pub(crate) struct LoggedReplicas(BTreeMap<ShardId, LoggedReplica>);
+
+#[derive(Default)]
+struct LoggedReplica {
+    replica: Option<ReplicaId>,
+    /// The shard has no replica here any more, unless the log still names one.
+    is_gone: bool,
+}
+
+impl LoggedReplicas {
+    /// Whether the entries that follow continue a snapshot or are those of another replica, and not those before. Each segment begins
+    /// with what is known of its replicas, so most words say nothing new.
+    pub(crate) fn begins_anew(&mut self, record: &Record) -> bool {
+        let of_shard = self.0.entry(record.shard()).or_default();
+        match *record {
+            Record::Reset { .. } => true,
+            // Another replica that has begun without a snapshot.
+            Record::Entry { position, .. } => position.index == 1,
+            Record::Replica { replica, .. } => {
+                of_shard.is_gone = false;
+                of_shard.replica.replace(replica).is_some_and(|before| before != replica)
+            }
+            Record::Gone { generation, .. } => {
+                of_shard.is_gone = of_shard.replica.is_none_or(|replica| replica.generation() <= generation);
+                of_shard.is_gone && of_shard.replica.is_some()
+            }
+            Record::State { .. } | Record::Snapshot { .. } => false,
+        }
+    }
+
+    /// Whether the shard has no replica here any more.
+    pub(crate) fn is_gone(&self, shard: ShardId) -> bool {
+        self.0.get(&shard).is_some_and(|of_shard| of_shard.is_gone)
+    }
 }
 
 /// An entry replaces everything that was written before at its place and after it.

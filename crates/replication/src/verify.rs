@@ -9,7 +9,7 @@ use std::{
 
 use boxoffice_core::version::{NEWEST, WriteVersion};
 use boxoffice_env::World;
-use boxoffice_shard::{Link, Position, Record, ReplicaId, ShardId};
+use boxoffice_shard::{Link, Position, Record, ShardId};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
     chain_file::{self, ChainPlace},
@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::{
     error::ReplicationError,
-    inspect::{self, DirectoryContent},
+    inspect::{self, DirectoryContent, LoggedReplicas},
 };
 
 /// Entries of a shard that are kept before they are chained. A new leader replaces the last ones, and has never so many of them.
@@ -73,6 +73,7 @@ pub fn verify(
     let _lock = identity::lock(&*disk, dir)?;
     let mut findings = Vec::new();
     let mut walks: BTreeMap<ShardId, Walk> = BTreeMap::new();
+    let mut replicas = LoggedReplicas::default();
 
     let snapshots =
         read_snapshots(&SnapshotFiles::open(Arc::clone(&disk), &dir.join("snapshots"))?, &mut walks, &mut findings)?;
@@ -103,8 +104,9 @@ pub fn verify(
             walks.values_mut().for_each(Walk::lose);
         }
         let table = archives.table(number);
-        let read =
-            table.and_then(|table| table.map_or(Ok(()), |table| table.records(|record| take(&mut walks, record))));
+        let read = table.and_then(|table| {
+            table.map_or(Ok(()), |table| table.records(|record| take(&mut walks, &mut replicas, record)))
+        });
         if let Err(error) = read {
             findings.push(error.to_string());
             // What follows is not chained to what came before.
@@ -118,7 +120,7 @@ pub fn verify(
     let recovery = log::inspect(&*disk, &log_dir, &mut |record| match Record::decode_all(Bytes::copy_from_slice(
         record.payload,
     )) {
-        Ok(records) => records.into_iter().for_each(|record| take(&mut walks, record)),
+        Ok(records) => records.into_iter().for_each(|record| take(&mut walks, &mut replicas, record)),
         Err(why) => {
             undecodable = undecodable
                 .take()
@@ -134,7 +136,7 @@ pub fn verify(
 
     let mut shards = Vec::new();
     for (shard, mut walk) in walks {
-        walk.end(is_log_whole);
+        walk.end(is_log_whole && !replicas.is_gone(shard));
         findings.extend(walk.findings.iter().map(|finding| format!("shard {shard}: {finding}")));
         if walk.verified.chained + walk.verified.unchained > 0 || walk.verified.last.is_some() {
             shards.push(walk.verified);
@@ -197,34 +199,12 @@ fn read_snapshots(
     Ok(names.len() as u64)
 }
 
-fn take(walks: &mut BTreeMap<ShardId, Walk>, record: Record) {
-    match record {
-        Record::Entry { shard, position, kind, payload } => {
-            walk(walks, shard).entry(Link::of(shard, position, kind, &payload));
-        }
-        // The log goes on behind a snapshot of a leader.
-        Record::Reset { shard, .. } => walk(walks, shard).begin_anew(),
-        // Each segment begins with what is known of its replicas, so most of these say nothing new. What was written before the first
-        // is of that replica. Archives have none of them.
-        Record::Replica { shard, replica } => {
-            let walk = walk(walks, shard);
-            walk.is_gone = false;
-            if walk.replica.replace(replica).is_some_and(|before| before != replica) {
-                walk.begin_anew();
-            }
-        }
-        Record::Gone { shard, generation } => {
-            let walk = walk(walks, shard);
-            match walk.replica {
-                Some(replica) if replica.generation() > generation => {}
-                Some(_) => {
-                    walk.begin_anew();
-                    walk.is_gone = true;
-                }
-                None => walk.is_gone = true,
-            }
-        }
-        Record::State { .. } | Record::Snapshot { .. } => {}
+fn take(walks: &mut BTreeMap<ShardId, Walk>, replicas: &mut LoggedReplicas, record: Record) {
+    if replicas.begins_anew(&record) {
+        walk(walks, record.shard()).begin_anew();
+    }
+    if let Record::Entry { shard, position, kind, payload } = record {
+        walk(walks, shard).entry(Link::of(shard, position, kind, &payload));
     }
 }
 
@@ -255,10 +235,6 @@ struct Walk {
     known: BTreeMap<u64, Known>,
     /// The index of the newest snapshot. 0 without one.
     snapshot: u64,
-    /// The replica whose entries these are, as far as the log has said it.
-    replica: Option<ReplicaId>,
-    /// The shard has no replica here any more, unless the log still names one.
-    is_gone: bool,
     /// The last entries, which may still be replaced.
     window: VecDeque<Link>,
     /// The last entry behind the window. `None` after a beginning or a loss.
@@ -276,19 +252,7 @@ impl Walk {
     fn new(shard: ShardId) -> Walk {
         let verified = VerifiedShard { shard, chained: 0, from: 0, unchained: 0, places: 0, last: None };
         let (known, window, findings) = (BTreeMap::new(), VecDeque::new(), Vec::new());
-        Walk {
-            verified,
-            known,
-            snapshot: 0,
-            replica: None,
-            is_gone: false,
-            window,
-            last: None,
-            chain: None,
-            met: 0,
-            run: 0,
-            findings,
-        }
+        Walk { verified, known, snapshot: 0, window, last: None, chain: None, met: 0, run: 0, findings }
     }
 
     fn know(&mut self, position: Position, chain: u128, from: &'static str) {
@@ -305,10 +269,6 @@ impl Walk {
     /// Takes the next entry of the log. It replaces those with the same or a higher index.
     fn entry(&mut self, link: Link) {
         let index = link.position().index;
-        if index == 1 {
-            // Another replica that has begun without a snapshot.
-            self.begin_anew();
-        }
         while self.window.back().is_some_and(|last| last.position().index >= index) {
             self.window.pop_back();
         }
@@ -373,12 +333,12 @@ impl Walk {
         self.verified.last = self.chain.flatten().map(|chain| (link.position(), chain));
     }
 
-    /// The log ends here.
-    fn end(&mut self, is_log_whole: bool) {
+    /// The log ends here. `is_whole` is whether it has everything after the newest snapshot.
+    fn end(&mut self, is_whole: bool) {
         while !self.window.is_empty() {
             self.chain_next();
         }
-        if is_log_whole && !self.is_gone && self.last.is_some() && self.run > self.snapshot + 1 {
+        if is_whole && self.last.is_some() && self.run > self.snapshot + 1 {
             let (from, to) = (self.snapshot + 1, self.run - 1);
             self.findings.push(format!("entries {from} to {to} are missing between its snapshot and the log"));
         }

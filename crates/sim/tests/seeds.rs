@@ -145,3 +145,11 @@ fn a_watch_begins_anew_without_a_lock() {
     let report = run(settings).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
+
+/// The log of a node from which a shard has moved away has entries of it, and nothing that they continue.
+#[test]
+fn the_directory_of_a_node_that_gave_a_shard_away_is_read() {
+    let settings = Settings { nodes: 3, minutes: 4, ..Settings::new(9_303) };
+    let report = run(settings).expect("it can be simulated");
+    assert_eq!(report.violations, Vec::<String>::new());
+}
