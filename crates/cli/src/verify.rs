@@ -38,9 +38,10 @@ fn read_receipt(path: &Path) -> Result<Vec<ChainPlace>, Failure> {
     let says_nothing = |line: usize| lines.get(line - 1).is_none_or(|line| line.is_empty() || line.starts_with('#'));
     match found.damaged.into_iter().find(|(line, _)| !says_nothing(*line)) {
         Some((line, why)) => Err(Failure::Usage(format!("{}, line {line}: {why}", path.display()))),
-        None if found.places.is_empty() => {
-            Err(Failure::Usage(format!("{} is no receipt: it has no line of a shard", path.display())))
-        }
+        None if found.places.is_empty() => Err(Failure::Usage(format!(
+            "{} is no receipt: it has no line of a shard. `boxoffice admin receipt` prints one",
+            path.display()
+        ))),
         None => Ok(found.places),
     }
 }

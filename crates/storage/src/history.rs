@@ -440,24 +440,30 @@ impl HistoryStore {
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`] if there is no room to open the store.
-    pub fn for_each_record(
+    pub fn for_each_record(&self, shard: ShardId, visit: impl FnMut(StoredEntity)) -> Result<(), HistoryStoreError> {
+        self.scan_records(shard, visit, |why| self.note_damage(shard, None, why))
+    }
+
+    /// Calls `visit` with every record of a shard that can be read, and `damaged` with the reason of each that cannot.
+    fn scan_records(
         &self,
         shard: ShardId,
         mut visit: impl FnMut(StoredEntity),
+        mut damaged: impl FnMut(&str),
     ) -> Result<(), HistoryStoreError> {
         let prefix = records_prefix(shard);
         let mut after: Option<Bytes> = None;
         loop {
             let Scanned { found, gap } = self.scan_past_damage(&prefix, after.as_deref(), SCAN)?;
             if let Some(gap) = gap {
-                self.note_damage(shard, None, &gap.why);
+                damaged(&gap.why);
             }
             let Some((last, _)) = found.last() else { return Ok(()) };
             after = Some(last.clone());
             for (key, bytes) in &found {
                 match record::decode(bytes) {
                     Ok(stored) => visit(stored),
-                    Err(why) => self.note_damage(shard, None, &format!("the record at {key:?}: {why}")),
+                    Err(why) => damaged(&format!("the record at {key:?}: {why}")),
                 }
             }
         }
@@ -469,21 +475,12 @@ impl HistoryStore {
     /// # Errors
     /// [`HistoryStoreError::Store`] if there is no room to open the store.
     pub fn recount(&self, shard: ShardId) -> Result<Vec<String>, HistoryStoreError> {
-        let (prefix, mut findings, mut counted) = (records_prefix(shard), Vec::new(), Totals::default());
-        let mut after: Option<Bytes> = None;
-        loop {
-            let Scanned { found, gap } = self.scan_past_damage(&prefix, after.as_deref(), SCAN)?;
-            findings
-                .extend(gap.map(|gap| format!("the store of shard {shard} cannot be read in a place: {}", gap.why)));
-            let Some((last, _)) = found.last() else { break };
-            after = Some(last.clone());
-            for (key, bytes) in &found {
-                match record::decode(bytes) {
-                    Ok(stored) => counted.add(&Totals::of(&stored.state)),
-                    Err(why) => findings.push(format!("the store's record at {key:?} of shard {shard}: {why}")),
-                }
-            }
-        }
+        let (mut findings, mut counted) = (Vec::new(), Totals::default());
+        self.scan_records(
+            shard,
+            |stored| counted.add(&Totals::of(&stored.state)),
+            |why| findings.push(format!("the store of shard {shard} cannot be read in a place: {why}")),
+        )?;
         let said = self.shard(shard)?.totals;
         if findings.is_empty() && said != counted && self.has_exact_totals(shard) {
             findings.push(format!("the store's totals of shard {shard} are {said:?}, its records {counted:?}"));

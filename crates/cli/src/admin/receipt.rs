@@ -27,8 +27,7 @@ pub fn print(node_args: &NodeArgs) -> Outcome {
 fn lines(status: &NodeStatus) -> Result<String, Failure> {
     let places: Vec<_> = status.shards.iter().filter_map(place).collect();
     if places.is_empty() {
-        let why =
-            "the entries of this node's shards are not chained: finish the upgrade of the cluster, and sell something";
+        let why = "this node has no chained entry yet: ask again in a second, or finish the upgrade of the cluster";
         return Err(Failure::Refused(why.into()));
     }
     let of = format!(

@@ -58,6 +58,7 @@ impl<O: Owner> Replicator<O> {
             if let Some(position) = self.engine.applied(state.id) {
                 state.applied.store(position.index, Ordering::Relaxed);
             }
+            self.note_chain(state.id);
         }
         // Members change without an event about leaders, so some shards are checked in each tick.
         for state in self.own_shards().cycle().skip(self.noted).take(NOTED_A_TICK.min(self.replication.shards.len())) {

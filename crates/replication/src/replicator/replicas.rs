@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{planted, state_map::StateMap};
-use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
+use boxoffice_shard::{DIRECTORY, NodeId, Position, Received, ReplicaId, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     chain_file::ChainPlace,
     snapshot::{self, Snapshot},
@@ -58,11 +58,6 @@ impl<O: Owner> Replicator<O> {
         state.committed.store(whole.as_ref().map_or(0, |group| group.committed), Ordering::Relaxed);
         *state.followers.lock() = whole.as_ref().map(|group| group.followers.clone()).unwrap_or_default();
         state.replica_id.store(whole.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
-        let meta = self.engine.snapshot_meta(shard).filter(|_| whole.is_some());
-        *state.chain.lock() = meta.and_then(|meta| {
-            let at_ms = meta.stamp_ms.saturating_add_signed(meta.distance_ms);
-            Some(ChainPlace { shard, index: meta.position.index, term: meta.position.term, chain: meta.chain?, at_ms })
-        });
         if let Some(group) = whole {
             let voters = &group.members.voters;
             state.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);
@@ -73,6 +68,16 @@ impl<O: Owner> Replicator<O> {
                 state.distance_ms.store(group.distance_ms, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Updates the published chain of the shard's entries.
+    pub(super) fn note_chain(&self, shard: ShardId) {
+        let meta = self.engine.snapshot_meta(shard);
+        *self.replication.shard(shard).chain.lock() = meta.and_then(|meta| {
+            let at_ms = meta.stamp_ms.saturating_add_signed(meta.distance_ms);
+            let Position { index, term } = meta.position;
+            Some(ChainPlace { shard, index, term, chain: meta.chain?, at_ms })
+        });
     }
 
     /// The shard has no replica here any more.
