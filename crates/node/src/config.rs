@@ -30,6 +30,8 @@ pub struct NodeConfig {
     /// How long every member must have had a program that reads a higher version of the cluster, and been linked to the leader of the
     /// directory, until that leader raises the version by itself, in milliseconds of running time. `None`: only an operator does.
     pub upgrade_settle_ms: Option<u64>,
+    /// How far apart marks are, in milliseconds, to which a backup can be restored; 0 = only backups make marks.
+    pub mark_ms: u64,
     /// When and what the node sheds.
     pub overload: OverloadSettings,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
@@ -53,6 +55,7 @@ impl Default for NodeConfig {
             peer_secrets: Vec::new(),
             replicas: 3,
             upgrade_settle_ms: Some(24 * 60 * 60 * 1000),
+            mark_ms: 10_000,
             overload: OverloadSettings::default(),
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,

@@ -94,6 +94,7 @@ mod history_query;
 mod history_reader;
 mod joint;
 mod leader_hint;
+mod marks;
 #[cfg(test)]
 mod memory_costs;
 mod message;

@@ -53,6 +53,9 @@ pub(crate) enum Message<'a> {
         by: Option<SmolStr>,
         #[n(4)]
         command: Cow<'a, Command>,
+        /// The highest mark that the sender knows.
+        #[n(8)]
+        mark: Option<u64>,
     },
     /// The result of a call.
     #[n(1)]
@@ -63,6 +66,9 @@ pub(crate) enum Message<'a> {
         /// The outcome, or why there is none.
         #[n(1)]
         result: Result<Cow<'a, Outcome>, NoAnswer>,
+        /// The highest mark that the sender knows.
+        #[n(2)]
+        mark: Option<u64>,
     },
     /// An entity asks another one.
     #[n(2)]
@@ -75,6 +81,9 @@ pub(crate) enum Message<'a> {
         from: Cow<'a, Entity>,
         #[n(2)]
         ask: Cow<'a, Ask>,
+        /// The highest mark that the sender knows.
+        #[n(3)]
+        mark: Option<u64>,
     },
     /// An entity replies to another one.
     #[n(3)]
@@ -87,6 +96,9 @@ pub(crate) enum Message<'a> {
         from: Cow<'a, Entity>,
         #[n(2)]
         reply: Cow<'a, Reply>,
+        /// The highest mark that the sender knows.
+        #[n(3)]
+        mark: Option<u64>,
     },
     /// Asks for the receiver's wall clock. The answer repeats `asked_ms` and adds the clock.
     #[n(4)]
@@ -156,6 +168,9 @@ pub(crate) enum Message<'a> {
     /// The sender writes under this version. The receiver does so as well from then on, because it may get what came with it.
     #[n(15)]
     ClusterVersion(#[n(0)] ClusterVersion),
+    /// The highest mark that the sender knows. It is sent when it is raised, and when a link is up.
+    #[n(16)]
+    Mark(#[n(0)] u64),
     /// What only the next version has. Nothing comes of it.
     #[cfg(debug_assertions)]
     #[n(1000)]
@@ -175,6 +190,18 @@ pub(crate) enum NoAnswer {
 }
 
 impl Message<'_> {
+    /// The mark that it carries. Whatever comes of the message carries it as well.
+    pub(crate) fn mark(&self) -> Option<u64> {
+        match self {
+            Message::Call { mark, .. }
+            | Message::Answer { mark, .. }
+            | Message::Ask { mark, .. }
+            | Message::Reply { mark, .. } => *mark,
+            Message::Mark(mark) => Some(*mark),
+            _ => None,
+        }
+    }
+
     /// The message's bytes.
     pub(crate) fn encode(&self) -> Bytes {
         stored::append(self, Vec::with_capacity(128)).into()

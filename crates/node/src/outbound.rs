@@ -84,12 +84,12 @@ impl Outbound {
     }
 
     /// Asks an entity at another node. An ask that wants a reply is repeated until it has one, here or by the asker.
-    pub(crate) fn ask_remote(&self, to: &Entity, from: &Entity, ask: &Ask) {
+    pub(crate) fn ask_remote(&self, to: &Entity, from: &Entity, ask: &Ask, mark: Option<u64>) {
         if self.is_alone {
             return;
         }
         let lead = self.shards.of(to);
-        let message = asks::encoded(to, from, ask);
+        let message = asks::encoded(to, from, ask, mark);
         if ask.wants_reply() {
             self.ask_leader(lead, message);
         } else {

@@ -47,6 +47,9 @@ impl PeerInbox for PeerReceiver {
         if up {
             let version = shared.replication.version.get();
             let _ = shared.world.net.send(node, Lane::Calls, Message::ClusterVersion(version).encode());
+            if let Some(mark) = shared.mark() {
+                let _ = shared.world.net.send(node, Lane::Calls, Message::Mark(mark).encode());
+            }
             if let Some(data_epoch) = shared.epochs.linked(node) {
                 let _ = shared.world.net.send(node, Lane::Calls, Message::DataEpoch(data_epoch).encode());
             }
@@ -103,8 +106,10 @@ fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
 
 /// Passes a message on.
 pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>) {
+    // Known before anything can come of the message.
+    message.mark().iter().for_each(|mark| shared.replication.mark.raise(*mark));
     match message {
-        Message::Call { tag, term, left_ms, patience_ms, is_repeat, request, by, command } => {
+        Message::Call { tag, term, left_ms, patience_ms, is_repeat, request, by, command, mark: _ } => {
             let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
             let lead = shared.lead_of(&command.entity());
             let term = request.map(|_| term);
@@ -121,7 +126,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             let reply = ReplyTo::new(answers, tag).with_timeout(left_ms).with_patience(patience_ms).by(by);
             take_here(shared, command.into_owned(), request, CallContext { term, is_repeat }, reply);
         }
-        Message::Answer { tag, result } => routing::call_answered(shared, tag, result.map(Cow::into_owned)),
+        Message::Answer { tag, result, mark: _ } => routing::call_answered(shared, tag, result.map(Cow::into_owned)),
         message @ (Message::Ask { .. } | Message::Reply { .. }) => routing::deliver(shared, from, message),
         Message::Time { asked_ms, wall_ms: None } => {
             let answer = Message::Time { asked_ms, wall_ms: Some(shared.world.clock.wall_ms()) };
@@ -147,6 +152,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::History { tag, query } => history_answer::answer(shared, from, tag, query),
         Message::HistoryReply { tag, result } => shared.remote_histories.answered(from, tag, result),
         Message::LeaveNotice => placement::on_leave_notice(shared),
+        Message::Mark(_) => {}
         Message::ClusterVersion(version) => {
             // A newer program would not be linked, so this one reads it. Raising writes to the disk, which may not wait here.
             shared.heard_version.raise(version);
@@ -186,7 +192,7 @@ impl Answers {
     /// Sends the answer to the call that the other node numbered `tag`.
     fn give(&self, tag: u64, result: Result<Cow<'_, Outcome>, NoAnswer>) {
         let Some(shared) = self.shared.upgrade() else { return };
-        let message = Message::Answer { tag, result };
+        let message = Message::Answer { tag, result, mark: shared.mark() };
         if let Err(why) = shared.world.net.send(self.to, Lane::Calls, message.encode()) {
             // The caller notices the lost link, or gives up at its deadline.
             tracing::debug!(%why, "an answer could not be sent");

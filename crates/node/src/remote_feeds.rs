@@ -47,22 +47,31 @@ pub(crate) enum Message {
     /// Do not watch it any more.
     #[n(1)]
     Unwatch(#[n(0)] Number, #[n(1)] Entity),
-    /// The initial state. `None` if there is nothing to watch.
+    /// The initial state. `None` if there is nothing to watch. Last, the highest mark that the sender knows.
     #[n(2)]
-    Begun(#[n(0)] Number, #[n(1)] Entity, #[n(2)] Option<InitialState>),
-    /// A commit of it.
+    Begun(#[n(0)] Number, #[n(1)] Entity, #[n(2)] Option<InitialState>, #[n(3)] Option<u64>),
+    /// A commit of it, and the mark.
     #[n(3)]
-    Commit(#[n(0)] Number, #[n(1)] Commit),
+    Commit(#[n(0)] Number, #[n(1)] Commit, #[n(2)] Option<u64>),
     /// Purchases of a customer after a cursor, at most this number.
     #[n(4)]
     Read(#[n(0)] Number, #[n(1)] Id, #[n(2)] u64, #[n(3)] u32),
-    /// Those purchases.
+    /// Those purchases, and the mark.
     #[n(5)]
-    Purchases(#[n(0)] Number, #[n(1)] Vec<Purchase>),
+    Purchases(#[n(0)] Number, #[n(1)] Vec<Purchase>, #[n(2)] Option<u64>),
     /// Whether the replica where it is watched has a leader, and so receives commits. It has one until this message
     /// says otherwise.
     #[n(6)]
     HasLeader(#[n(0)] Number, #[n(1)] Entity, #[n(2)] bool),
+}
+
+impl Message {
+    fn mark(&self) -> Option<u64> {
+        match self {
+            Message::Begun(_, _, _, mark) | Message::Commit(_, _, mark) | Message::Purchases(_, _, mark) => *mark,
+            _ => None,
+        }
+    }
 }
 
 /// A node's number for a watch or a question of its own.
@@ -156,6 +165,10 @@ impl RemoteFeeds {
     }
 
     /// Sends a message to a node. Returns whether it is on its way.
+    fn mark(&self) -> Option<u64> {
+        self.replication.mark_to_send()
+    }
+
     fn send(&self, node: NodeId, message: &Message) -> bool {
         self.world.net.send(node, Lane::Feeds, stored::append(message, Vec::new()).into()).is_ok()
     }
@@ -222,7 +235,7 @@ impl RemoteFeeds {
         let mut owed = self.owed.lock();
         owed.retain(|node, entities| {
             while let Some((entity, number)) = entities.first_key_value() {
-                if !self.send(*node, &Message::Commit(*number, Commit::lost(entity.clone()))) {
+                if !self.send(*node, &Message::Commit(*number, Commit::lost(entity.clone()), self.mark())) {
                     return true;
                 }
                 entities.pop_first();
@@ -292,11 +305,13 @@ impl RemoteFeeds {
             Ok(message) => message,
             Err(why) => return self.replication.not_understood(from, &why),
         };
+        // Known before anybody here hears of what it is about.
+        message.mark().iter().for_each(|mark| self.replication.mark.raise(*mark));
         match message {
             Message::Watch(number, entity) => self.watch(from, number, entity),
             Message::Unwatch(number, entity) => self.unwatch(from, &entity, |known| known == number),
-            Message::Begun(number, entity, beginning) => self.begun((from, number), entity, beginning),
-            Message::Commit(number, commit) => {
+            Message::Begun(number, entity, beginning, _) => self.begun((from, number), entity, beginning),
+            Message::Commit(number, commit, _) => {
                 let is_ours = self.at.lock().get(&commit.entity).is_some_and(|watch| watch.is(from, number));
                 if is_ours {
                     self.feeds.commit(vec![commit]);
@@ -311,21 +326,21 @@ impl RemoteFeeds {
             }
             Message::Read(number, customer, after, limit) => {
                 match watched::purchases(self.committed(), &customer, after, limit) {
-                    Known::Now(found) => _ = self.send(from, &Message::Purchases(number, found)),
+                    Known::Now(found) => _ = self.send(from, &Message::Purchases(number, found, self.mark())),
                     Known::Stored => {
                         let weak = Arc::downgrade(self);
                         self.read(Entity::Customer(customer), move |found| {
                             // Without an answer the other node asks again.
                             if let (Some(feeds), Ok(stored)) = (weak.upgrade(), found) {
                                 let found = stored.map(|stored| watched::purchases_of(&stored.state, after, limit));
-                                let page = Message::Purchases(number, found.unwrap_or_default());
+                                let page = Message::Purchases(number, found.unwrap_or_default(), feeds.mark());
                                 feeds.send(from, &page);
                             }
                         });
                     }
                 }
             }
-            Message::Purchases(number, found) => {
+            Message::Purchases(number, found, _) => {
                 let page = self.pages.lock().remove(&number);
                 if let Some(Page { customer, after, .. }) = page.filter(|page| page.node == from) {
                     self.feeds.purchases_page(customer, after, found);
@@ -383,7 +398,7 @@ impl RemoteFeeds {
         if !has_begun {
             self.unwatch(from, &entity, |known| known == number);
         }
-        self.send(from, &Message::Begun(number, entity.clone(), beginning));
+        self.send(from, &Message::Begun(number, entity.clone(), beginning, self.mark()));
         let _watchers = self.watchers.lock();
         if has_begun && self.shards.of(&entity).leaderless_since_ms().is_some() {
             self.send_has_leader(from, number, &entity);
@@ -411,7 +426,7 @@ impl RemoteFeeds {
         }
         for commit in commits {
             for (node, number) in watchers.get(&commit.entity).into_iter().flatten() {
-                if !self.send(*node, &Message::Commit(*number, commit.clone())) {
+                if !self.send(*node, &Message::Commit(*number, commit.clone(), self.mark())) {
                     // The feed starts over when the node can be informed, or at the gap before the next commit.
                     self.replication.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
                     self.owed.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);

@@ -111,6 +111,11 @@ impl Shared {
         NodeVersions { reads, writes: self.replication.version.get() }
     }
 
+    /// The highest mark that this node knows, for a message to another node. `None` if there is none, or messages carry none yet.
+    pub(crate) fn mark(&self) -> Option<u64> {
+        self.replication.mark_to_send()
+    }
+
     /// Whether there is no other node.
     pub(crate) fn is_alone(&self) -> bool {
         self.replication.config.is_alone

@@ -2,7 +2,7 @@
 
 use std::{sync::Weak, time::Duration};
 
-use crate::{actor, shard_lead::EntityMessage, shared::Shared, timers::SLOT_MS};
+use crate::{actor, marks, shard_lead::EntityMessage, shared::Shared, timers::SLOT_MS};
 
 /// How often each shard's idle actors are looked for, in milliseconds. The shards take turns, because letting all go at once
 /// would hold up selling for some milliseconds.
@@ -17,6 +17,7 @@ const SAMPLE_MS: u64 = 1_000;
 /// Fires the timers of a node and lets idle actors go, until the node is gone.
 pub(crate) async fn run(weak: Weak<Shared>) {
     let (mut sweep_at, mut sample_at, mut turn) = (0, 0, 0);
+    let mut marks = marks::Interval::default();
     loop {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
@@ -34,6 +35,7 @@ pub(crate) async fn run(weak: Weak<Shared>) {
         if now_ms >= sample_at {
             sample_at = now_ms + SAMPLE_MS;
             shared.samples.take(shared.sample());
+            marks.keep(&shared, now_ms);
         }
         let until = shared.timers.next_ms().map_or(sweep_at, |next| next.min(sweep_at));
         let wait = Duration::from_millis(until.saturating_sub(now_ms).max(1));

@@ -101,7 +101,9 @@ pub(crate) fn restored<T>(
     let epochs = Arc::new(EpochTracker::open(world, &directory, config.fsync));
     directory.record_log_created(&*world.disk)?;
 
-    let engines = engines(&engine_config(&config, world, (&directory, &version)), division, &metas, records)?;
+    let engine_config = engine_config(&config, world, (&directory, &version));
+    let mark = engine_config.mark.clone();
+    let engines = engines(&engine_config, division, &metas, records)?;
     let engine_of = |shard: ShardId| &engines[division.of(shard)];
     for meta in metas.iter().filter(|meta| engine_of(meta.shard).snapshot_meta(meta.shard) != Some(*meta)) {
         // The snapshot is of a replica that is gone.
@@ -136,6 +138,7 @@ pub(crate) fn restored<T>(
         run: world.rng.u64(),
         durable: AtomicU64::new(log.synced_seq()),
         version,
+        mark,
         directory,
         shards,
         layouts,

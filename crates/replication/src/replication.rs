@@ -10,7 +10,7 @@ use std::{
 
 use boxoffice_core::version::{ClusterVersion, WriteVersion};
 use boxoffice_env::{DurablePosition, NodeId, World};
-use boxoffice_shard::ShardId;
+use boxoffice_shard::{KnownMark, ShardId};
 use boxoffice_storage::{
     archive_files::ArchiveFiles, chain_file::ChainFile, history::HistoryStore, identity::DataDirectory,
     peer_positions::PeerPositions, snapshot_files::SnapshotFiles,
@@ -64,6 +64,8 @@ pub struct Replication<T> {
     pub(crate) durable: AtomicU64,
     /// The version under which this node writes.
     pub version: WriteVersion,
+    /// The highest mark that this node knows.
+    pub mark: KnownMark,
     /// Holds the lock on the data directory.
     pub(crate) directory: DataDirectory,
 }
@@ -90,6 +92,11 @@ impl<T> Replication<T> {
         self.version.raise(version);
         tracing::info!(%version, "everything is written under this version from now on");
         Ok(())
+    }
+
+    /// The highest mark that this node knows, for a message to another node. `None` if there is none, or messages carry none yet.
+    pub fn mark_to_send(&self) -> Option<u64> {
+        self.mark.above(0, self.version.get())
     }
 
     /// The durable end of this node's log.

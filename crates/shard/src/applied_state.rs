@@ -70,6 +70,7 @@ impl AppliedState {
         meta.sequence = header.sequence;
         meta.stamp_ms = header.stamp_ms;
         meta.distance_ms = header.distance_ms;
+        meta.mark = meta.mark.max(header.mark);
         Ok(())
     }
 

@@ -26,8 +26,7 @@ pub(crate) struct Header {
     pub(crate) stamp_ms: u64,
     /// True time less running time, milliseconds.
     pub(crate) distance_ms: i64,
-    /// Reserved for the marks of a backup that is consistent over all shards. Nothing writes one yet, and without one it takes no
-    /// byte.
+    /// The mark of the entry and of those after it, if those before have a lower one. See [`KnownMark`](crate::KnownMark).
     pub(crate) mark: Option<u64>,
 }
 

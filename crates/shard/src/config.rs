@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use boxoffice_core::version::{WriteVersion, newest};
 
+use crate::mark::KnownMark;
 use crate::name::{FOUNDING, NodeId, ReplicaId, ShardId};
 
 /// The time between two ticks of an engine, in milliseconds.
@@ -47,6 +48,8 @@ pub struct Config {
     pub node: NodeId,
     /// The version under which entries are written. What was decided under a version is proposed after this has reached it.
     pub version: WriteVersion,
+    /// The highest mark that this node knows.
+    pub mark: KnownMark,
     /// The seed of the election timeouts, in which campaigns of several shards are spread.
     pub seed: u64,
     /// The number of data shards. They are 1..=`shards`. The directory is shard 0.
@@ -96,6 +99,7 @@ impl Config {
         Config {
             node,
             version: WriteVersion::new(newest()),
+            mark: KnownMark::default(),
             seed,
             shards,
             groups: BTreeMap::new(),

@@ -124,6 +124,7 @@ impl<T> Group<T> {
             // The entries alone are not enough, because they do not contain the members at the start of the log.
             group.raft.raft.pending_request_snapshot = 1;
         }
+        group.tell_mark(config);
         group.set_order();
         group.campaign();
         Ok(group)
@@ -314,6 +315,7 @@ impl<T> Group<T> {
         timely
             || (moved && self.raft.has_ready())
             || self.is_spent()
+            || self.leadership.as_ref().is_some_and(|leadership| leadership.due_mark(config).is_some())
             || self.is_behind_target(config)
             || self.must_transfer(config)
     }
@@ -409,6 +411,7 @@ impl<T> Group<T> {
         }
         if self.may_apply_early(&ready) {
             self.apply_all(ready.take_committed_entries(), early)?;
+            self.tell_mark(config);
             self.begin_when_clocks_are_known(now, clocks, out);
         }
         self.write_entries(ready.entries(), write)?;
@@ -447,6 +450,7 @@ impl<T> Group<T> {
             out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message, now))));
             self.apply_all(committed, out)?;
             self.apply_all(light.take_committed_entries(), out)?;
+            self.tell_mark(config);
             self.begin_when_clocks_are_known(now, clocks, out);
             self.raft.advance_apply();
             self.forget_applied(config);
@@ -459,6 +463,11 @@ impl<T> Group<T> {
         self.watch(out);
         self.end_poisoned_term(out);
         Ok(())
+    }
+
+    /// The node knows the newest mark of the applied entries before anything comes of them.
+    fn tell_mark(&self, config: &Config) {
+        self.meta().mark.iter().for_each(|mark| config.mark.raise(*mark));
     }
 
     /// Whether another pass has something to do.

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use boxoffice_core::version::ClusterVersion;
-
 use crate::batch::{self, Header};
 use crate::clocks::TrueTime;
 use crate::config::Config;
@@ -23,6 +21,8 @@ pub(crate) struct Leadership<T> {
     time_is_due: bool,
     stamp_ms: u64,
     sequence: u64,
+    // The highest mark of the shard's entries, with those that are not committed yet.
+    mark: u64,
     // Accepted in this pass and not in an entry yet.
     turns: VecDeque<Proposed<T>>,
     // Reads of this pass that raft has not received yet.
@@ -58,7 +58,7 @@ struct Reading<T> {
 }
 
 impl<T> Leadership<T> {
-    pub(crate) fn new(shard: ShardId, epoch: Epoch, time: ShardTime, confirmed: bool) -> Leadership<T> {
+    pub(crate) fn new((shard, epoch): (ShardId, Epoch), time: ShardTime, confirmed: bool, mark: u64) -> Leadership<T> {
         Leadership {
             shard,
             epoch,
@@ -67,6 +67,7 @@ impl<T> Leadership<T> {
             time_is_due: false,
             stamp_ms: time.base_ms,
             sequence: 0,
+            mark,
             turns: VecDeque::new(),
             requested: Vec::new(),
             waiting: VecDeque::new(),
@@ -130,13 +131,21 @@ impl<T> Leadership<T> {
         corrected
     }
 
+    /// The mark that the next entry must carry, even without turns.
+    pub(crate) fn due_mark(&self, config: &Config) -> Option<u64> {
+        config.mark.above(self.mark, config.version.get())
+    }
+
     /// The payload of the next entry, with the first `count` proposals.
-    pub(crate) fn seal(&mut self, version: ClusterVersion, count: usize, mono_ms: u64) -> Vec<u8> {
+    pub(crate) fn seal(&mut self, config: &Config, count: usize, mono_ms: u64) -> Vec<u8> {
+        let version = config.version.get();
+        let mark = self.due_mark(config);
+        self.mark = self.mark.max(mark.unwrap_or(0));
         self.sequence += 1;
         self.stamp_ms = self.stamp_ms.max(self.time.at(mono_ms));
         let (stamp_ms, distance_ms) = (self.stamp_ms, self.time.distance_ms);
         let (epoch, sequence) = (self.epoch, self.sequence);
-        let header = Header { version, epoch, sequence, stamp_ms, distance_ms, mark: None };
+        let header = Header { version, epoch, sequence, stamp_ms, distance_ms, mark };
         let turns = self.turns.range(..count);
         batch::seal(header, turns.flat_map(Proposed::turns))
     }

@@ -59,6 +59,7 @@ mod follower_activity;
 mod group;
 mod input;
 mod leadership;
+mod mark;
 mod name;
 mod now;
 mod output;
@@ -89,6 +90,7 @@ pub use config::{
 pub use consensus::grows_log;
 pub use engine::Engine;
 pub use input::Input;
+pub use mark::KnownMark;
 pub use name::{DIRECTORY, Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};
 pub use now::Now;
 pub use output::{FatalError, Outgoing, Output, Received, RejectReason, Write};

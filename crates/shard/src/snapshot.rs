@@ -102,7 +102,7 @@ pub struct SnapshotMeta {
     pub sequence: u64,
     /// The newest target configuration that a membership change so far was made for. 0 before the first.
     pub placed: u64,
-    /// Reserved for the newest mark of a backup that is consistent over all shards. Nothing writes one yet.
+    /// The newest mark of the entries so far. `None` before the first one. See [`KnownMark`](crate::KnownMark).
     pub mark: Option<u64>,
     /// The chain of hashes over all entries so far, [`Link`](crate::Link). `None` before its first entry.
     pub chain: Option<u128>,

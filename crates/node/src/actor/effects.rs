@@ -7,6 +7,7 @@ use boxoffice_core::{
     host::{Effect, Input, Turn},
     id::Entity,
     payment::{GatewayCall, GatewayOutcome},
+    planted,
     time::Timestamp,
 };
 
@@ -32,14 +33,15 @@ pub(super) fn carry_out(shared: &Arc<Shared>, from: &Entity, effect: Effect<Call
         Effect::Ask { to, ask } => {
             shared.outbound.note_ask(&to, from, &ask);
             if let Err(Input::Ask { from, ask }) = send(shared, &to, Input::Ask { from: from.clone(), ask }) {
-                shared.outbound.ask_remote(&to, &from, &ask);
+                shared.outbound.ask_remote(&to, &from, &ask, shared.mark());
             }
         }
         Effect::Reply { to, reply } => {
             shared.outbound.replied(&to, from, &reply);
             if let Err(Input::Reply { from, reply }) = send(shared, &to, Input::Reply { from: from.clone(), reply }) {
+                let mark = shared.mark().filter(|_| !planted::is("a reply that carries no mark"));
                 let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
-                shared.outbound.reply_remote(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply });
+                shared.outbound.reply_remote(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply, mark });
             }
         }
         Effect::Pay(call) => pay(shared, call),

@@ -121,8 +121,8 @@ impl PendingAsks {
         self.some.notify_one();
     }
 
-    /// The asks to repeat now, with the entity that asks, by shard.
-    pub(crate) fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<(Entity, Bytes)>)> {
+    /// The asks to repeat now, with the entity that asks, by shard. They carry this mark.
+    pub(crate) fn take(&self, now_ms: u64, mark: Option<u64>) -> Vec<(ShardId, Vec<(Entity, Bytes)>)> {
         let mut table = self.table.lock();
         let due = table.due.extract_if(.., |_, at_ms| *at_ms <= now_ms);
         let shards: Vec<ShardId> = due.map(|(shard, _)| shard).collect();
@@ -134,7 +134,7 @@ impl PendingAsks {
             let asks = table.asks.get(&shard).into_iter().flatten().inspect(|_| table.steps.step());
             let encoded = asks.map(|(key, (_, ask))| {
                 let (to, from, _) = &**key;
-                (from.clone(), encoded(to, from, ask))
+                (from.clone(), encoded(to, from, ask, mark))
             });
             (shard, encoded.collect())
         };
@@ -147,8 +147,8 @@ impl PendingAsks {
 }
 
 /// An ask as it is sent to another node.
-pub(crate) fn encoded(to: &Entity, from: &Entity, ask: &Ask) -> Bytes {
-    Message::Ask { to: Cow::Borrowed(to), from: Cow::Borrowed(from), ask: Cow::Borrowed(ask) }.encode()
+pub(crate) fn encoded(to: &Entity, from: &Entity, ask: &Ask, mark: Option<u64>) -> Bytes {
+    Message::Ask { to: Cow::Borrowed(to), from: Cow::Borrowed(from), ask: Cow::Borrowed(ask), mark }.encode()
 }
 
 /// Whether a reply about the same hold is the one to this ask.
@@ -199,14 +199,14 @@ mod tests {
         (1..=3).for_each(|part| noted(&asked, part, 10));
         let (session, cart) = entities();
         asked.replied(3, (&session, &cart), &Reply::NotMine { hold: hold(2) });
-        assert!(parts(asked.take(20)).is_empty(), "no news of another leader has come");
+        assert!(parts(asked.take(20, None)).is_empty(), "no news of another leader has come");
         asked.again(4, true, 20);
-        assert!(parts(asked.take(20)).is_empty(), "another shard's");
+        assert!(parts(asked.take(20, None)).is_empty(), "another shard's");
         asked.again(3, false, 20);
-        assert!(parts(asked.take(20 + AGAIN_MS - 1)).is_empty());
+        assert!(parts(asked.take(20 + AGAIN_MS - 1, None)).is_empty());
         asked.again(3, true, 25);
-        assert_eq!(parts(asked.take(25)), [1, 3]);
-        assert!(parts(asked.take(25 + AGAIN_MS)).is_empty(), "once");
+        assert_eq!(parts(asked.take(25, None)), [1, 3]);
+        assert!(parts(asked.take(25 + AGAIN_MS, None)).is_empty(), "once");
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
         }
         asked.replied(3, (&session, &cart), &Reply::Released { hold: second, revision: 2 });
         asked.again(3, true, 20);
-        assert_eq!(parts(asked.take(20)), [1]);
+        assert_eq!(parts(asked.take(20, None)), [1]);
     }
 
     #[test]
@@ -232,13 +232,13 @@ mod tests {
         let asked = PendingAsks::default();
         noted(&asked, 1, 10);
         asked.again(3, true, 10 + LIFE_MS);
-        assert!(parts(asked.take(10 + LIFE_MS)).is_empty());
+        assert!(parts(asked.take(10 + LIFE_MS, None)).is_empty());
         (0..=ASKS_MAX as u16).for_each(|part| noted(&asked, part, 2_000));
         asked.again(3, true, 2_000);
-        assert_eq!(parts(asked.take(2_000)).len(), ASKS_MAX);
+        assert_eq!(parts(asked.take(2_000, None)).len(), ASKS_MAX);
         asked.again(3, true, 2_000 + LIFE_MS);
         noted(&asked, 5, 2_000 + LIFE_MS);
-        assert_eq!(parts(asked.take(2_000 + LIFE_MS)), [5], "old ones make room");
+        assert_eq!(parts(asked.take(2_000 + LIFE_MS, None)), [5], "old ones make room");
     }
 
     fn cart(number: u64) -> Entity {
@@ -263,7 +263,7 @@ mod tests {
             asked.note(4, (&session, &cart(number)), &ask, now_ms);
             asked.replied(4, (&session, &cart(number)), &Reply::NotMine { hold: hold(0) });
             asked.again(4, true, now_ms);
-            assert!(parts(asked.take(now_ms)).is_empty(), "everything of shard 4 is replied to");
+            assert!(parts(asked.take(now_ms, None)).is_empty(), "everything of shard 4 is replied to");
             most = most.max(steps(&asked));
         }
         assert_eq!(asked.table.lock().ages.len(), ASKS_MAX);
@@ -312,7 +312,7 @@ mod tests {
                         list.retain(|(.., at_ms)| now_ms - at_ms < LIFE_MS);
                         list.sort_unstable();
                         let expected = list.iter().filter(|known| known.0 == shard).map(|known| known.2);
-                        assert_eq!(parts(asked.take(now_ms)), expected.collect::<Vec<_>>());
+                        assert_eq!(parts(asked.take(now_ms, None)), expected.collect::<Vec<_>>());
                         assert_eq!(asked.table.lock().ages.len(), list.len());
                     }
                 }

@@ -58,7 +58,7 @@ pub(crate) async fn run(weak: Weak<Shared>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
-        for (shard, messages) in shared.outbound.asks.take(now_ms) {
+        for (shard, messages) in shared.outbound.asks.take(now_ms, shared.mark()) {
             for (asker, message) in messages {
                 // Another leader of the asker asks by itself.
                 if shared.lead_of(&asker).leads() {

@@ -13,11 +13,11 @@ pub(crate) fn deliver(shared: &Arc<Shared>, from: NodeId, message: Message<'_>) 
     match message {
         // An ask would have to be written. It is repeated, to another leader or when there is room.
         Message::Ask { .. } if shared.replication.is_read_only() => {}
-        Message::Ask { to, from: asker, ask } => {
+        Message::Ask { to, from: asker, ask, mark: _ } => {
             let input = Input::Ask { from: asker.into_owned(), ask: ask.into_owned() };
             hand_in(shared, from, &to, input);
         }
-        Message::Reply { to, from: replier, reply } => {
+        Message::Reply { to, from: replier, reply, mark: _ } => {
             shared.outbound.replied(&to, &replier, &reply);
             let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
             hand_in(shared, from, &to, input);
@@ -36,12 +36,13 @@ fn hand_in(shared: &Arc<Shared>, from: NodeId, to: &Entity, input: Input<Caller>
     // The sender does not repeat these.
     match input {
         Input::Reply { from: replier, reply } => {
+            let (to, replied) = (Cow::Borrowed(to), Cow::Owned(reply));
             let message =
-                Message::Reply { to: Cow::Borrowed(to), from: Cow::Borrowed(&replier), reply: Cow::Owned(reply) };
+                Message::Reply { to, from: Cow::Borrowed(&replier), reply: replied, mark: shared.mark() };
             shared.outbound.pass_on(lead, (from, &replier), message.encode());
         }
         Input::Ask { from: asker, ask } if !ask.wants_reply() => {
-            shared.outbound.pass_on(lead, (from, &asker), asks::encoded(to, &asker, &ask));
+            shared.outbound.pass_on(lead, (from, &asker), asks::encoded(to, &asker, &ask, shared.mark()));
         }
         _ => {}
     }

@@ -49,10 +49,10 @@ impl<T> Group<T> {
         let Some(leadership) = &mut self.leadership else { return };
         loop {
             let count = leadership.next_entry(config);
-            if count == 0 && !leadership.time_is_due() {
+            if count == 0 && !leadership.time_is_due() && leadership.due_mark(config).is_none() {
                 return;
             }
-            let payload = leadership.seal(config.version.get(), count, now.mono_ms);
+            let payload = leadership.seal(config, count, now.mono_ms);
             if self.raft.propose(Vec::new(), payload).is_err() {
                 // After a dropped proposal the epoch accepts no more, since later ones may depend on it.
                 leadership.refuse_open(RejectReason::Refused, out);

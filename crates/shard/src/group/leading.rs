@@ -156,8 +156,8 @@ impl<T> Group<T> {
         let (stamp_ms, distance_ms) = (self.meta().stamp_ms, self.meta().distance_ms);
         let time = ShardTime::begin(now, (stamp_ms, distance_ms), self.running, truth);
         self.running = Some(RunningTime::known(time.base_ms, now.mono_ms));
-        let confirmed = truth.is_confirmed();
-        let leadership = self.leadership.insert(Leadership::new(self.shard, epoch, time, confirmed));
+        let (confirmed, mark) = (truth.is_confirmed(), self.meta().mark.unwrap_or(0));
+        let leadership = self.leadership.insert(Leadership::new((self.shard, epoch), time, confirmed, mark));
         if time.distance_ms != distance_ms {
             leadership.require_time();
         }

@@ -111,9 +111,9 @@ async fn probes_have_a_budget_of_their_own() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_credentials_end_their_connections() {
     let budgets = BudgetConfig { requests_per_second: 10, ..BudgetConfig::default() };
-    let limits = Limits { auth_failure_step: Duration::from_millis(500), ..Limits::default() };
     let mut config = behind_proxies(ProxyWay::ForwardedFor, budgets);
-    config.limits = Limits { auth_failure_step: Duration::from_millis(499), ..limits };
+    // Once all turns are taken, none is free before half a minute, however long the sending of a thousand frames takes.
+    config.limits = Limits { auth_failure_step: Duration::from_secs(30), ..Limits::default() };
     let server = TestServer::strict(config);
     let wrong = [("x-forwarded-for", CLIENT), ("authorization", "Bearer nonsense")];
     // Turns are taken by those that do not wait.
