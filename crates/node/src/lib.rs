@@ -77,6 +77,7 @@ mod actor;
 mod actor_pool;
 pub mod admission;
 pub mod audit;
+pub mod backup;
 mod caller;
 mod clocks;
 mod cluster_copy;

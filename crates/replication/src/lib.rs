@@ -5,6 +5,7 @@
 //! [`Input`](replicators::Input) and reports the results to its [`Owner`](owner::Owner) as [`Event`](owner::Event)s. It knows no
 //! client and no actor.
 
+pub mod backup;
 pub mod checksums;
 pub mod config;
 pub mod error;
@@ -15,6 +16,7 @@ pub mod owner;
 pub mod peer_frame;
 pub mod replication;
 pub mod replicators;
+pub mod restore;
 pub mod runner;
 pub mod running;
 pub mod shard_state;

@@ -47,6 +47,8 @@ pub struct ShardState {
     pub committed: AtomicU64,
     /// The chain of the shard's entries, as of a moment ago. `None` before it has begun, or without a replica here.
     pub chain: Mutex<Option<ChainPlace>>,
+    /// The last applied entry and the newest mark up to it, as of a moment ago. 0 before the first mark, or without a replica here.
+    pub marked: Mutex<(u64, u64)>,
     /// On the leader: every other replica, as of a moment ago.
     pub followers: Mutex<Vec<FollowerStatus>>,
     /// The replica has waited for a record of the store for a while. It votes, but applies nothing.
@@ -74,6 +76,7 @@ impl ShardState {
             voters: AtomicUsize::new(1),
             committed: AtomicU64::new(0),
             chain: Mutex::default(),
+            marked: Mutex::default(),
             followers: Mutex::default(),
             waits: AtomicBool::new(false),
             waiting_bytes: AtomicU64::new(0),

@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use crate::batch::Header;
+use bytes::Bytes;
+
+use crate::batch::{self, Header, Stamp, Turns};
 use crate::chain::{self, Link};
 use crate::config::Config;
 use crate::name::Position;
@@ -98,6 +100,32 @@ impl AppliedState {
             (self.entries, self.bytes) = (0, 0);
         }
         due
+    }
+}
+
+impl SnapshotMeta {
+    /// The description after the next entry, with the entry's turns and when it was proposed if it has any. For folding a log that no
+    /// engine has open. A change of members is passed over, since it says nothing about the state.
+    ///
+    /// # Errors
+    ///
+    /// [`FatalError`]: the entry is not the one that follows.
+    pub fn after(
+        self,
+        position: Position,
+        kind: EntryKind,
+        payload: Bytes,
+    ) -> Result<(SnapshotMeta, Option<(Stamp, Turns)>), FatalError> {
+        let mut applied = AppliedState::new(self);
+        applied.take(position, payload.len())?;
+        applied.link(kind, &payload);
+        if kind == EntryKind::Members || payload.is_empty() {
+            return Ok((applied.meta, None));
+        }
+        let (header, turns) = batch::open(payload)?;
+        applied.follow(position, header)?;
+        let stamp = Stamp { running_ms: header.stamp_ms, distance_ms: header.distance_ms };
+        Ok((applied.meta, Some((stamp, turns))))
     }
 }
 

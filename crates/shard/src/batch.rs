@@ -80,6 +80,15 @@ impl Turns {
         Ok((Stamp { running_ms: stamp_ms, distance_ms }, turns))
     }
 
+    /// The mark that the payload of a log entry carries, with which a new part of the shard's entries begins.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] when the bytes are not such a payload.
+    pub fn mark(payload: Bytes) -> Result<Option<u64>, Malformed> {
+        Ok(open(payload)?.0.mark)
+    }
+
     /// Each turn's bytes, borrowed.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest: &[u8] = &self.body;

@@ -112,7 +112,7 @@ pub struct SnapshotMeta {
 
 impl SnapshotMeta {
     /// A replica before the first entry of its shard.
-    pub(crate) fn born(shard: ShardId, replica: ReplicaId, voters: Vec<ReplicaId>) -> SnapshotMeta {
+    pub fn born(shard: ShardId, replica: ReplicaId, voters: Vec<ReplicaId>) -> SnapshotMeta {
         SnapshotMeta {
             version: OLDEST_READ,
             shard,

@@ -20,6 +20,7 @@ mod settings;
 mod swarm;
 
 mod cluster;
+mod cuts;
 mod faults;
 mod operator;
 mod upgrade;

@@ -134,6 +134,7 @@ impl Machine {
             },
             // The task that upgrades the cluster finishes it.
             upgrade_settle_ms: None,
+            mark_ms: 4_000,
             peer_address: address(number),
             client_address: address(number),
             rules: Arc::new(rules),

@@ -19,7 +19,7 @@ use tracing_mutex::parkinglot::Mutex;
 use crate::{
     buyer::{Buyer, CartTraces},
     client_stub::ClientStub,
-    cluster,
+    cluster, cuts,
     faults::{self, FaultStats},
     fixture::Fixture,
     frame_capture::{self, Frames},
@@ -225,6 +225,9 @@ impl Run {
             let (client, stats) = (Arc::clone(&self.client), Arc::clone(&self.stats));
             tokio::spawn(upgrade::upgrade(client, stats, self.settings, upgrade_stops))
         });
+        let (stop_backups, backups_stop) = watch::channel(false);
+        let (backed_up, kept) = (Arc::clone(&self.client), Arc::clone(&self.stats));
+        let backing_up = tokio::spawn(cuts::back_up(backed_up, kept, self.settings, backups_stop));
         let goes_on = swarm.goes_on;
         let injecting = self.inject_faults(swarm, nodes);
         let (stop, mut buying) = self.start_buyers();
@@ -280,6 +283,11 @@ impl Run {
                 staff::Blocked::new()
             }
         };
+        stop_backups.send_replace(true);
+        match timeout(Duration::from_millis(OPERATION_MS), backing_up).await {
+            Ok(Ok(cuts)) => self.client.oracle.lock().tally.add("cuts through all shards restored", cuts),
+            ended => self.violation(format!("a backup came to no end: {ended:?}")),
+        }
         stop_looking.send_replace(true);
         self.finish(looking, all_serve, "a spectator came to no end").await;
         if !all_serve {

@@ -149,7 +149,8 @@ fn attempt_call(shared: &Arc<Shared>, last: (u64, u16), now_ms: u64) {
             let (is_repeat, left_ms) = (call.is_repeat(), call.deadline_ms.saturating_sub(now_ms));
             let patience_ms = call.patient_until_ms.saturating_sub(now_ms);
             let mark = shared.mark();
-            let frame = Message::Call { tag, term, left_ms, patience_ms, is_repeat, request, by, command, mark }.encode();
+            let frame =
+                Message::Call { tag, term, left_ms, patience_ms, is_repeat, request, by, command, mark }.encode();
             let sent = shared.world.net.send(node, Lane::Calls, frame);
             shared.shards[usize::from(call.shard)].note_sent(&sent);
             call.state = match sent {

@@ -37,8 +37,7 @@ fn hand_in(shared: &Arc<Shared>, from: NodeId, to: &Entity, input: Input<Caller>
     match input {
         Input::Reply { from: replier, reply } => {
             let (to, replied) = (Cow::Borrowed(to), Cow::Owned(reply));
-            let message =
-                Message::Reply { to, from: Cow::Borrowed(&replier), reply: replied, mark: shared.mark() };
+            let message = Message::Reply { to, from: Cow::Borrowed(&replier), reply: replied, mark: shared.mark() };
             shared.outbound.pass_on(lead, (from, &replier), message.encode());
         }
         Input::Ask { from: asker, ask } if !ask.wants_reply() => {

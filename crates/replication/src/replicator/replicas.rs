@@ -70,9 +70,11 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
-    /// Updates the published chain of the shard's entries.
+    /// Updates the published chain of the shard's entries, and their newest mark.
     pub(super) fn note_chain(&self, shard: ShardId) {
         let meta = self.engine.snapshot_meta(shard);
+        *self.replication.shard(shard).marked.lock() =
+            meta.map_or((0, 0), |meta| (meta.position.index, meta.mark.unwrap_or(0)));
         *self.replication.shard(shard).chain.lock() = meta.and_then(|meta| {
             let at_ms = meta.stamp_ms.saturating_add_signed(meta.distance_ms);
             let Position { index, term } = meta.position;
