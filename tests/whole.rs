@@ -20,6 +20,7 @@ mod payments;
 
 mod feeds;
 
+mod backups;
 mod bad_input;
 mod races;
 mod releases;

@@ -9,6 +9,7 @@ mod common;
 #[path = "../common/cluster/mod.rs"]
 mod cluster;
 
+mod backups;
 mod clocks;
 mod copies;
 mod damaged_blocks;

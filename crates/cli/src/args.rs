@@ -56,6 +56,15 @@ pub enum Command {
     Admin(Admin),
     /// Show the contents of a data directory that no node is using
     Inspect(Inspect),
+    /// Back up a running cluster into a directory
+    ///
+    /// Takes the state of every shard, then the log up to a mark that all of them have, so that every effect has its cause. Into a
+    /// directory that has a backup it takes only what is new. No node stops for it.
+    Backup(Backup),
+    /// Make a data directory from a backup
+    ///
+    /// It is that of the only node of a new cluster, to which others join. Nodes of the old cluster are refused.
+    Restore(Restore),
     /// Verify a data directory that no node is using
     ///
     /// Reads everything: checksums, the chain of hashes over each shard's entries from one known place to the next, and the sums that
@@ -681,6 +690,40 @@ pub struct Verify {
     /// A receipt that `boxoffice admin receipt` printed before. Its chains must be met.
     #[arg(long, value_name = "FILE")]
     pub receipt: Option<PathBuf>,
+}
+
+/// `boxoffice backup`.
+#[derive(Debug, clap::Args)]
+pub struct Backup {
+    /// The directory of the backup. Only its owner can read it
+    pub dir: PathBuf,
+    /// Another member, needed where the node has no replica of some shards, or may be lost meanwhile. May be repeated
+    #[arg(long = "member", value_name = "ADDRESS")]
+    pub members: Vec<String>,
+    /// How long a shard without a leader is waited for
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub wait: String,
+    /// Take everything, not only what is new
+    #[arg(long)]
+    pub full: bool,
+    /// The node to back up.
+    #[command(flatten)]
+    pub node_args: NodeArgs,
+}
+
+/// `boxoffice restore`.
+#[derive(Debug, clap::Args)]
+pub struct Restore {
+    /// The directory of the backup.
+    pub backup: PathBuf,
+    /// The data directory to make. It is empty, or does not exist.
+    pub data_dir: PathBuf,
+    /// The instant to restore to, in RFC 3339. The last mark that is not later counts [built in: the end of the backup]
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    /// The number of shards [built in: as many as the backup has]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4_096))]
+    pub shards: Option<u16>,
 }
 
 /// `boxoffice inspect`.

@@ -193,6 +193,8 @@ impl Settings<'_> {
                 ..ReplicationConfig::default()
             },
             upgrade_settle_ms: self.upgrade_settle_ms()?,
+            mark_ms: self.within("backup.mark_ms", 0..=DAY_MS)?,
+            backup_mb_s: self.within("backup.mb_s", 1..=100_000)?,
             overload: self.overload()?,
             actor_idle_ms: self.within("limits.actor_idle_ms", 10..=DAY_MS)?,
             feed_tick_ms: self.within("feeds.tick_ms", 0..=10_000)?,
@@ -276,6 +278,8 @@ impl Settings<'_> {
             on_decline: self.on_decline()?,
             // The node has its own default.
             gateway: Rules::default().gateway,
+            // The shards say it.
+            payment_epoch: 0,
             fairness: self.fairness()?,
         })
     }

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 35] = [
+const EXAMPLES: [&str; 37] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -14,6 +14,8 @@ const EXAMPLES: [&str; 35] = [
     "watch hamlet-tonight",
     "load seed-theatre --baseline load-report/report.json --worse-max 20",
     "inspect /var/lib/boxoffice --turns session/hamlet-tonight",
+    "backup /backup/tickets --address https://tickets.example --admin-token-file key",
+    "restore /backup/tickets /var/lib/boxoffice --at 2026-12-24T20:00:07Z",
     "verify /var/lib/boxoffice --receipt receipt-2027-01-01.txt",
     "sim --seeds 200",
     "completions fish",

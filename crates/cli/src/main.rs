@@ -5,6 +5,7 @@
 mod address;
 mod admin;
 mod args;
+mod backup;
 mod book;
 mod certificates;
 mod config;
@@ -59,6 +60,8 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo::run(&demo),
         Command::Admin(admin) => admin::run(&admin),
         Command::Inspect(inspect) => inspect::run(&inspect),
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => backup::restore(&args),
         Command::Verify(verify) => verify::run(&verify),
         Command::Sim(sim) => sim::run_it(&sim),
         Command::Completions { shell } => manual::completions(shell),

@@ -12,9 +12,10 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{
     Op, body,
+    call::BackupPart,
     city::CityPage,
     reply::{Available, BookingPage, FreeSlots, TitlePage},
-    status::HistoryPage,
+    status::{BackupPiece, BackupPlaces, HistoryPage, ShardIndex},
     view::{
         CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit, ResourceView,
         TitleView, VenuesPage,
@@ -216,6 +217,24 @@ impl Client {
         before: Option<u64>,
     ) -> Result<Reply<HistoryPage>, Error> {
         self.ask(&body::History { entity, seat, limit, before }).await
+    }
+
+    /// `admin.backup`: the shards and the log of the node, behind the last entry of each shard that is given. With `mark`, the mark is
+    /// raised.
+    pub async fn backup(&self, after: Vec<(u16, u64)>, mark: bool) -> Result<Reply<BackupPlaces>, Error> {
+        let after = after.into_iter().map(|(shard, index)| ShardIndex { shard, index }).collect();
+        self.ask(&body::AdminBackup { after, mark }).await
+    }
+
+    /// `admin.backup_read`: a piece of a part of the node's data, from the `next` of the piece before on.
+    pub async fn backup_read(&self, part: BackupPart, from: Option<SmolStr>) -> Result<Reply<BackupPiece>, Error> {
+        let from = from.map(Text::as_said);
+        let body = match part {
+            BackupPart::Snapshot(shard) => body::AdminBackupRead { snapshot: Some(shard), from, ..Default::default() },
+            BackupPart::Records(shard) => body::AdminBackupRead { records: Some(shard), from, ..Default::default() },
+            BackupPart::Segment(number) => body::AdminBackupRead { segment: Some(number), from, ..Default::default() },
+        };
+        self.ask(&body).await
     }
 
     /// `admin.release`: releases a line of any cart. The cart's owner sees the reason.

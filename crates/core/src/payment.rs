@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use crate::{
     id::{CartId, OrderId},
     money::Money,
+    planted,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -23,6 +24,24 @@ pub struct PaymentKey {
     /// The number of the attempt, from 1.
     #[n(1)]
     pub attempt: u32,
+}
+
+/// The lower bits of an attempt's number, which count the attempts of a cart. A cart begins fewer checkouts than they can count.
+const ATTEMPT_BITS: u32 = 12;
+
+/// The highest number that distinguishes the attempts of a cluster that was restored from a backup.
+pub const PAYMENT_EPOCH_MAX: u32 = u32::MAX >> ATTEMPT_BITS;
+
+/// The number of the attempt after `count`, with `epoch` in its upper bits. So the gateway, which may know attempts that the backup
+/// does not, never takes it for one of them. `epoch` is 0 in a cluster that was not restored.
+pub(crate) fn next_attempt(count: u32, epoch: u32) -> u32 {
+    let epoch = if planted::is("a payment key used twice") { 0 } else { epoch };
+    if epoch == 0 || count >> ATTEMPT_BITS == epoch { count + 1 } else { (epoch << ATTEMPT_BITS) + 1 }
+}
+
+/// Whether an attempt has the number after `count`, in whichever epoch.
+pub(crate) fn follows(attempt: u32, count: u32) -> bool {
+    attempt == next_attempt(count, 0) || attempt == next_attempt(count, attempt >> ATTEMPT_BITS)
 }
 
 impl fmt::Display for PaymentKey {

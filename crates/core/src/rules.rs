@@ -50,6 +50,9 @@ pub struct Rules {
     /// Whether there is a gateway. Without one no attempt begins, and earlier attempts stay open.
     #[n(13)]
     pub gateway: bool,
+    /// What distinguishes the attempts to pay of a cluster that was restored from a backup. 0 in one that was not.
+    #[n(14)]
+    pub payment_epoch: u32,
     /// What one holder may have of a supply.
     #[n(12)]
     pub fairness: Fairness,
@@ -87,6 +90,7 @@ impl Default for Rules {
             payment_again_ms: 2_000,
             on_decline: OnDecline::Release,
             gateway: true,
+            payment_epoch: 0,
             fairness: Fairness::default(),
         }
     }

@@ -21,14 +21,15 @@ use boxoffice_core::{
 };
 use boxoffice_edge::{
     Backend, Edge, EdgeConfig,
-    backend::{Member, Reading},
+    backend::{Backup, Member, Reading},
 };
 use boxoffice_env::OsClock;
 use boxoffice_env::secret::Secret;
 use boxoffice_feeds::{FeedSettings, FeedSource, Feeds, InitialState, NoFeed};
-use boxoffice_node::{access::KeyRing, api::ReplyTo, history::HistoryError, node::Runtimes};
+use boxoffice_node::{access::KeyRing, api::ReplyTo, backup::BackupError, history::HistoryError, node::Runtimes};
 use boxoffice_wire::{
     Encoding, Op,
+    call::BackupQuery,
     hello::{Durability, Hello},
     reply::{self, ServerFrame},
     status::{NodeAudit, NodeStatus, Rates},
@@ -123,6 +124,10 @@ impl Backend for Node {
 
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>> {
         Box::pin(async { NodeAudit::default() })
+    }
+
+    fn backup(&self, _query: BackupQuery) -> Backup {
+        Box::pin(async { Err(BackupError::Busy) })
     }
 
     fn history(&self, _entity: &Entity, _seat: Option<Seat>, _limit: usize, _before: Option<u64>) -> Reading {

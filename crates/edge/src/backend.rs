@@ -14,10 +14,12 @@ use boxoffice_feeds::Feeds;
 use boxoffice_node::{
     access::KeyRing,
     api::{CallTimes, ReplyTo},
+    backup::{BackupAnswer, BackupError},
     history::{HistoryError, HistoryPart},
 };
 use boxoffice_wire::{
     FirstCommand,
+    call::BackupQuery,
     hello::Hello,
     status::{NodeAudit, NodeStatus},
     version::PROTOCOL_MINOR,
@@ -26,6 +28,9 @@ use smol_str::SmolStr;
 
 /// A future of the history of an entity.
 pub type Reading = Pin<Box<dyn Future<Output = Result<HistoryPart, HistoryError>> + Send>>;
+
+/// A future of what a backup asks for.
+pub type Backup = Pin<Box<dyn Future<Output = Result<BackupAnswer, BackupError>> + Send>>;
 
 /// A member of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +97,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Counts everything that the node holds. Takes a while.
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>>;
+
+    /// What a backup asks for. Takes a while.
+    fn backup(&self, query: BackupQuery) -> Backup;
 
     /// The history of an entity, or of one of its seats: at most `limit` events with versions before `before`.
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading;

@@ -158,6 +158,7 @@ impl Caller {
             | Call::Unwatch { .. }
             | Call::Status
             | Call::Shards
+            | Call::Backup(_)
             | Call::History { .. } => Ok(()),
         }
     }

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use boxoffice_core::{
     answer::{Answer, Answered, CartAudit, HoldView, SaleView},
     command::{CartCommand, Command, DirectoryCommand},
@@ -13,15 +14,19 @@ use boxoffice_core::{
     refusal::Refusal,
     seat::Seat,
 };
-use boxoffice_node::history::{HistoryError, HistoryPart};
+use boxoffice_node::{
+    backup::{BackupAnswer, BackupError},
+    history::{HistoryError, HistoryPart},
+};
 use boxoffice_wire::{
     Fail, FailKind, Op,
-    call::{CitySearch, Shape},
+    call::{BackupQuery, CitySearch, Shape},
     city::{CityMerge, CityPage},
     encode::Verdict,
     event_text::{EventText, event_text},
     permission::VenueRule,
-    status::{HistoryEntry, HistoryPage, NodeAudit},
+    rejection::Rejection,
+    status::{BackupPiece, BackupPlaces, HistoryEntry, HistoryPage, NodeAudit},
     weight,
 };
 use futures_util::stream::{self, StreamExt as _};
@@ -57,6 +62,8 @@ pub(crate) enum FanOutQuery {
     },
     /// Asks every venue of a city for sessions.
     City(CitySearch),
+    /// What a backup reads.
+    Backup(BackupQuery),
     History {
         entity: Entity,
         /// Only events of this seat.
@@ -75,6 +82,8 @@ pub(crate) enum QueryResult {
     Entity(Box<Verdict>),
     City(CityPage),
     History(HistoryPage),
+    BackupPlaces(Box<BackupPlaces>),
+    BackupPiece(BackupPiece),
 }
 
 /// The result of a query, or the verdict that refuses or fails it.
@@ -109,6 +118,15 @@ pub(crate) async fn run(
             let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(failed)?;
             city(&shared, submission, &owners, &search).await.map(QueryResult::City)
         }
+        FanOutQuery::Backup(query) => match timeout_at(deadline, shared.backend.backup(query)).await {
+            Ok(Ok(BackupAnswer::Places(places))) => Ok(QueryResult::BackupPlaces(places)),
+            Ok(Ok(BackupAnswer::Piece { bytes, next })) => {
+                let (data, next) = (STANDARD.encode(bytes).into(), next.map(Some));
+                Ok(QueryResult::BackupPiece(BackupPiece { data, next: next.flatten() }))
+            }
+            Ok(Err(error)) => Err(not_backed_up(error)),
+            Err(_) => Err(failed(FailKind::Unknown)),
+        },
         FanOutQuery::History { entity, seat, limit, before, venues } => {
             if !venues.is_empty() {
                 let left = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
@@ -269,6 +287,19 @@ fn history(entity: Entity, found: Result<HistoryPart, HistoryError>) -> Result<H
         }
     });
     Ok(HistoryPage { entries: entries.collect(), entity, cursor, complete })
+}
+
+fn not_backed_up(error: BackupError) -> Box<Verdict> {
+    match error {
+        BackupError::Gone => Box::new(Verdict::No(Refusal::NotFound("this part of the node's data".into()))),
+        BackupError::Busy => failed(FailKind::Busy),
+        BackupError::NoMarks => Box::new(Verdict::Rejected(Rejection::bad_request(error.to_string()))),
+        BackupError::Cursor => Box::new(Verdict::Rejected(Rejection::bad_request(error.to_string()))),
+        BackupError::Damaged(_) => {
+            tracing::error!(%error, "a part of the node's data cannot be read for a backup");
+            Box::new(Verdict::Fail(Fail::new(FailKind::Internal).saying(error.to_string())))
+        }
+    }
 }
 
 fn failed(kind: FailKind) -> Box<Verdict> {

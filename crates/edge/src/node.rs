@@ -18,6 +18,7 @@ use boxoffice_node::{
 };
 use boxoffice_wire::{
     FirstCommand,
+    call::BackupQuery,
     hello::{Hello, Limits},
     joining, limits,
     status::{NodeAudit, NodeStatus},
@@ -27,7 +28,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     Backend,
-    backend::{Member, Reading},
+    backend::{Backup, Member, Reading},
     title,
 };
 
@@ -116,6 +117,11 @@ impl Backend for NodeHandle {
                 tokio::time::sleep(AUDIT_REPEAT_AFTER).await;
             }
         })
+    }
+
+    fn backup(&self, query: BackupQuery) -> Backup {
+        let node = self.clone();
+        Box::pin(async move { node.backup(query).await })
     }
 
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading {

@@ -20,7 +20,7 @@ use boxoffice_wire::{
         Available, BookingPage, CountsWatching, Event, FreeSlots, FromBody, RawEvent, RawVerdict, ServerFrame,
         SessionPage, ThreeStates, TitlePage, Watching,
     },
-    status::{HistoryPage, NodeAudit, NodeStatus},
+    status::{BackupPiece, BackupPlaces, HistoryPage, NodeAudit, NodeStatus},
     view::{
         CartAudit, CartView, CustomerAudit, HallView, Held, MapView, Order, ProductAudit, ProductView, PurchasesPage,
         RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionView, TitleView, VenueView, VenuesPage,
@@ -133,7 +133,7 @@ fn answer(encoding: Encoding, input: &[u8], verdict: RawVerdict<'_>) {
     read! {
         VenueView VenuesPage HallView TitleView SessionView MapView ProductView ResourceView CartView Held Order
         RefundRecord PurchasesPage SessionAudit CartAudit ProductAudit ResourceAudit CustomerAudit SessionPage CityPage
-        TitlePage BookingPage Available FreeSlots ThreeStates NodeStatus NodeAudit HistoryPage ClusterStatus KeyList
+        TitlePage BookingPage Available FreeSlots ThreeStates NodeStatus NodeAudit HistoryPage BackupPlaces BackupPiece ClusterStatus KeyList
         Watching CountsWatching
     }
 }

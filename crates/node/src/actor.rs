@@ -525,8 +525,8 @@ impl EntityActorState {
             Ok(stored) => {
                 let state = stored.map(|stored| stored.state);
                 assignment.reloaded.clone_from(&state);
-                assignment.host =
-                    Some(Host::new(assignment.entity.clone(), state, Arc::clone(&self.shared.config.rules)));
+                let rules = assignment.lead.rules(&self.shared.config.rules);
+                assignment.host = Some(Host::new(assignment.entity.clone(), state, rules));
                 for input in held {
                     if let Some(input) = self.in_time(input, mono_ms) {
                         self.decide_or_hold(mono_ms, input);
@@ -628,7 +628,7 @@ fn load(actor: &Arc<ActorHandle>, assignment: &mut Assignment, shared: &Shared, 
         let then = move |found| actor.cast(EntityMessage::Loaded(found));
         return shared.replication.reads.read(shard, entity.clone(), Box::new(then));
     }
-    assignment.host = Some(Host::new(entity.clone(), state, Arc::clone(&shared.config.rules)));
+    assignment.host = Some(Host::new(entity.clone(), state, assignment.lead.rules(&shared.config.rules)));
 }
 
 /// The result of a decision.
@@ -728,7 +728,7 @@ pub(crate) fn actor_of(
     let leadership = leader_state.leadership?;
     let state = lead.state.replica.lock().kept.get(entity);
     let committed = state.as_deref().map_or(0, State::version);
-    let host = state.map(|state| Host::new(entity.clone(), Some(state), Arc::clone(&shared.config.rules)));
+    let host = state.map(|state| Host::new(entity.clone(), Some(state), lead.rules(&shared.config.rules)));
     let mailbox = shared.pool.take().unwrap_or_else(|| spawn(shared));
     let health = Health::Healthy;
     let assignment = Assignment {

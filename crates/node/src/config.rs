@@ -32,6 +32,8 @@ pub struct NodeConfig {
     pub upgrade_settle_ms: Option<u64>,
     /// How far apart marks are, in milliseconds, to which a backup can be restored; 0 = only backups make marks.
     pub mark_ms: u64,
+    /// Megabytes a second that a backup reads of this node at most.
+    pub backup_mb_s: u64,
     /// When and what the node sheds.
     pub overload: OverloadSettings,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
@@ -56,6 +58,7 @@ impl Default for NodeConfig {
             replicas: 3,
             upgrade_settle_ms: Some(24 * 60 * 60 * 1000),
             mark_ms: 10_000,
+            backup_mb_s: 50,
             overload: OverloadSettings::default(),
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,

@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -14,6 +14,7 @@ use boxoffice_core::{
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash},
     planted,
+    rules::Rules,
     state_map::State,
 };
 use boxoffice_env::{Clock, NotSent};
@@ -78,6 +79,8 @@ pub(crate) struct ShardLead {
     pub(crate) leader_hint: Mutex<LeaderHint>,
     /// The monotonic millisecond since which the replica here knows no leader. 0 if it knows one.
     leaderless_since_ms: AtomicU64,
+    /// The terms of the deployment, if they are others here.
+    rules: OnceLock<Arc<Rules>>,
     /// Clients' commands that are under way here.
     callers: Arc<Callers>,
 }
@@ -245,7 +248,19 @@ impl ShardLead {
             leader_state: Mutex::default(),
             leader_hint: Mutex::default(),
             leaderless_since_ms: AtomicU64::new(0),
+            rules: OnceLock::new(),
             callers: Arc::new(Callers::new(admission, clock)),
+        }
+    }
+
+    /// The terms of the deployment as they are in this shard.
+    pub(crate) fn rules(&self, rules: &Arc<Rules>) -> Arc<Rules> {
+        match self.state.payment_epoch.load(Ordering::Relaxed) {
+            0 => Arc::clone(rules),
+            // A replica has it before it leads, and it never changes.
+            payment_epoch => {
+                Arc::clone(self.rules.get_or_init(|| Arc::new(Rules { payment_epoch, ..(**rules).clone() })))
+            }
         }
     }
 

@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) draining: AtomicBool,
     /// Histories being read.
     pub(crate) histories: tokio::sync::Semaphore,
+    /// What is read for backups.
+    pub(crate) backups: crate::backup::Reads,
     /// Histories that are read at other nodes.
     pub(crate) remote_histories: PendingHistories,
     /// Clients' calls that may be at other nodes. Shared, so that its background task does not keep the node alive.

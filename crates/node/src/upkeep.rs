@@ -32,10 +32,10 @@ pub(crate) async fn run(weak: Weak<Shared>) {
             sweep(&shared, turn % shared.shards.len(), now_ms);
             turn += 1;
         }
+        marks.keep(&shared, now_ms);
         if now_ms >= sample_at {
             sample_at = now_ms + SAMPLE_MS;
             shared.samples.take(shared.sample());
-            marks.keep(&shared, now_ms);
         }
         let until = shared.timers.next_ms().map_or(sweep_at, |next| next.min(sweep_at));
         let wait = Duration::from_millis(until.saturating_sub(now_ms).max(1));

@@ -82,22 +82,23 @@ impl<T> Replication<T> {
         Ok(Places { shards, first_segment, last_segment: in_use.last().copied().unwrap_or(0), mark })
     }
 
-    /// The bytes of a part. `None` if it is not here any more. May wait for the disk.
+    /// The bytes of a part and a number that tells them from others under the same name: the last entry of a snapshot, and 0 for a
+    /// segment. `None` if it is not here any more. May wait for the disk.
     ///
     /// # Errors
     /// As the disk says, or that the part is damaged.
-    pub fn backup_part(&self, part: Part) -> Result<Option<Bytes>, ReplicationError> {
+    pub fn backup_part(&self, part: Part) -> Result<Option<(u64, Bytes)>, ReplicationError> {
         match part {
             Part::Snapshot(shard) => {
                 let newest = self.snapshot_files.load_newest(shard);
                 match newest {
-                    Ok(newest) => Ok(newest.map(|newest| newest.payload.into())),
+                    Ok(newest) => Ok(newest.map(|newest| (newest.index, newest.payload.into()))),
                     // It was replaced by a newer one while it was opened.
                     Err(SnapshotError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
                     Err(error) => Err(error.into()),
                 }
             }
-            Part::Segment(number) => self.segment(number),
+            Part::Segment(number) => Ok(self.segment(number)?.map(|records| (0, records))),
         }
     }
 

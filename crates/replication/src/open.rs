@@ -7,7 +7,7 @@ use std::sync::{
 
 use boxoffice_core::{planted, state_map::StateMap, version::WriteVersion};
 use boxoffice_env::World;
-use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
+use boxoffice_shard::{Config, Engine, EntryKind, Record, ShardId, SnapshotMeta, Turns};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
     chain_file::ChainFile,
@@ -81,6 +81,7 @@ pub(crate) fn restored<T>(
                 snapshot::decode(&newest.payload).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
             state.replica.lock().kept = StateMap::sharing(layouts.clone()).restored(cut);
             state.applied.store(meta.position.index, Ordering::Relaxed);
+            state.payment_epoch.store(meta.payment_epoch.unwrap_or(0), Ordering::Relaxed);
             rests.push((shard, store_batches));
             metas.push(meta);
         }
@@ -103,6 +104,8 @@ pub(crate) fn restored<T>(
 
     let engine_config = engine_config(&config, world, (&directory, &version));
     let mark = engine_config.mark.clone();
+    // The store may have records of entries that are not applied again yet.
+    records.iter().filter_map(mark_of).for_each(|found| mark.raise(found));
     let engines = engines(&engine_config, division, &metas, records)?;
     let engine_of = |shard: ShardId| &engines[division.of(shard)];
     for meta in metas.iter().filter(|meta| engine_of(meta.shard).snapshot_meta(meta.shard) != Some(*meta)) {
@@ -146,6 +149,15 @@ pub(crate) fn restored<T>(
         config,
     });
     Ok(Restored { replication, engines, log, replays, snapshots_kept, leftover, epochs })
+}
+
+/// The mark that an entry carries.
+fn mark_of(record: &Record) -> Option<u64> {
+    match record {
+        // A leader's first entry has no payload. What cannot be read is found by the engine, with its reason.
+        Record::Entry { kind: EntryKind::Turns, payload, .. } => Turns::mark(payload.clone()).ok()?.1,
+        _ => None,
+    }
 }
 
 fn engine_config(

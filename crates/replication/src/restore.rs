@@ -12,6 +12,7 @@ use std::{
 
 use boxoffice_core::{
     id::Entity,
+    payment::PAYMENT_EPOCH_MAX,
     state_map::{Cut, StateMap},
     version::{ClusterVersion, NEWEST, WriteVersion},
 };
@@ -362,14 +363,26 @@ impl<'a> Making<'a> {
         let own = ReplicaId::new(self.target.node, FOUNDING);
         let version: ClusterVersion = self.version.get();
         let is_same = folded.len() == maps.len();
+        // The keys of attempts that begin here differ from those of the other cluster, even for carts that are opened again.
+        let payment_epoch = Some((self.directory.identity().cluster.0 as u32 & PAYMENT_EPOCH_MAX).max(1));
         let mut records = Vec::new();
         for (shard, map) in &mut maps {
             let Last { position, stamp_ms, distance_ms, mark } = last(*shard);
             map.advance(position.index);
             let chain = folded.get(shard).filter(|_| is_same).and_then(|folded| folded.meta.chain);
             let (epoch, born) = (Epoch(position.term), SnapshotMeta::born(*shard, own, vec![own]));
-            let meta =
-                SnapshotMeta { version, position, stamp_ms, distance_ms, epoch, sequence: 1, mark, chain, ..born };
+            let meta = SnapshotMeta {
+                version,
+                position,
+                stamp_ms,
+                distance_ms,
+                epoch,
+                sequence: 1,
+                mark,
+                chain,
+                payment_epoch,
+                ..born
+            };
             let batches = self.history.shard(*shard)?.batches;
             let payload = snapshot::encode(&meta, batches, &snapshot::encode_state(&map.cut()));
             files.save(version, *shard, position.index, &payload).map_err(ReplicationError::from)?;

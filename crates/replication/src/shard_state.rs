@@ -5,7 +5,7 @@ use std::{
     ops::{Deref, DerefMut},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -49,6 +49,8 @@ pub struct ShardState {
     pub chain: Mutex<Option<ChainPlace>>,
     /// The last applied entry and the newest mark up to it, as of a moment ago. 0 before the first mark, or without a replica here.
     pub marked: Mutex<(u64, u64)>,
+    /// What distinguishes attempts to pay that begin here, [`SnapshotMeta::payment_epoch`](boxoffice_shard::SnapshotMeta). 0 for none.
+    pub payment_epoch: AtomicU32,
     /// On the leader: every other replica, as of a moment ago.
     pub followers: Mutex<Vec<FollowerStatus>>,
     /// The replica has waited for a record of the store for a while. It votes, but applies nothing.
@@ -77,6 +79,7 @@ impl ShardState {
             committed: AtomicU64::new(0),
             chain: Mutex::default(),
             marked: Mutex::default(),
+            payment_epoch: AtomicU32::new(0),
             followers: Mutex::default(),
             waits: AtomicBool::new(false),
             waiting_bytes: AtomicU64::new(0),

@@ -100,7 +100,10 @@ impl Transfers {
                 self.pull_all(replication, begins);
             }
             Message::Pull { token, piece } => self.job(Job::Send { to: from, token, piece }),
-            Message::Piece { token, piece, body } => self.job(Job::Take { from, token, piece, body }),
+            Message::Piece { token, piece, body, mark } => {
+                mark.iter().for_each(|mark| replication.mark.raise(*mark));
+                self.job(Job::Take { from, token, piece, body });
+            }
         }
     }
 
@@ -162,7 +165,7 @@ impl Transfers {
                 tracing::warn!(node, sends, %error, "a snapshot on its way is given up: it is offered again");
                 if sends {
                     // The receiver waits for no more pieces. A replica without damage leads as soon as it can.
-                    let gone = Message::Piece { token, piece, body: message::Body::Gone };
+                    let gone = Message::Piece { token, piece, body: message::Body::Gone, mark: None };
                     let _ = replication.world.net.send(node, Lane::Bulk, gone.encode());
                 } else {
                     let begins = self.incoming.lock().gone(node, token);
@@ -182,7 +185,7 @@ impl Transfers {
     ) -> Result<(), HistoryStoreError> {
         let now_ms = replication.world.clock.monotonic_ms();
         let Some(cursor) = self.outgoing.lock().cursor(to, token, piece, now_ms) else {
-            let gone = Message::Piece { token, piece, body: message::Body::Gone };
+            let gone = Message::Piece { token, piece, body: message::Body::Gone, mark: None };
             let _ = replication.world.net.send(to, Lane::Bulk, gone.encode());
             if piece == 0 {
                 // A newer cut took its place before it was pulled. Raft should offer that one, without waiting for this.
@@ -204,7 +207,8 @@ impl Transfers {
         replication.replicators.push(shard, boxoffice_shard::Input::SnapshotMoves { shard, to });
         replication.metrics.stream_pieces.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // A piece that cannot be sent ends the transfer. Raft offers the snapshot again.
-        let _ = replication.world.net.send(to, Lane::Bulk, Message::Piece { token, piece, body }.encode());
+        let mark = replication.mark_to_send();
+        let _ = replication.world.net.send(to, Lane::Bulk, Message::Piece { token, piece, body, mark }.encode());
         Ok(())
     }
 

@@ -80,13 +80,14 @@ impl Turns {
         Ok((Stamp { running_ms: stamp_ms, distance_ms }, turns))
     }
 
-    /// The mark that the payload of a log entry carries, with which a new part of the shard's entries begins.
+    /// When an entry was proposed, and the mark that its payload carries, with which a new part of the shard's entries begins.
     ///
     /// # Errors
     ///
     /// [`Malformed`] when the bytes are not such a payload.
-    pub fn mark(payload: Bytes) -> Result<Option<u64>, Malformed> {
-        Ok(open(payload)?.0.mark)
+    pub fn mark(payload: Bytes) -> Result<(Stamp, Option<u64>), Malformed> {
+        let (Header { stamp_ms, distance_ms, mark, .. }, _) = open(payload)?;
+        Ok((Stamp { running_ms: stamp_ms, distance_ms }, mark))
     }
 
     /// Each turn's bytes, borrowed.

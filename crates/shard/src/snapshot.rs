@@ -1,7 +1,8 @@
 //! The description of a snapshot: its position, and everything that its state does not contain.
 //!
 //! Layout, little-endian: version 1 byte, shard 2, replica 8, index 8, term 8, stamp 8, distance 8, epoch 8, sequence
-//! 8, placed 8, flags 1 (auto-leave, mark, chain), the mark 8 and the chain 16 if there are any, then four lists of replica ids, each
+//! 8, placed 8, flags 1 (auto-leave, mark, chain, payment epoch), the mark 8, the chain 16 and the payment epoch 4 if there are any,
+//! then four lists of replica ids, each
 //! a count (2) and the ids (8 each).
 
 use boxoffice_core::version::{ClusterVersion, OLDEST_READ};
@@ -16,6 +17,7 @@ const LENGTH_BYTES: usize = 4;
 const AUTO_LEAVE: u8 = 1;
 const MARK: u8 = 2;
 const CHAIN: u8 = 4;
+const PAYMENT_EPOCH: u8 = 8;
 
 /// The members of a shard's group, at one position of its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,6 +108,9 @@ pub struct SnapshotMeta {
     pub mark: Option<u64>,
     /// The chain of hashes over all entries so far, [`Link`](crate::Link). `None` before its first entry.
     pub chain: Option<u128>,
+    /// What distinguishes attempts to pay that begin here from those of the cluster whose backup this one was restored from, 1 to
+    /// 2^20 − 1. `None` in a cluster that was not restored.
+    pub payment_epoch: Option<u32>,
     /// The members of the shard's group. Empty until the replica receives its first message.
     pub members: Members,
 }
@@ -125,6 +130,7 @@ impl SnapshotMeta {
             placed: 0,
             mark: None,
             chain: None,
+            payment_epoch: None,
             members: Members::born(voters),
         }
     }
@@ -150,9 +156,11 @@ impl SnapshotMeta {
         let members = &self.members;
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
         let (mark, chain) = (flag(self.mark.is_some(), MARK), flag(self.chain.is_some(), CHAIN));
-        out.put_u8(flag(members.auto_leave, AUTO_LEAVE) | mark | chain);
+        let payment_epoch = flag(self.payment_epoch.is_some(), PAYMENT_EPOCH);
+        out.put_u8(flag(members.auto_leave, AUTO_LEAVE) | mark | chain | payment_epoch);
         self.mark.iter().for_each(|mark| out.put_u64_le(*mark));
         self.chain.iter().for_each(|chain| out.put_u128_le(*chain));
+        self.payment_epoch.iter().for_each(|epoch| out.put_u32_le(*epoch));
         put_replicas(&mut out, &members.voters);
         put_replicas(&mut out, &members.learners);
         put_replicas(&mut out, &members.voters_outgoing);
@@ -180,10 +188,11 @@ impl SnapshotMeta {
             placed: reader.u64()?,
             mark: None,
             chain: None,
+            payment_epoch: None,
             members: Members::default(),
         };
         let flags = reader.u8()?;
-        if flags & !(AUTO_LEAVE | MARK | CHAIN) != 0 {
+        if flags & !(AUTO_LEAVE | MARK | CHAIN | PAYMENT_EPOCH) != 0 {
             return Err(Malformed::Unknown { what: "a snapshot's list of flags", found: flags });
         }
         if flags & MARK != 0 {
@@ -191,6 +200,9 @@ impl SnapshotMeta {
         }
         if flags & CHAIN != 0 {
             meta.chain = Some(reader.u128()?);
+        }
+        if flags & PAYMENT_EPOCH != 0 {
+            meta.payment_epoch = Some(reader.u32()?);
         }
         meta.members = read_members(flags & AUTO_LEAVE != 0, &mut reader)?;
         reader.end()?;
@@ -258,6 +270,7 @@ mod tests {
             placed: 12,
             mark: None,
             chain: None,
+            payment_epoch: Some(77),
             members: Members {
                 voters: replicas(&[(1, 1), (2, 17), (3, 18)]),
                 learners: replicas(&[(4, 19)]),

@@ -271,7 +271,10 @@ impl Operator {
                 self.replaces(&machine).await;
             }
             Ok(()) if of_log => self.violation(format!("node {} starts with a damaged log: {place}", machine.number)),
-            Ok(()) => self.client.trace.note(&format!("node {} does without {place}", machine.number)),
+            Ok(()) => {
+                self.client.trace.note(&format!("node {} does without {place}", machine.number));
+                machine.note_rotted(place.split(',').next().unwrap_or(&place));
+            }
         }
     }
 

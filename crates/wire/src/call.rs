@@ -1,5 +1,7 @@
 //! The calls of valid requests.
 
+use std::collections::BTreeMap;
+
 use boxoffice_core::{
     command::{Command, VenueCommand},
     id::{Entity, Id, Request as RequestKey},
@@ -89,6 +91,8 @@ pub enum Call {
     AuditNode,
     /// The audit of an inventory, with what the carts of its holds and sales know about them.
     AuditWithCarts(Command),
+    /// What a backup reads.
+    Backup(BackupQuery),
     History {
         /// A session, product, resource, cart or customer.
         entity: Entity,
@@ -99,6 +103,35 @@ pub enum Call {
         /// Only events before this version.
         before: Option<u64>,
     },
+}
+
+/// What a backup asks a node for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackupQuery {
+    /// Its shards, and the segments of its log.
+    Places {
+        /// By shard, the last entry that is known.
+        after: BTreeMap<u16, u64>,
+        /// Whether the mark is raised.
+        mark: bool,
+    },
+    /// A piece of a part.
+    Read {
+        part: BackupPart,
+        /// Where the piece before ended.
+        from: Option<SmolStr>,
+    },
+}
+
+/// A part of what a node has on its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupPart {
+    /// The newest snapshot of a shard.
+    Snapshot(u16),
+    /// The records of a shard's ended entities.
+    Records(u16),
+    /// A segment of the log.
+    Segment(u64),
 }
 
 /// Who a client says it is, in its first frame.

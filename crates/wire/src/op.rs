@@ -69,6 +69,8 @@ macro_rules! each_op {
             AdminRemove,
             AdminReplace,
             AdminFinishUpgrade,
+            AdminBackup,
+            AdminBackupRead,
             AdminKeys,
             AdminKeyCreate = KeyCreate,
             AdminKeyRevoke,

@@ -30,7 +30,7 @@ use crate::{
         self, WireRepr, WireWrite,
         shape::{Each, Shapes, shapes},
     },
-    status::{HistoryPage, NodeAudit, NodeStatus},
+    status::{BackupPiece, BackupPlaces, HistoryPage, NodeAudit, NodeStatus},
     view::{
         At, BookingView, CartAudit, CartView, CustomerAudit, HallView, Held, MapView, Order, ProductAudit, ProductView,
         PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionEntry, SessionView, TitleView,
@@ -380,7 +380,7 @@ shapes! {
 }
 
 bodies! {
-    Available, BookingPage, CartAudit, CartView, CityPage, ClusterStatus, CountsWatching, CustomerAudit, FreeSlots,
+    Available, BackupPiece, BackupPlaces, BookingPage, CartAudit, CartView, CityPage, ClusterStatus, CountsWatching, CustomerAudit, FreeSlots,
     HallView, Held, HistoryPage, InvitationStatus, KeyList, MapView, No, NodeAudit, NodeStatus, Order, ProductAudit, ProductView,
     PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionPage, SessionView, ShardMap,
     ThreeStates, TitlePage, TitleView, VenueChange, Vec<At>, VenueView, VenuesPage, Watching,

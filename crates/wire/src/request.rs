@@ -77,6 +77,7 @@ impl Request {
             | Call::Shards
             | Call::AuditNode
             | Call::AuditWithCarts(_)
+            | Call::Backup(_)
             | Call::History { .. } => None,
         };
         let deadline_ms = deadline(deadline_ms);
@@ -293,6 +294,7 @@ fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rej
         | Call::Shards
         | Call::AuditNode
         | Call::AuditWithCarts(_)
+        | Call::Backup(_)
         | Call::History { .. } => return Err(stands_alone(op)),
     };
     if let Command::Venue(_, VenueCommand::PutHall { layout, .. }) = &command {

@@ -254,6 +254,53 @@ shapes! {
         pub amount: i64,
     }
 
+    /// An entry of a shard.
+    #[derive(Copy, Eq)]
+    pub struct ShardIndex {
+        pub shard: u16,
+        pub index: u64,
+    }
+
+    /// The shards with a replica on the node, and its log.
+    #[derive(Default, Eq)]
+    pub struct BackupPlaces {
+        /// 32 hexadecimal digits.
+        pub cluster: SmolStr,
+        /// The number of shards of the cluster, without the directory.
+        pub shard_count: u16,
+        pub node: u64,
+        /// The random number of the node's disk, 32 hexadecimal digits.
+        pub disk: SmolStr,
+        pub shards: Vec<BackupShard>,
+        /// The segment with the first entry after those that were named, or the oldest one that is kept.
+        pub first_segment: u64,
+        /// The segment that is being written.
+        pub last_segment: u64,
+        /// The highest mark that the node knows. What it has given away before is in the cut at every higher one.
+        pub mark: u64,
+    }
+
+    /// A shard with a replica on the node.
+    #[derive(Copy, Eq)]
+    pub struct BackupShard {
+        pub shard: u16,
+        /// The last entry in its newest snapshot, 0 without one.
+        pub snapshot: u64,
+        /// The last entry that was known to be committed a moment ago.
+        pub committed: u64,
+        /// The newest mark up to that entry.
+        pub mark: u64,
+    }
+
+    /// A piece of a part of the node's data.
+    #[derive(Default, Eq)]
+    pub struct BackupPiece {
+        /// Bytes in base64. Of records, each begins with its length, 4 bytes, little-endian.
+        pub data: SmolStr,
+        /// Where the next piece begins, if there is more.
+        pub next?: Option<SmolStr>,
+    }
+
     /// Oldest first.
     #[derive(Eq)]
     pub struct HistoryPage {

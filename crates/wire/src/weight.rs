@@ -35,6 +35,7 @@ pub fn of_call(call: &Call, bytes: usize) -> u32 {
         Call::SearchCity(_)
         | Call::Watch { .. }
         | Call::Unwatch { .. }
+        | Call::Backup(_)
         | Call::History { .. }
         | Call::Hello(_)
         | Call::Status

@@ -71,6 +71,12 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
         body
     };
     match op {
+        Op::AdminBackup => {
+            list.add(op, json!({"mark": true}), none());
+        }
+        Op::AdminBackupRead => {
+            list.add(op, json!({"records": 1}), none());
+        }
         Op::Hello | Op::Shards | Op::AdminStatus | Op::AdminNodes | Op::AdminKeys => {
             list.add(op, json!({}), none());
         }

@@ -10,7 +10,7 @@ use crate::{
     holder::Holder,
     id::{Id, Request},
     money::Money,
-    payment::{OnDecline, VoidRecord, VoidStatus},
+    payment::{OnDecline, VoidRecord, VoidStatus, follows},
     planted,
     time::Timestamp,
 };
@@ -71,7 +71,7 @@ impl PaymentAttempts {
                 request,
                 holder,
             } => {
-                assert_eq!(*attempt, self.count + 1, "attempts to pay are counted");
+                assert!(follows(*attempt, self.count), "attempts to pay are counted");
                 self.count = *attempt;
                 self.begun += 1;
                 self.checkout = Some(Checkout {

@@ -11,10 +11,11 @@ use crate::{
     event::{CartEvent, Reserved},
     holder::Holder,
     id::{Entity, HoldId, Id, Request, RequestHash},
-    payment::{GatewayCall, PaymentKey},
+    payment::{GatewayCall, PaymentKey, next_attempt},
     planted,
     portion::Content,
     refusal::{CartDifference, Refusal},
+    rules::Rules,
     terms::bad,
     time::Timestamp,
 };
@@ -24,7 +25,7 @@ impl Cart {
     /// The instants are running time and true time.
     pub(crate) fn decide_checkout(
         &self,
-        (at, now): (Timestamp, Timestamp),
+        (at, now, rules): (Timestamp, Timestamp, &Rules),
         request: Request,
         payment: &Payment,
         (customer, shipping): (Option<&Id>, Option<&Shipping>),
@@ -46,7 +47,7 @@ impl Cart {
                 request,
             });
         }
-        let (attempt, deadline) = self.check_attempt(at, body, request, late)?;
+        let (attempt, deadline) = self.check_attempt((at, rules), body, request, late)?;
         let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));
         let holder = holder.filter(|_| late);
         Ok(CartEvent::CheckoutBegun { attempt, at, payment, customer, shipping, amount, deadline, request, holder })
@@ -55,7 +56,7 @@ impl Cart {
     /// The number of the next attempt to pay, and the deadline of a cart that begins it.
     fn check_attempt(
         &self,
-        at: Timestamp,
+        (at, rules): (Timestamp, &Rules),
         body: &Body,
         request: Request,
         late: bool,
@@ -75,9 +76,7 @@ impl Cart {
         for (number, ..) in self.late_lines() {
             self.late_hold(request.id, number)?;
         }
-        let Some(attempt) = attempts.checked_add(1) else {
-            return bad("the cart has tried to pay too often; use another cart".into());
-        };
+        let attempt = next_attempt(attempts, rules.payment_epoch);
         // A payment may take a while. The first one extends the cart's life, like any other use.
         Ok((attempt, if begun == 0 { body.touched(at) } else { body.deadline }))
     }

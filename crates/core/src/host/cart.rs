@@ -351,7 +351,7 @@ impl<R> CartHost<R> {
         let checkout = self.checkout.take().expect("it is ready");
         let WaitingCheckout { request, payment, customer, shipping, expect, holder, waiting, waits_until: _, until: _ } =
             *checkout;
-        let moment = (stage.at, stage.now);
+        let moment = (stage.at, stage.now, stage.rules);
         let decided = match stage.entity.cart() {
             None => Err(stage.entity.not_found()),
             Some(cart) => {

@@ -183,6 +183,7 @@ impl ExpiryRun {
             payment_again_ms: 100,
             on_decline: OnDecline::Release,
             gateway: true,
+            payment_epoch: 0,
             fairness: boxoffice_core::fairness::Fairness::USUAL,
         };
         let mut fixture = Fixture::new(rules);

@@ -37,6 +37,7 @@ const RULES: Rules = Rules {
     payment_again_ms: 100,
     on_decline: OnDecline::Release,
     gateway: true,
+    payment_epoch: 0,
     fairness: boxoffice_core::fairness::Fairness::USUAL,
 };
 /// This cart is a guest's.

@@ -188,6 +188,7 @@ pub(crate) fn rules() -> Rules {
         payment_again_ms: 100,
         on_decline: OnDecline::Release,
         gateway: true,
+        payment_epoch: 0,
         fairness: Fairness {
             floor: 1,
             free_part: 2,

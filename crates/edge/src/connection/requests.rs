@@ -199,6 +199,7 @@ impl Connection {
                 Ok(())
             }
             Call::SearchCity(search) => self.start_query(id, op, FanOutQuery::City(search), now, deadline),
+            Call::Backup(query) => self.start_query(id, op, FanOutQuery::Backup(query), now, deadline),
             Call::History { entity, seat, limit, before } => {
                 let venues = Arc::clone(&self.caller.access.venues);
                 self.start_query(id, op, FanOutQuery::History { entity, seat, limit, before, venues }, now, deadline)
@@ -410,6 +411,8 @@ impl Connection {
             Ok(QueryResult::Entity(verdict)) => encode::verdict(encoding, out, id, verdict),
             Ok(QueryResult::City(page)) => encode::ok(encoding, out, id, page),
             Ok(QueryResult::History(page)) => encode::ok(encoding, out, id, page),
+            Ok(QueryResult::BackupPlaces(places)) => encode::ok(encoding, out, id, &**places),
+            Ok(QueryResult::BackupPiece(piece)) => encode::ok(encoding, out, id, piece),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),
         })?;
         self.owe_answer(now);

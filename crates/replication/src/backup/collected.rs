@@ -32,8 +32,8 @@ pub struct Collected {
 struct Followed {
     /// The last entry in the backup.
     last: Position,
-    /// The mark that entries up to there have, and the newest entry that carries each.
-    marks: BTreeMap<u64, u64>,
+    /// The marks that entries up to there carry, each with the entry and its true time in milliseconds since 1970.
+    marks: BTreeMap<u64, (u64, u64)>,
     /// Read from the log and not in the backup yet, because they may be replaced.
     pending: VecDeque<(Position, EntryKind, Bytes)>,
 }
@@ -92,14 +92,14 @@ impl Collected {
         self.shards.get(&shard).map(|followed| followed.last.index)
     }
 
-    /// The marks of a shard's entries since the beginning, ascending, each with the first entry that is behind its cut.
+    /// The marks of a shard's entries since the beginning, ascending, each with its true time in milliseconds since 1970.
     pub fn marks(&self, shard: ShardId) -> impl Iterator<Item = (u64, u64)> {
-        self.shards.get(&shard).into_iter().flat_map(|followed| followed.marks.iter().map(|(mark, at)| (*mark, *at)))
+        self.shards.get(&shard).into_iter().flat_map(|of| of.marks.iter().map(|(mark, (_, at_ms))| (*mark, *at_ms)))
     }
 
     /// The first entry of a shard that is not in the cut at a mark. `None` if its entries do not reach that far.
     pub fn end(&self, shard: ShardId, mark: u64) -> Option<u64> {
-        self.shards.get(&shard)?.marks.range(mark..).next().map(|(_, at)| *at)
+        self.shards.get(&shard)?.marks.range(mark..).next().map(|(_, (index, _))| *index)
     }
 }
 
@@ -113,9 +113,9 @@ impl Followed {
         self.last = position;
         // A leader's first entry has no payload. What cannot be read is found by the restore, with its reason.
         if kind == EntryKind::Turns
-            && let Ok(Some(mark)) = Turns::mark(payload.clone())
+            && let Ok((stamp, Some(mark))) = Turns::mark(payload.clone())
         {
-            self.marks.insert(mark, position.index);
+            self.marks.insert(mark, (position.index, stamp.true_ms()));
         }
         write(Record::Entry { shard, position, kind, payload });
         Ok(())

@@ -148,6 +148,7 @@ impl<O: Owner> Replicator<O> {
         self.changes.extend(replica.watched.iter().cloned().map(O::lost));
         drop(replica);
         state.applied.store(meta.position.index, Ordering::Relaxed);
+        state.payment_epoch.store(meta.payment_epoch.unwrap_or(0), Ordering::Relaxed);
         self.snapshots_kept[usize::from(shard)].add(meta.position.index);
         self.set_due(shard, deadline);
         self.leader_changed(shard, state.term.load(Ordering::Relaxed), self.engine.leader(shard));

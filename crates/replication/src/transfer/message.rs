@@ -38,6 +38,9 @@ pub enum Message {
         piece: u64,
         #[n(2)]
         body: Body,
+        /// The highest mark that the sender knows. Records may be of entries behind it.
+        #[n(3)]
+        mark: Option<u64>,
     },
 }
 

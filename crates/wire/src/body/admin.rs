@@ -19,18 +19,18 @@ use smol_str::SmolStr;
 use super::{Empty, Get};
 use crate::{
     access::{KeyList, RoleName},
-    call::{Call, Shape},
+    call::{BackupPart, BackupQuery, Call, Shape},
     cluster::{Address, ClusterStatus, InvitationStatus, Node},
     convert::Converted,
     joining,
-    limits::{PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX},
+    limits::{BACKUP_CURSOR_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, SHARDS_MAX},
     mac::HEX_256,
     rejection::Rejection,
     repr::{
         WireRepr,
         shape::{Each, With},
     },
-    status::{HistoryPage, NodeAudit, NodeStatus},
+    status::{BackupPiece, BackupPlaces, HistoryPage, NodeAudit, NodeStatus, ShardIndex},
     unread::Body,
     view::{CartAudit, CartView, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
 };
@@ -398,6 +398,79 @@ pub struct AdminReplace(pub AdminNode);
 impl AdminReplace {
     fn command(self) -> Converted<Command> {
         Ok(Command::Cluster(ClusterCommand::Replace { node: self.0.node }))
+    }
+}
+
+/// The shards of the node as a backup may read them, and the segments of its log. With `mark`, the cut through all shards begins at
+/// which the backup ends.
+#[op(
+    "admin.backup",
+    inside,
+    since(1, 6),
+    roles(Admin),
+    venues(Refused),
+    batch(Alone),
+    weight(20),
+    answers(BackupPlaces)
+)]
+#[example(r#"{"after": [{"index": 4711, "shard": 7}]}"#)]
+#[derive(Default, Eq)]
+pub struct AdminBackup {
+    /// The last entry of each shard that an earlier backup has. What is not named begins with the first entry.
+    #[optional]
+    #[narrow(0..=SHARDS_MAX)]
+    pub after: Vec<ShardIndex>,
+    /// Raise the mark.
+    #[optional]
+    pub mark: bool,
+}
+
+impl AdminBackup {
+    fn command(self) -> Converted<Call> {
+        let AdminBackup { after, mark } = self;
+        let place = |ShardIndex { shard, index }: ShardIndex| (shard, index);
+        Ok(Call::Backup(BackupQuery::Places { after: after.into_iter().map(place).collect(), mark }))
+    }
+}
+
+/// A piece of a shard's newest snapshot, of the records of its ended entities, or of a segment of the log, as the node has them on
+/// its disk.
+#[op(
+    "admin.backup_read",
+    inside,
+    since(1, 6),
+    roles(Admin),
+    venues(Refused),
+    batch(Alone),
+    weight(50),
+    examples_need("a data directory with snapshots"),
+    answers(BackupPiece)
+)]
+#[example(r#"{"segment": 12}"#)]
+#[example(r#"{"snapshot": 7}"#)]
+#[example(r#"{"from": "5fc1", "records": 7}"#)]
+#[derive(Default, Eq)]
+pub struct AdminBackupRead {
+    /// A shard whose snapshot is read.
+    pub snapshot: Option<u16>,
+    /// A shard whose records are read.
+    pub records: Option<u16>,
+    /// The number of a segment.
+    pub segment: Option<u64>,
+    /// The `next` of the piece before. From the beginning if absent.
+    pub from: Option<Text<1, BACKUP_CURSOR_BYTES_MAX>>,
+}
+
+impl AdminBackupRead {
+    fn command(self) -> Converted<Call> {
+        let AdminBackupRead { snapshot, records, segment, from } = self;
+        let part = match (snapshot, records, segment) {
+            (Some(shard), None, None) => BackupPart::Snapshot(shard),
+            (None, Some(shard), None) => BackupPart::Records(shard),
+            (None, None, Some(number)) => BackupPart::Segment(number),
+            _ => return Err(Rejection::bad_request("one of `snapshot`, `records` and `segment`")),
+        };
+        Ok(Call::Backup(BackupQuery::Read { part, from: from.map(Text::into_plain) }))
     }
 }
 

@@ -24,9 +24,9 @@ use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
 pub use admin::{
-    AdminCheckoutCancel, AdminDrain, AdminFinishUpgrade, AdminInvite, AdminJoin, AdminKeyRevoke, AdminKeys, AdminLeave,
-    AdminNode, AdminNodes, AdminRelease, AdminRemove, AdminReplace, AdminSettle, AdminStatus, AdminUndrain, Audit,
-    History, KeyCreate,
+    AdminBackup, AdminBackupRead, AdminCheckoutCancel, AdminDrain, AdminFinishUpgrade, AdminInvite, AdminJoin,
+    AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode, AdminNodes, AdminRelease, AdminRemove, AdminReplace, AdminSettle,
+    AdminStatus, AdminUndrain, Audit, History, KeyCreate,
 };
 pub(crate) use batch::Batch;
 pub use cart::*;

@@ -222,6 +222,10 @@ fn rejections_and_bodies_round_trip() {
         assert_eq!(reply, Reply::Ok(status(), Vec::new()));
         let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &node_audit()));
         assert_eq!(reply, Reply::Ok(node_audit(), Vec::new()));
+        let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &backup_places()));
+        assert_eq!(reply, Reply::Ok(backup_places(), Vec::new()));
+        let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &backup_piece()));
+        assert_eq!(reply, Reply::Ok(backup_piece(), Vec::new()));
         let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &history_page()));
         assert_eq!(reply, Reply::Ok(history_page(), Vec::new()));
         let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &city_page()));

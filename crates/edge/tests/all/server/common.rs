@@ -30,7 +30,7 @@ use boxoffice_core::{
 };
 use boxoffice_edge::{
     Backend, Edge, EdgeConfig, Limits,
-    backend::{Member, Reading},
+    backend::{Backup, Member, Reading},
     budgets::BudgetConfig,
 };
 use boxoffice_env::OsClock;
@@ -39,11 +39,13 @@ use boxoffice_feeds::{Commit, FeedSettings, FeedSource, FeedUpdate, Feeds};
 use boxoffice_node::{
     access::KeyRing,
     api::{Failure, ReplyTo},
+    backup::BackupError,
     history::{HistoryError, HistoryPart},
     node::Runtimes,
 };
 use boxoffice_wire::{
     access::ShownKey,
+    call::BackupQuery,
     hello::{Durability, Hello},
     status::{NodeAudit, NodeStatus, Rates},
 };
@@ -355,6 +357,10 @@ impl Backend for Node {
             tokio::time::sleep(Duration::from_millis(300)).await;
             NodeAudit { carts: Default::default(), orders: 3, ..NodeAudit::default() }
         })
+    }
+
+    fn backup(&self, _query: BackupQuery) -> Backup {
+        Box::pin(async { Err(BackupError::Busy) })
     }
 
     fn history(&self, _entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading {

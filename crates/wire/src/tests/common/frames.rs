@@ -19,13 +19,13 @@ use boxoffice_wire::{
 };
 
 use super::{
-    HOUR, Sample, access_key, area_delta, area_snapshot, booking_view, canceled_session_view, cart, cart_audit,
-    cart_delta, cart_snapshot, cart_view, city_page, cluster_view, conflict, counts_delta, counts_snapshot,
-    customer_audit, delta, empty_cart_view, ended_cart_view, evening, hall_view, held, history_page, id,
-    invitation_view, lines, long_order, map_view, node_audit, order, product_audit, product_delta, product_snapshot,
-    product_view, purchases_delta, purchases_page, purchases_snapshot, refund, refusals, refused_lines, rejections,
-    resource_audit, resource_delta, resource_snapshot, resource_view, sample, session_audit, session_entry,
-    session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page, watching_counts,
+    HOUR, Sample, access_key, area_delta, area_snapshot, backup_piece, backup_places, booking_view,
+    canceled_session_view, cart, cart_audit, cart_delta, cart_snapshot, cart_view, city_page, cluster_view, conflict,
+    counts_delta, counts_snapshot, customer_audit, delta, empty_cart_view, ended_cart_view, evening, hall_view, held,
+    history_page, id, invitation_view, lines, long_order, map_view, node_audit, order, product_audit, product_delta,
+    product_snapshot, product_view, purchases_delta, purchases_page, purchases_snapshot, refund, refusals,
+    refused_lines, rejections, resource_audit, resource_delta, resource_snapshot, resource_view, sample, session_audit,
+    session_entry, session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page, watching_counts,
 };
 
 /// Every frame a server sends.
@@ -82,6 +82,8 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok cluster", Answer::Cluster(Box::new(cluster_view())), Shape::Plain),
         sample("ok sessions of a city", |encoding, out| encode::ok(encoding, out, 7, &city_page())),
         sample("ok history", |encoding, out| encode::ok(encoding, out, 7, &history_page())),
+        sample("ok backup places", |encoding, out| encode::ok(encoding, out, 7, &backup_places())),
+        sample("ok backup piece", |encoding, out| encode::ok(encoding, out, 7, &backup_piece())),
         answer("ok session audit", Answer::SessionAudit(Box::new(session_audit())), Shape::Plain),
         answer("ok cart audit", Answer::CartAudit(Box::new(cart_audit())), Shape::Plain),
         sample("ok watching counts", |encoding, out| encode::ok(encoding, out, 7, &watching_counts())),

@@ -10,8 +10,8 @@ use boxoffice_core::{
 use boxoffice_wire::{
     hello::Durability,
     status::{
-        ChainEnd, CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals,
-        Rates, SeatTotals, ShardStatus, UnitTotals,
+        BackupPiece, BackupPlaces, BackupShard, ChainEnd, CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage,
+        NodeAudit, NodeStatus, PaymentTotals, Rates, SeatTotals, ShardStatus, UnitTotals,
     },
 };
 
@@ -163,6 +163,23 @@ pub fn history_page() -> HistoryPage {
     };
     let entity = Entity::Session(id("hamlet-tonight"));
     HistoryPage { entity, entries: vec![entry], cursor: Some(391), complete: false }
+}
+
+pub fn backup_places() -> BackupPlaces {
+    BackupPlaces {
+        cluster: "00112233445566778899aabbccddeeff".into(),
+        shard_count: 1,
+        node: 2,
+        disk: "ffeeddccbbaa99887766554433221100".into(),
+        shards: vec![BackupShard { shard: 1, snapshot: 10_000, committed: 10_391, mark: 7 }],
+        first_segment: 3,
+        last_segment: 4,
+        mark: 7,
+    }
+}
+
+pub fn backup_piece() -> BackupPiece {
+    BackupPiece { data: "AAECAw==".into(), next: Some("2710.40000".into()) }
 }
 
 pub fn status() -> NodeStatus {

@@ -5,7 +5,7 @@ use boxoffice_core::{
     id::Entity,
     payment::OnDecline,
 };
-use boxoffice_wire::{Op, OpBody, body, customer, envelope::with_patience, reply};
+use boxoffice_wire::{Op, OpBody, body, customer, envelope::with_patience, reply, status::ShardIndex};
 use bytes::BytesMut;
 use serde::Serialize;
 
@@ -240,6 +240,8 @@ pub fn requests() -> Vec<Sample> {
         of(rid, &body::AdminRemove(body::AdminLeave { node: 2, force: true })),
         of(rid, &body::AdminReplace(body::AdminNode { node: 2 })),
         of(rid, &body::AdminFinishUpgrade(body::Empty {})),
+        of(None, &body::AdminBackup { after: vec![ShardIndex { shard: 7, index: 4_711 }], mark: true }),
+        of(None, &body::AdminBackupRead { records: Some(7), from: Some("5fc1".into()), ..Default::default() }),
         of(None, &body::AdminKeys(body::Empty {})),
         of(rid, &key),
         of(rid, &body::AdminKeyRevoke(get("till-3"))),

@@ -1,0 +1,256 @@
+//! `boxoffice backup` takes the state of a running cluster into a directory, and `boxoffice restore` makes a data directory of it.
+
+pub mod files;
+
+use std::{
+    io::{IsTerminal, Write},
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use boxoffice_client::{Client, Error, Timestamp, Unreadable};
+use boxoffice_env::World;
+use boxoffice_node::backup::{
+    BackupAnswer, BackupPort, Collector, NotTaken, RestoreError, Restored, Target, restore as restore_cut,
+};
+use boxoffice_wire::{call::BackupQuery, repr, status::BackupPiece};
+
+use crate::{
+    args::{Backup, NodeArgs, Restore},
+    failure::{Failure, Outcome},
+    node_client::{block_on, say},
+};
+use files::{Cut, Manifest, Part, Reading, Writing};
+
+/// How long one piece may take. A node sends it when its pace allows it.
+const PIECE_TIME: Duration = Duration::from_secs(60);
+
+/// How often a busy node is asked again, and after how long.
+const BUSY_TIMES: usize = 100;
+const BUSY_AFTER: Duration = Duration::from_millis(100);
+
+/// Takes a backup.
+pub fn run(args: &Backup) -> Outcome {
+    let wait = crate::length_of_time::parse_time(&args.wait).map_err(Failure::Usage)?;
+    block_on(async {
+        let member = |address: &String| NodeArgs { address: address.clone(), ..args.node_args.clone() };
+        let (mut ports, mut unreached): (Vec<Port>, Option<String>) = (Vec::new(), None);
+        for node in [args.node_args.clone()].into_iter().chain(args.members.iter().map(member)) {
+            match node.connect().await {
+                Ok(client) => ports.push(Port::new(client, node)),
+                // Another one may have the same shards.
+                Err(Failure::Unreachable(why)) => {
+                    unreached.get_or_insert(why);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        match unreached {
+            Some(why) if ports.is_empty() => return Err(Failure::Unreachable(why)),
+            Some(why) => _ = say(&why),
+            None => {}
+        }
+        take(args, &ports, Duration::from_millis(wait)).await
+    })
+}
+
+async fn take(args: &Backup, ports: &[Port], wait: Duration) -> Outcome {
+    let (dir, begun) = (&args.dir, Instant::now());
+    let (cluster, shards) = ports[0].cluster().await?;
+    files::make_dir(dir)?;
+    let mut manifest = match Manifest::read(dir)? {
+        Some(manifest) if manifest.cluster != cluster => {
+            let other = manifest.cluster;
+            return Err(Failure::Refused(format!(
+                "{} is a backup of cluster {other}, and the node is of cluster {cluster}; name another directory",
+                dir.display()
+            )));
+        }
+        Some(manifest) => manifest,
+        None => Manifest::new(cluster, shards),
+    };
+    // Until it is complete, nobody takes it for a backup.
+    if manifest.parts.is_empty() {
+        manifest.write(dir)?;
+    }
+    let number = manifest.parts.last().map_or(1, |part| part.number + 1);
+    let mut writing = Writing::begin(dir, number)?;
+    let taken = match manifest.parts.last().filter(|_| !args.full) {
+        Some(last) => {
+            let mut collector = Collector::after(manifest.shards, &last.ends, last.mark);
+            match collector.end(ports, &mut writing, wait).await {
+                Ok(()) => Ok((collector, false)),
+                Err(NotTaken::Gap(gap)) => {
+                    say(&format!("{}; taking everything anew", NotTaken::Gap(gap)));
+                    writing = Writing::begin(dir, number)?;
+                    full(ports, &mut writing, wait).await
+                }
+                Err(error) => Err(error),
+            }
+        }
+        None => full(ports, &mut writing, wait).await,
+    };
+    Port::clear(ports);
+    let (collector, is_full) = taken.map_err(|error| {
+        if manifest.parts.is_empty() {
+            manifest.incomplete = Some(error.to_string());
+            // It says so already, without the reason.
+            let _ = manifest.write(dir);
+        }
+        Failure::Refused(format!("no backup was taken: {error}"))
+    })?;
+    let bytes = writing.bytes;
+    let files = writing.finish()?;
+    let cut = |(at_ms, cut): (u64, boxoffice_node::backup::MarkCut)| Cut { mark: cut.mark, at_ms, ends: cut.ends };
+    let cuts: Vec<Cut> = collector.cuts().into_iter().map(cut).collect();
+    let Some(last) = cuts.last().cloned() else {
+        return Err(Failure::Refused("no backup was taken: the last mark has no entry in every shard".into()));
+    };
+    manifest.parts.push(Part { number, is_full, mark: collector.mark(), ends: collector.ends(), cuts, files });
+    manifest.incomplete = None;
+    manifest.program = crate::version::VERSION.into();
+    manifest.write(dir)?;
+    say(&format!(
+        "{} of {} shards in {}, {:.1} MB in {:.1} s; it can be restored to {}",
+        if is_full { "a full backup" } else { "what is new" },
+        u32::from(manifest.shards) + 1,
+        dir.join(number.to_string()).display(),
+        bytes as f64 / 1e6,
+        begun.elapsed().as_secs_f64(),
+        at(last.at_ms)
+    ));
+    Ok(())
+}
+
+async fn full(ports: &[Port], writing: &mut Writing, wait: Duration) -> Result<(Collector, bool), NotTaken> {
+    let mut collector = Collector::base(ports, writing).await?;
+    collector.end(ports, writing, wait).await?;
+    Ok((collector, true))
+}
+
+/// A node that is asked.
+struct Port {
+    client: Client,
+    args: NodeArgs,
+    /// Bytes that it has sent, for the line of the progress.
+    bytes: AtomicU64,
+}
+
+impl Port {
+    fn new(client: Client, args: NodeArgs) -> Port {
+        Port { client: client.with_deadline(PIECE_TIME), args, bytes: AtomicU64::new(0) }
+    }
+
+    /// The cluster, and its number of shards.
+    async fn cluster(&self) -> Result<(String, u16), Failure> {
+        let places = self.client.backup(Vec::new(), false).await.map_err(|error| self.args.failure(error))?.value;
+        Ok((places.cluster.to_string(), places.shard_count))
+    }
+
+    fn show(&self, more: usize) {
+        let before = self.bytes.fetch_add(more as u64, Ordering::Relaxed);
+        let mut out = std::io::stderr();
+        if out.is_terminal() && before / 1_000_000 != (before + more as u64) / 1_000_000 {
+            let _ = write!(out, "\r{}: {} MB", self.args.address, (before + more as u64) / 1_000_000);
+        }
+    }
+
+    fn clear(ports: &[Port]) {
+        let is_shown = ports.iter().any(|port| port.bytes.load(Ordering::Relaxed) >= 1_000_000);
+        if is_shown && std::io::stderr().is_terminal() {
+            eprint!("\r{:60}\r", "");
+        }
+    }
+
+    async fn ask_once(&self, query: &BackupQuery) -> Result<BackupAnswer, Error> {
+        match query.clone() {
+            BackupQuery::Places { after, mark } => {
+                let reply = self.client.backup(after.into_iter().collect(), mark).await?;
+                Ok(BackupAnswer::Places(Box::new(reply.value)))
+            }
+            BackupQuery::Read { part, from } => {
+                let BackupPiece { data, next } = self.client.backup_read(part, from).await?.value;
+                let bytes = STANDARD.decode(data.as_bytes());
+                let bytes =
+                    bytes.map_err(|error| Error::Protocol(Unreadable(format!("a piece is no base64: {error}"))))?;
+                self.show(bytes.len());
+                Ok(BackupAnswer::Piece { bytes: bytes.into(), next })
+            }
+        }
+    }
+}
+
+impl BackupPort for Port {
+    async fn ask(&self, query: BackupQuery) -> Result<Option<BackupAnswer>, String> {
+        for _ in 0..BUSY_TIMES {
+            match self.ask_once(&query).await {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(Error::Refused(no)) if no.name == "not_found" => return Ok(None),
+                Err(Error::Failed(fail)) if fail.kind == boxoffice_wire::FailKind::Busy => {
+                    tokio::time::sleep(BUSY_AFTER).await;
+                }
+                Err(error) => return Err(self.args.failure(error).to_string()),
+            }
+        }
+        Err(format!("the node at {} stays busy", self.args.address))
+    }
+}
+
+/// Makes a data directory from a backup.
+pub fn restore(args: &Restore) -> Outcome {
+    let at_ms = args.at.as_deref().map(read_time).transpose()?;
+    let manifest = Manifest::complete(&args.backup)?;
+    let cut = manifest.cut_at(at_ms).map_err(|first| {
+        let first = first.map_or_else(|| "it has none".to_owned(), |cut| format!("the first is {}", at(cut.at_ms)));
+        Failure::Refused(format!("the backup cannot be restored to an instant that early: {first}"))
+    })?;
+    let reading = Reading::at(&args.backup, &manifest, cut);
+    let bytes = reading.check()?;
+    say(&format!("{:.1} MB of the backup are as they were written", bytes as f64 / 1e6));
+    let shards = args.shards.unwrap_or(manifest.shards);
+    check_is_empty(&args.data_dir)?;
+    let target = Target { dir: &args.data_dir, node: 1, shards };
+    let restored = restore_cut(&World::standalone(), &reading, &cut.to_mark_cut(), target);
+    let Restored { cluster, entities, ended, entries, .. } = restored.map_err(|error| match error {
+        RestoreError::Target(error) => Failure::Node(error.to_string()),
+        error => Failure::Refused(error.to_string()),
+    })?;
+    say(&format!(
+        "{}: cluster {cluster}, {shards} shards, as of {}: {entities} entities in memory, {ended} ended; {entries} entries applied",
+        args.data_dir.display(),
+        at(cut.at_ms)
+    ));
+    say(&format!(
+        "start it with `boxoffice serve --data-dir {} --shards {shards}`; others join it with empty directories",
+        args.data_dir.display()
+    ));
+    Ok(())
+}
+
+/// A restore never writes over anything.
+fn check_is_empty(dir: &Path) -> Result<(), Failure> {
+    let has_any = match std::fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(Failure::Usage(format!("cannot read {}: {error}", dir.display()))),
+    };
+    match has_any {
+        true => Err(Failure::Refused(format!(
+            "{} is not empty; name a directory that is, or does not exist",
+            dir.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn read_time(text: &str) -> Result<u64, Failure> {
+    repr::timestamp(text)
+        .map(|at| at.0)
+        .ok_or_else(|| Failure::Usage(format!("{text:?} is no time like 2026-12-24T20:00:07Z")))
+}
+
+fn at(ms: u64) -> String {
+    repr::rfc3339(Timestamp(ms)).map_or_else(|| ms.to_string(), |text| text.to_string())
+}

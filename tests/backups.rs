@@ -1,0 +1,208 @@
+//! `boxoffice backup` of a node that sells, and what `boxoffice restore` makes of it.
+
+use std::{fs, path::Path, process::Command, sync::Arc};
+
+use serde_json::{Value, json};
+
+use crate::common::{
+    ADMIN, BOXOFFICE, Buyers, Encoding, Home, Port, Record, Rng, Server, Shopper, Theatre, fixture, flip,
+};
+
+fn config(shards: u16) -> String {
+    // Small segments, frequent snapshots and marks, and carts leave memory at once.
+    format!(
+        "[node]\nshards = {shards}\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 60\n\n[backup]\nmark_ms = 200\n"
+    )
+}
+
+/// Runs the program. Returns the exit code and all output.
+fn run(args: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(BOXOFFICE);
+    let output = command.args(args).env("BOXOFFICE_ADMIN_TOKEN", ADMIN).output().expect("the program runs");
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    (output.status.code(), text.concat())
+}
+
+fn back_up(server: &Server, dir: &Path) -> String {
+    let (dir, address) = (dir.display().to_string(), server.operators().to_string());
+    let (code, text) = run(&["backup", &dir, "--address", &address]);
+    assert_eq!(code, Some(0), "{text}");
+    text
+}
+
+fn restore(backup: &Path, home: &Home, more: &[&str]) -> (Option<i32>, String) {
+    let (backup, data) = (backup.display().to_string(), home.data_dir().display().to_string());
+    run(&[&["restore", &backup, &data], more].concat())
+}
+
+/// The seats of every session, the audit without what only says where things are, and some repeated requests.
+async fn facts(port: &Port, theatre: &Theatre, repeats: &[(&str, &str, Value)]) -> Value {
+    let mut audit = fixture::audit(port).await;
+    // An ended cart, or one that was never opened, may be in memory or in the store.
+    ["carts_archived", "tombstones"].map(|count| audit.as_object_mut().expect("an audit").remove(count));
+    let mut maps = Vec::new();
+    for session in &theatre.sessions {
+        maps.push(theatre.map(port, session).await.seats);
+    }
+    let mut answers = Vec::new();
+    for (op, rid, body) in repeats {
+        answers.push(port.ask(op, rid, body.clone()).await.ok());
+    }
+    json!({"audit": audit, "maps": maps, "answers": answers})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_restored_to_any_number_of_shards_and_answers_as_before() {
+    let mut rng = Rng::of_test("a_backup_is_restored_to_any_number_of_shards_and_answers_as_before");
+    let home = Home::with_config(&config(4));
+    let server = home.start();
+    let port = Arc::new(server.port(Encoding::Json).await);
+    let theatre = Theatre::open(&port, 12, (10, 20), None).await;
+    let mut buyers = Buyers::start(&server, &theatre, Record::default(), 12, &mut rng).await;
+    buyers.orders(150).await;
+    let files = tempfile::tempdir().expect("a directory");
+    let backup = files.path().join("backup");
+    // While it sells.
+    let taken = back_up(&server, &backup);
+    assert!(taken.contains("a full backup of 5 shards"), "{taken}");
+    buyers.orders(150).await;
+    buyers.stop().await;
+    let shopper = Shopper::new(&port, &mut rng);
+    let session = theatre.session();
+    let open = shopper.body(json!({"ttl_ms": 86_400_000, "customer": "ann"}));
+    port.ask("cart.open", "backup-open", open.clone()).await.ok();
+    let best = shopper.body(json!({"session": session, "count": 1}));
+    port.ask("cart.hold_best", "backup-best", best.clone()).await.ok();
+    let repeats = [("cart.open", "backup-open", open), ("cart.hold_best", "backup-best", best)];
+    let expected = facts(&port, &theatre, &repeats).await;
+    let taken = back_up(&server, &backup);
+    assert!(taken.contains("what is new of 5 shards"), "{taken}");
+    let cluster = home_cluster(&port).await;
+    server.stop();
+
+    for shards in [4, 1, 7, 97] {
+        let restored = Home::with_config(&config(shards));
+        let (code, text) = restore(&backup, &restored, &["--shards", &shards.to_string()]);
+        assert_eq!(code, Some(0), "{shards}: {text}");
+        restored.is_whole();
+        let server = restored.start();
+        let port = Arc::new(server.port(Encoding::Json).await);
+        assert_eq!(facts(&port, &theatre, &repeats).await, expected, "{shards} shards");
+        assert_ne!(home_cluster(&port).await, cluster, "another cluster");
+        // It sells on.
+        let shopper = Shopper::new(&port, &mut rng);
+        port.ask("cart.open", "after-open", shopper.body(json!({"ttl_ms": 600_000}))).await.ok();
+        port.ask("cart.hold_best", "after", shopper.body(json!({"session": session, "count": 1}))).await.ok();
+        shopper.checkout().await.ok();
+        fixture::audit(&port).await;
+        server.stop();
+        restored.is_whole();
+    }
+}
+
+async fn home_cluster(port: &Port) -> Value {
+    port.read("admin.status", json!({})).await.ok()["cluster"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_restored_to_an_instant() {
+    let mut rng = Rng::of_test("a_backup_is_restored_to_an_instant");
+    let home = Home::with_config(&config(3));
+    let server = home.start();
+    let port = server.port(Encoding::Json).await;
+    let theatre = Theatre::open(&port, 8, (10, 20), None).await;
+    let files = tempfile::tempdir().expect("a directory");
+    let backup = files.path().join("backup");
+    back_up(&server, &backup);
+    let mut buyers = Buyers::start(&server, &theatre, Record::default(), 4, &mut rng).await;
+    let mut instants = Vec::new();
+    for _ in 0..3 {
+        buyers.orders(25).await;
+        let before = fixture::audit(&port).await["orders"].as_u64().expect("a number");
+        tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+        instants.push((now(), before));
+        tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+    }
+    buyers.stop().await;
+    let all = fixture::audit(&port).await["orders"].as_u64().expect("a number");
+    back_up(&server, &backup);
+    server.stop();
+    for (at, before) in instants {
+        let restored = Home::with_config(&config(3));
+        let (code, text) = restore(&backup, &restored, &["--at", &at]);
+        assert_eq!(code, Some(0), "{at}: {text}");
+        let server = restored.start();
+        let found = fixture::audit(&server.port(Encoding::Json).await).await["orders"].as_u64().expect("a number");
+        // The last mark is at most some hundred milliseconds before the instant.
+        assert!((before..=all).contains(&found), "{found} orders at {at}, of {all}, and {before} long before");
+        server.stop();
+    }
+    let early = Home::with_config(&config(3));
+    let (code, text) = restore(&backup, &early, &["--at", "2020-01-01T00:00:00Z"]);
+    assert!(code == Some(1) && text.contains("the first is 20"), "{code:?}: {text}");
+    assert!(!early.data_dir().exists(), "nothing is begun");
+}
+
+fn now() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    boxoffice_wire::repr::rfc3339(boxoffice_core::time::Timestamp(now.as_millis() as u64))
+        .expect("a year of four digits")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_and_incomplete_backups_are_refused_by_name() {
+    let mut rng = Rng::of_test("damaged_and_incomplete_backups_are_refused_by_name");
+    let home = Home::with_config(&config(2));
+    let server = home.start();
+    let port = server.port(Encoding::Json).await;
+    let theatre = Theatre::open(&port, 4, (10, 20), None).await;
+    let mut buyers = Buyers::start(&server, &theatre, Record::default(), 4, &mut rng).await;
+    buyers.orders(60).await;
+    buyers.stop().await;
+    let files = tempfile::tempdir().expect("a directory");
+    let backup = files.path().join("backup");
+    back_up(&server, &backup);
+    let target = Home::with_config(&config(2));
+
+    // Each file.
+    let parts = fs::read_dir(backup.join("1")).expect("a part").map(|file| file.expect("a file").path());
+    let parts: Vec<_> = parts.filter(|path| fs::metadata(path).expect("a file").len() > 0).collect();
+    assert!(parts.len() >= 4, "{parts:?}");
+    for path in parts {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600, "{}", path.display());
+        let whole = fs::read(&path).expect("bytes");
+        flip(&path, rng.below(whole.len()), &mut rng);
+        let (code, text) = restore(&backup, &target, &[]);
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert!(code == Some(1) && text.contains(name) && text.contains("BLAKE3"), "{code:?} {name}: {text}");
+        fs::write(&path, &whole).expect("bytes");
+    }
+    // Taken with an older list, it is one that was not taken to its end.
+    let list = backup.join("backup.json");
+    let text = fs::read_to_string(&list).expect("text");
+    fs::write(&list, text.replacen("{", "{\n  \"incomplete\": \"its disk was full\",", 1)).expect("bytes");
+    let (code, said) = restore(&backup, &target, &[]);
+    assert!(code == Some(1) && said.contains("its disk was full"), "{code:?}: {said}");
+    fs::write(&list, &text[..text.len() / 2]).expect("bytes");
+    let (code, said) = restore(&backup, &target, &[]);
+    assert!(code == Some(1) && said.contains("backup.json"), "{code:?}: {said}");
+    fs::write(&list, text).expect("bytes");
+
+    // Into a directory that has something.
+    let (code, said) = restore(&backup, &home, &[]);
+    assert!(code == Some(1) && said.contains("is not empty"), "{code:?}: {said}");
+    // Of another cluster.
+    let other = Home::with_config(&config(2));
+    let other_server = other.start();
+    let (dir, address) = (backup.display().to_string(), other_server.operators().to_string());
+    let (code, said) = run(&["backup", &dir, "--address", &address]);
+    assert!(code == Some(1) && said.contains("is a backup of cluster"), "{code:?}: {said}");
+    // A stranger gets nothing.
+    let mut stranger = Command::new(BOXOFFICE);
+    let address = server.address().to_string();
+    stranger.args(["backup", &dir, "--address", &address]).env_remove("BOXOFFICE_ADMIN_TOKEN");
+    assert_eq!(stranger.output().expect("the program runs").status.code(), Some(1));
+    let (code, said) = restore(&backup, &target, &[]);
+    assert_eq!(code, Some(0), "{said}");
+}
