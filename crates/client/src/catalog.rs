@@ -16,8 +16,8 @@ use boxoffice_wire::{
     reply::{Available, BookingPage, FreeSlots, TitlePage},
     status::HistoryPage,
     view::{
-        CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit, ResourceView,
-        TitleView, VenuesPage,
+        AsOf, CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit,
+        ResourceView, TitleView, VenuesPage,
     },
 };
 use smol_str::SmolStr;
@@ -216,6 +216,11 @@ impl Client {
         before: Option<u64>,
     ) -> Result<Reply<HistoryPage>, Error> {
         self.ask(&body::History { entity, seat, limit, before }).await
+    }
+
+    /// `admin.map`: a session, product or resource as it was at an instant. Needs a node that speaks protocol 1.6.
+    pub async fn as_of(&self, entity: Entity, at: Timestamp) -> Result<Reply<AsOf>, Error> {
+        self.ask(&body::AdminMap { entity, at }).await
     }
 
     /// `admin.release`: releases a line of any cart. The cart's owner sees the reason.

@@ -14,6 +14,7 @@ use boxoffice_feeds::Feeds;
 use boxoffice_node::{
     access::KeyRing,
     api::{CallTimes, ReplyTo},
+    as_of::{AsOf, AsOfError},
     history::{HistoryError, HistoryPart},
 };
 use boxoffice_wire::{
@@ -26,6 +27,9 @@ use smol_str::SmolStr;
 
 /// A future of the history of an entity.
 pub type Reading = Pin<Box<dyn Future<Output = Result<HistoryPart, HistoryError>> + Send>>;
+
+/// A future of an entity as it was.
+pub type Remembering = Pin<Box<dyn Future<Output = Result<AsOf, AsOfError>> + Send>>;
 
 /// A member of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +99,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The history of an entity, or of one of its seats: at most `limit` events with versions before `before`.
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading;
+
+    /// An entity as it was at an instant.
+    fn as_of(&self, entity: &Entity, at: Timestamp) -> Remembering;
 
     /// The node's wall clock, against which the times in tokens and signatures are checked.
     fn now(&self) -> Timestamp;

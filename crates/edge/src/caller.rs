@@ -158,7 +158,8 @@ impl Caller {
             | Call::Unwatch { .. }
             | Call::Status
             | Call::Shards
-            | Call::History { .. } => Ok(()),
+            | Call::History { .. }
+            | Call::AsOf { .. } => Ok(()),
         }
     }
 

@@ -99,6 +99,11 @@ pub enum Call {
         /// Only events before this version.
         before: Option<u64>,
     },
+    /// A session, product or resource as it was at an instant.
+    AsOf {
+        entity: Entity,
+        at: Timestamp,
+    },
 }
 
 /// Who a client says it is, in its first frame.

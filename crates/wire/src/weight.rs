@@ -36,6 +36,7 @@ pub fn of_call(call: &Call, bytes: usize) -> u32 {
         | Call::Watch { .. }
         | Call::Unwatch { .. }
         | Call::History { .. }
+        | Call::AsOf { .. }
         | Call::Hello(_)
         | Call::Status
         | Call::Shards

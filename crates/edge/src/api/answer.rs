@@ -89,6 +89,7 @@ impl ApiAnswer {
             Body::QueryResult(QueryResult::Entity(verdict)) => http::verdict(Encoding::Json, out, verdict),
             Body::QueryResult(QueryResult::City(page)) => http::ok(Encoding::Json, out, page),
             Body::QueryResult(QueryResult::History(page)) => http::ok(Encoding::Json, out, page),
+            Body::QueryResult(QueryResult::AsOf(then)) => http::ok(Encoding::Json, out, &**then),
         });
         let status = StatusCode::from_u16(self.status).expect("the table's statuses are those of HTTP");
         let mut response = (status, Extension(own), body).into_response();

@@ -203,6 +203,10 @@ impl Connection {
                 let venues = Arc::clone(&self.caller.access.venues);
                 self.start_query(id, op, FanOutQuery::History { entity, seat, limit, before, venues }, now, deadline)
             }
+            Call::AsOf { entity, at } => {
+                let venues = Arc::clone(&self.caller.access.venues);
+                self.start_query(id, op, FanOutQuery::AsOf { entity, at, venues }, now, deadline)
+            }
             Call::Watch { .. } | Call::WatchCounts { .. } if self.watcher.is_none() => {
                 self.migrating_watch = Some(Request { id, op, deadline_ms, patience_ms, key, shape, call });
                 Ok(())
@@ -410,6 +414,7 @@ impl Connection {
             Ok(QueryResult::Entity(verdict)) => encode::verdict(encoding, out, id, verdict),
             Ok(QueryResult::City(page)) => encode::ok(encoding, out, id, page),
             Ok(QueryResult::History(page)) => encode::ok(encoding, out, id, page),
+            Ok(QueryResult::AsOf(then)) => encode::ok(encoding, out, id, &**then),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),
         })?;
         self.owe_answer(now);

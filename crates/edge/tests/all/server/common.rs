@@ -30,7 +30,7 @@ use boxoffice_core::{
 };
 use boxoffice_edge::{
     Backend, Edge, EdgeConfig, Limits,
-    backend::{Member, Reading},
+    backend::{Member, Reading, Remembering},
     budgets::BudgetConfig,
 };
 use boxoffice_env::OsClock;
@@ -361,6 +361,10 @@ impl Backend for Node {
         self.histories_asked.lock().push((seat, limit, before));
         let found = self.history.lock().clone().ok_or(HistoryError::Busy);
         Box::pin(async move { found })
+    }
+
+    fn as_of(&self, _entity: &Entity, _at: Timestamp) -> Remembering {
+        Box::pin(async { Err(HistoryError::Busy.into()) })
     }
 
     fn now(&self) -> Timestamp {
