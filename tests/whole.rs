@@ -21,6 +21,7 @@ mod payments;
 mod feeds;
 
 mod bad_input;
+mod past;
 mod races;
 mod releases;
 mod repeats;

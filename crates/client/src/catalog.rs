@@ -218,7 +218,7 @@ impl Client {
         self.ask(&body::History { entity, seat, limit, before }).await
     }
 
-    /// `admin.map`: a session, product or resource as it was at an instant. Needs a node that speaks protocol 1.6.
+    /// `admin.map`: a session, product or resource as it was at an instant.
     pub async fn as_of(&self, entity: Entity, at: Timestamp) -> Result<Reply<AsOf>, Error> {
         self.ask(&body::AdminMap { entity, at }).await
     }

@@ -37,6 +37,7 @@ mod stall;
 mod judge;
 mod leftovers;
 mod oracle;
+mod remembered;
 mod shown;
 mod tally;
 

@@ -29,7 +29,7 @@ use crate::{
     machine::Machine,
     network::SimNetwork,
     operator::operate,
-    panics,
+    panics, remembered,
     rng::rng,
     settings::Settings,
     spectator::Spectator,
@@ -291,6 +291,7 @@ impl Run {
         let (client, fixture) = (&self.client, &self.fixture);
         let seen = judge(client, (fixture, &self.gateway), &cart_traces, walls_are_right, &mut self.rng).await;
         staff::judge(client, fixture, &blocked, &mut self.rng).await;
+        remembered::judge(client, fixture, walls_are_right, &mut rng(self.settings.seed, "remembered", 0)).await;
         self.verify_directories().await;
         seen
     }

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use super::{ADA, GLOBE, ROYAL, scene::Scene};
 use crate::common::{Rng, recorded};
 
+/// Nothing existed then.
+const LONG_AGO: &str = "2001-01-01T00:00:00Z";
+
 /// What a request is about.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
@@ -246,6 +249,14 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
                 list.add(op, json!({"entity": format!("venue/{ROYAL}")}), at(ROYAL));
                 list.add(op, json!({"entity": format!("venue/{GLOBE}")}), at(GLOBE));
                 list.add(op, json!({"entity": "directory"}), none());
+            }
+        }
+        Op::AdminMap => {
+            for venue in venues {
+                list.add(op, json!({"entity": format!("session/{}", show(venue)), "at": LONG_AGO}), at(venue));
+            }
+            for entity in ["product/pen", "resource/room"] {
+                list.add(op, json!({"entity": entity, "at": LONG_AGO}), none());
             }
         }
         Op::AdminRelease => venues.iter().for_each(|&venue| {

@@ -70,7 +70,7 @@ pub fn show(node_args: &NodeArgs, (entity, at): (&str, Timestamp), seat: Option<
 }
 
 /// From when to when it was so, and how far back one may ask.
-fn heading(then: &AsOf) -> Vec<String> {
+pub(super) fn heading(then: &AsOf) -> Vec<String> {
     let AsOf { entity, at, since, until, floor, position, version, .. } = then;
     let until = until.map_or_else(|| "now".into(), instant);
     let floor = floor.map_or_else(|| "it began".into(), instant);
@@ -86,7 +86,7 @@ fn instant(at: Timestamp) -> String {
 }
 
 /// A row for each seat that was not free, in the order of the layout, and then for places in areas.
-fn seats(layout: &Layout, map: &MapView, audit: &SessionAudit, only: Option<Seat>) -> Vec<String> {
+pub(super) fn seats(layout: &Layout, map: &MapView, audit: &SessionAudit, only: Option<Seat>) -> Vec<String> {
     let names = Names::of(layout);
     let SessionAudit { holds, sales, areas, violations, .. } = audit;
     let mut lines: Vec<String> = violations.iter().map(|violation| format!("BROKEN: {violation}")).collect();

@@ -178,3 +178,115 @@ impl KeptSnapshots {
         self.files().remove_if_there(&path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::version::NEWEST;
+    use boxoffice_env::MemoryDisk;
+    use boxoffice_shard::{Epoch, Members, Position, ReplicaId, SnapshotMeta};
+
+    use super::*;
+    use crate::snapshot;
+
+    const HOUR_MS: u64 = 3_600_000;
+
+    fn open(disk: &MemoryDisk, rule: KeepRule) -> (SnapshotFiles, KeptSnapshots) {
+        let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+        disk.create_dir_all(Path::new("/archive")).unwrap();
+        let kept = KeptSnapshots::new(Arc::clone(&disk), Path::new("/archive"), rule);
+        (SnapshotFiles::open(disk, Path::new("/snapshots")).unwrap().keeping(kept.clone()), kept)
+    }
+
+    /// Saves a snapshot of this hour. Its index is ten times that.
+    fn save(files: &SnapshotFiles, shard: ShardId, hour: u64) {
+        let meta = SnapshotMeta {
+            version: NEWEST,
+            shard,
+            replica: ReplicaId::new(1, 1),
+            position: Position { index: 10 * hour, term: 1 },
+            stamp_ms: hour * HOUR_MS,
+            distance_ms: 7,
+            epoch: Epoch(1),
+            sequence: 1,
+            placed: 0,
+            mark: None,
+            chain: None,
+            members: Members::default(),
+        };
+        files.save(NEWEST, shard, 10 * hour, &snapshot::encode(&meta, 0, &[0; 100])).unwrap();
+    }
+
+    fn indexes(kept: &KeptSnapshots) -> Vec<(u16, u64)> {
+        kept.files().list().unwrap().iter().map(|name| (name.shard, name.index)).collect()
+    }
+
+    #[test]
+    fn a_snapshot_that_is_no_longer_needed_is_kept_if_the_last_one_is_old_enough() {
+        let disk = MemoryDisk::new();
+        let (files, kept) = open(&disk, KeepRule { every_ms: 24 * HOUR_MS, count_max: 9 });
+        for hour in [1, 5, 24, 25, 26, 60, 61, 62] {
+            save(&files, 1, hour);
+        }
+        save(&files, 2, 3);
+        assert_eq!(indexes(&kept), [(1, 10), (1, 250), (1, 600)]);
+        disk.power_cut(&mut || false);
+        let (files, kept) = open(&disk, KeepRule { every_ms: 0, count_max: 9 });
+        let all = files.all_of(1).unwrap();
+        assert!(all.iter().map(|one| one.name.index).eq([10, 250, 600, 610, 620]), "{all:?}");
+        assert_eq!(all[1].stamp.true_ms(), 25 * HOUR_MS + 7);
+        assert!(files.load_any(all[1].name).unwrap().is_some() && files.load_any(all[4].name).unwrap().is_some());
+        assert_eq!(files.load_any(SnapshotName { shard: 1, index: 5 }).unwrap(), None);
+        // A damaged one is neither kept nor in the list.
+        let file = disk.open(Path::new("/snapshots/1-610.snap"), OpenMode::Write).unwrap();
+        file.write_all_at(&[0; 8], 0).unwrap();
+        assert_eq!(files.all_of(1).unwrap().len(), 4);
+        save(&files, 1, 63);
+        assert_eq!(indexes(&kept).len(), 3);
+        save(&files, 1, 64);
+        assert_eq!(indexes(&kept), [(1, 10), (1, 250), (1, 600), (1, 620)]);
+        files.remove_all(1).unwrap();
+        assert_eq!(indexes(&kept), []);
+        let (files, kept) = open(&disk, KeepRule { every_ms: 0, count_max: 0 });
+        (70..74).for_each(|hour| save(&files, 1, hour));
+        assert_eq!(indexes(&kept), [], "none are kept");
+    }
+
+    #[test]
+    fn kept_snapshots_go_when_they_are_many_large_or_without_the_entries_after_them() {
+        let disk = MemoryDisk::new();
+        let (files, kept) = open(&disk, KeepRule { every_ms: 0, count_max: 4 });
+        for hour in 1..=8 {
+            save(&files, 1, hour);
+            save(&files, 2, hour);
+        }
+        assert_eq!(indexes(&kept).len(), 12);
+        kept.prune(u64::MAX, |_| None).unwrap();
+        assert!(indexes(&kept).iter().map(|(_, index)| *index).eq([30, 40, 50, 60, 30, 40, 50, 60]));
+        kept.prune(u64::MAX, |shard| (shard == 1).then_some(42)).unwrap();
+        assert_eq!(indexes(&kept), [(1, 50), (1, 60), (2, 30), (2, 40), (2, 50), (2, 60)]);
+        kept.prune(u64::MAX, |shard| (shard == 2).then_some(41)).unwrap();
+        assert_eq!(indexes(&kept), [(1, 50), (1, 60), (2, 40), (2, 50), (2, 60)], "all entries from 41 on are there");
+        let bytes = kept.bytes().unwrap();
+        kept.prune(bytes - 1, |_| None).unwrap();
+        assert_eq!(indexes(&kept), [(1, 60), (2, 50), (2, 60)]);
+        kept.prune(0, |_| None).unwrap();
+        assert_eq!((indexes(&kept), kept.bytes().unwrap()), (vec![], 0));
+    }
+
+    #[test]
+    fn a_power_cut_while_one_is_kept_leaves_it_in_one_of_the_places() {
+        for stop in 0..14 {
+            let disk = MemoryDisk::new();
+            let (files, _) = open(&disk, KeepRule { every_ms: 0, count_max: 4 });
+            (1..=2).for_each(|hour| save(&files, 1, hour));
+            disk.stop_after(stop);
+            let meta = files.describe(SnapshotName { shard: 1, index: 20 }).unwrap().unwrap();
+            let saved = files.save(NEWEST, 1, 30, &snapshot::encode(&meta, 0, &[0; 100]));
+            disk.power_cut(&mut || stop % 2 == 0);
+            let (files, _) = open(&disk, KeepRule { every_ms: 0, count_max: 4 });
+            let all: Vec<u64> = files.all_of(1).unwrap().iter().map(|one| one.name.index).collect();
+            assert!(all.contains(&20), "{all:?} after {stop} changes, {saved:?}");
+            assert!(all.windows(2).all(|two| two[0] < two[1]), "{all:?}");
+        }
+    }
+}

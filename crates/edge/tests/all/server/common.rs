@@ -39,6 +39,7 @@ use boxoffice_feeds::{Commit, FeedSettings, FeedSource, FeedUpdate, Feeds};
 use boxoffice_node::{
     access::KeyRing,
     api::{Failure, ReplyTo},
+    as_of::AsOfError,
     history::{HistoryError, HistoryPart},
     node::Runtimes,
 };
@@ -99,6 +100,8 @@ pub(crate) struct Node {
     pub(crate) searches_most: Mutex<usize>,
     /// The result of the next histories. Busy if there is none.
     pub(crate) history: Mutex<Option<HistoryPart>>,
+    /// Why nothing is known of the past. Busy if it is not said.
+    pub(crate) past: Mutex<Option<fn() -> AsOfError>>,
     /// The parameters of the histories that were read.
     pub(crate) histories_asked: Mutex<Vec<HistoryAsked>>,
     /// Orders with their customers.
@@ -364,7 +367,8 @@ impl Backend for Node {
     }
 
     fn as_of(&self, _entity: &Entity, _at: Timestamp) -> Remembering {
-        Box::pin(async { Err(HistoryError::Busy.into()) })
+        let why = self.past.lock().map_or_else(|| HistoryError::Busy.into(), |why| why());
+        Box::pin(async { Err(why) })
     }
 
     fn now(&self) -> Timestamp {
@@ -561,6 +565,7 @@ impl TestServer {
             searches: Arc::default(),
             searches_most: Mutex::default(),
             history: Mutex::default(),
+            past: Mutex::default(),
             histories_asked: Mutex::default(),
             orders: Mutex::default(),
             bookings_after: Mutex::default(),

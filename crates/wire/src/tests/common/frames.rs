@@ -19,7 +19,7 @@ use boxoffice_wire::{
 };
 
 use super::{
-    HOUR, Sample, access_key, area_delta, area_snapshot, booking_view, canceled_session_view, cart, cart_audit,
+    HOUR, Sample, access_key, area_delta, area_snapshot, as_of, booking_view, canceled_session_view, cart, cart_audit,
     cart_delta, cart_snapshot, cart_view, city_page, cluster_view, conflict, counts_delta, counts_snapshot,
     customer_audit, delta, empty_cart_view, ended_cart_view, evening, hall_view, held, history_page, id,
     invitation_view, lines, long_order, map_view, node_audit, order, product_audit, product_delta, product_snapshot,
@@ -82,6 +82,7 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok cluster", Answer::Cluster(Box::new(cluster_view())), Shape::Plain),
         sample("ok sessions of a city", |encoding, out| encode::ok(encoding, out, 7, &city_page())),
         sample("ok history", |encoding, out| encode::ok(encoding, out, 7, &history_page())),
+        sample("ok as of", |encoding, out| encode::ok(encoding, out, 7, &as_of())),
         answer("ok session audit", Answer::SessionAudit(Box::new(session_audit())), Shape::Plain),
         answer("ok cart audit", Answer::CartAudit(Box::new(cart_audit())), Shape::Plain),
         sample("ok watching counts", |encoding, out| encode::ok(encoding, out, 7, &watching_counts())),
