@@ -6,7 +6,7 @@ use boxoffice_client::Timestamp;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::admin::parse_instant;
+use crate::local_time::parse_instant;
 
 /// Sell things that exist once: seats, places, stock and time
 ///

@@ -21,10 +21,10 @@ pub use self::{
     row::{Detail, Kind, Row, Shown, rows},
 };
 use crate::{
+    calendar::instant,
     id::{Entity, Id},
     money::{Currency, Money},
     seat::{HOLD_SEATS_MAX, Seat, SeatSetError},
-    session::instant,
     time::Timestamp,
 };
 

@@ -18,15 +18,6 @@ use crate::{
     words::portion,
 };
 
-/// The instant of a text on the command line.
-///
-/// # Errors
-/// It is none.
-pub fn parse_instant(text: &str) -> Result<Timestamp, String> {
-    let wanted = "an instant with its zone, like 2026-11-29T20:00:00+01:00 or 2026-11-29T19:00:00Z";
-    repr::timestamp(text).ok_or_else(|| format!("it is not {wanted}"))
-}
-
 /// Shows an entity as it was.
 pub fn show(node_args: &NodeArgs, (entity, at): (&str, Timestamp), seat: Option<&str>, json: bool) -> Outcome {
     let entity = ids::entity(entity)?;

@@ -15,8 +15,6 @@ mod status;
 mod tests;
 mod upgrade;
 
-pub use map::parse_instant;
-
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     ops::Range,

@@ -16,7 +16,11 @@ use boxoffice_wire::{
 use expect_test::expect;
 
 use super::{audit, history, map, seat_by_place, status, with_names};
-use crate::{draw::Names, ids, local_time::zone_or_utc};
+use crate::{
+    draw::Names,
+    ids,
+    local_time::{parse_instant, zone_or_utc},
+};
 
 fn id(text: &str) -> Id {
     Id::new(text).expect("an id")
@@ -141,8 +145,8 @@ fn a_map_of_the_past_has_a_row_for_each_seat_that_was_not_free() {
     expect![[r#""#]].assert_eq(&(lines.join("\n") + "\n"));
     let one = map::seats(&layout(), &map, &audit, Some(Seat { row: 0, seat: 3 }));
     expect![[r#""#]].assert_eq(&(one.join("\n") + "\n"));
-    assert!(map::parse_instant("2026-11-29T20:00:00").is_err_and(|why| why.contains("with its zone")));
-    assert_eq!(map::parse_instant("2026-12-24T20:30:00+01:00"), Ok(at));
+    assert!(parse_instant("2026-11-29T20:00:00").is_err_and(|why| why.contains("with its zone")));
+    assert_eq!(parse_instant("2026-12-24T20:30:00+01:00"), Ok(at));
 }
 
 #[test]
