@@ -34,7 +34,7 @@ struct Question {
 }
 
 /// Asks every node. Violations go to the oracle.
-pub(crate) async fn judge(client: &ClientStub, fixture: &Fixture, walls_are_right: bool, rng: &mut SmallRng) {
+pub(crate) async fn judge(client: &ClientStub, fixture: &Fixture, walls_were_right: bool, rng: &mut SmallRng) {
     let mut answers = [0; 2];
     for _ in 0..SESSIONS {
         let session = id(&format!("s{}", rng.random_range(0..fixture.sessions().max(1))));
@@ -64,7 +64,7 @@ pub(crate) async fn judge(client: &ClientStub, fixture: &Fixture, walls_are_righ
                             client.oracle.lock().violation(what);
                         }
                         let wrong =
-                            question.read.filter(|_| walls_are_right).and_then(|read| off(question.at, version, read));
+                            question.read.filter(|_| walls_were_right).and_then(|read| off(question.at, version, read));
                         if let Some(wrong) = wrong {
                             client.oracle.lock().violation(format!("node {number}: {entity} as it was: {wrong}"));
                         }

@@ -142,9 +142,26 @@ fn a_map_of_the_past_has_a_row_for_each_seat_that_was_not_free() {
     };
     let mut lines = map::heading(&then);
     lines.extend(map::seats(&layout(), &map, &audit, None));
-    expect![[r#""#]].assert_eq(&(lines.join("\n") + "\n"));
+    expect![[r#"
+        session/hamlet at 2026-12-24T19:30:00.000Z
+        so from 2026-12-24T19:30:00.000Z (version 9, entry 812) until now
+        may be asked for since 2026-12-23T04:26:40.000Z
+        0 free, 2 held, 1 sold, 1 blocked
+        SEAT  STATE    BY
+        A1    held     cart 00000000000000000000000000000abc until 2026-12-24T19:30:00.123Z
+        A2    held     cart 00000000000000000000000000000abc until 2026-12-24T19:30:00.123Z
+        A3    blocked
+        A4    sold     order 00000000000000000000000000000def at 2026-12-24T19:30:00.000Z
+        area floor: 7 free, 3 held, 0 sold
+        3 places in floor  held     cart 00000000000000000000000000000abc until 2026-12-24T19:30:00.123Z
+    "#]]
+    .assert_eq(&(lines.join("\n") + "\n"));
     let one = map::seats(&layout(), &map, &audit, Some(Seat { row: 0, seat: 3 }));
-    expect![[r#""#]].assert_eq(&(one.join("\n") + "\n"));
+    expect![[r#"
+        SEAT  STATE    BY
+        A4    sold     order 00000000000000000000000000000def at 2026-12-24T19:30:00.000Z
+    "#]]
+    .assert_eq(&(one.join("\n") + "\n"));
     assert!(parse_instant("2026-11-29T20:00:00").is_err_and(|why| why.contains("with its zone")));
     assert_eq!(parse_instant("2026-12-24T20:30:00+01:00"), Ok(at));
 }
