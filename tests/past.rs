@@ -16,9 +16,9 @@ use crate::common::{
     ADMIN, Answer, BOXOFFICE, Buyers, Encoding, Home, Map, Port, Record, Rng, Server, Theatre, read_time,
 };
 
-/// Small segments, frequent snapshots of which each is kept, and room for a few of them.
+/// Small segments, frequent snapshots of which each is kept, and room for a few of them. A watcher hears of each version.
 const SMALL: &str = "[node]\nshards = 2\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 60\n\n\
-                     [history]\narchive_bytes = 500_000\nsnapshot_hours = 0\n";
+                     [history]\narchive_bytes = 500_000\nsnapshot_hours = 0\n\n[feeds]\ntick_ms = 0\n";
 
 /// How far the time of a shard may be ahead of the wall clock before it is corrected, in milliseconds.
 const SHARD_OFF_MS: u64 = 100;

@@ -1,13 +1,19 @@
 //! Requests of every op: about each venue, and in the name of a customer. They are valid, and none of them ends the scene.
 
-use boxoffice_wire::Op;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use boxoffice_core::time::Timestamp;
+use boxoffice_wire::{Op, repr::rfc3339};
 use serde_json::{Value, json};
 
 use super::{ADA, GLOBE, ROYAL, scene::Scene};
 use crate::common::{Rng, recorded};
 
-/// Nothing existed then.
-const LONG_AGO: &str = "2001-01-01T00:00:00Z";
+/// An instant that is past when it is asked for.
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    rfc3339(Timestamp(since.as_millis() as u64)).expect("a time within the calendar")
+}
 
 /// What a request is about.
 #[derive(Clone, Debug, Default)]
@@ -253,10 +259,10 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
         }
         Op::AdminMap => {
             for venue in venues {
-                list.add(op, json!({"entity": format!("session/{}", show(venue)), "at": LONG_AGO}), at(venue));
+                list.add(op, json!({"entity": format!("session/{}", show(venue)), "at": now()}), at(venue));
             }
             for entity in ["product/pen", "resource/room"] {
-                list.add(op, json!({"entity": entity, "at": LONG_AGO}), none());
+                list.add(op, json!({"entity": entity, "at": now()}), none());
             }
         }
         Op::AdminRelease => venues.iter().for_each(|&venue| {
