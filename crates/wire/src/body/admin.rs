@@ -124,7 +124,16 @@ impl History {
 }
 
 /// A session, product or resource as it was at an instant, with its holds and sales, and a session with its map.
-#[op("admin.map", inside, roles(Admin), venues(OfEntity), batch(Alone), weight(50), answers(AsOf))]
+#[op(
+    "admin.map",
+    inside,
+    roles(Admin),
+    venues(OfEntity),
+    batch(Alone),
+    weight(50),
+    examples_need("a session that existed then"),
+    answers(AsOf)
+)]
 #[example(r#"{"at": "2026-11-29T20:00:00Z", "entity": "session/hamlet-tonight"}"#)]
 #[derive(Eq)]
 pub struct AdminMap {
