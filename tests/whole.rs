@@ -22,6 +22,7 @@ mod feeds;
 
 mod backups;
 mod bad_input;
+mod past;
 mod races;
 mod releases;
 mod repeats;

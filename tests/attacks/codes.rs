@@ -25,6 +25,7 @@ const ELSEWHERE: &[(u16, Pointer)] = &[
     (603, at("tests/payments/outcomes.rs", "failed_payments_release_or_keep_the_cart")),
     (604, at("tests/payments/meanwhile.rs", "canceled_while_it_is_being_paid")),
     (605, at("tests/payments/meanwhile.rs", "ended_by_its_buyer_and_paid_in_another_way")),
+    (704, at("crates/edge/tests/all/server/fan_out.rs", "states_of_the_past_that_are_not_known_are_refused")),
     (801, at("crates/core/tests/rules/cluster/moves.rs", "every_refusal")),
     (802, at("crates/core/tests/rules/cluster/moves.rs", "every_refusal")),
     (803, at("crates/core/tests/rules/cluster/moves.rs", "every_refusal")),
@@ -238,6 +239,9 @@ async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     seen.ask(&operator, 702, "session.create", differs).await;
     let dollars = json!({"id": "pen", "name": "pen", "price": {"amount": 1, "currency": "USD"}, "stock": 5});
     seen.ask(&operator, 703, "product.put", dollars).await;
+
+    let long_ago = json!({"entity": "session/row-1", "at": "2001-01-01T00:00:00Z"});
+    seen.ask(&operator, 705, "admin.map", long_ago).await;
 
     // Exhausts the budget of the whole address, so it comes last.
     let best = |number: u32| json!({"token": format!("{number:032x}"), "session": "nowhere", "count": 2});

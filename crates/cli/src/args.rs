@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use boxoffice_client::Timestamp;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+use crate::local_time::parse_instant;
 
 /// Sell things that exist once: seats, places, stock and time
 ///
@@ -445,6 +448,23 @@ pub enum AdminCommand {
         before: Option<u64>,
         /// As JSON.
         #[arg(long)]
+        json: bool,
+    },
+    /// Show who held or owned each seat of a session at a time
+    ///
+    /// Also shows the holds and sales of a product or a resource. How far back that goes depends on the archives and snapshots that
+    /// the nodes keep (`history.*` in the configuration).
+    Map {
+        /// The entity: `session/ID`, `product/ID` or `resource/ID`.
+        entity: String,
+        /// The time, with a zone: `2026-11-29T20:00:00+01:00`, or in UTC `2026-11-29T19:00:00Z`.
+        #[arg(long, value_name = "TIME", value_parser = parse_instant)]
+        at: Timestamp,
+        /// Only this seat of the session: its name like `B-12`, or its row and seat from 0 like `1,11`.
+        #[arg(long, value_name = "R,S|LABEL")]
+        seat: Option<String>,
+        /// As JSON, with all seats.
+        #[arg(long, conflicts_with = "seat")]
         json: bool,
     },
     /// List members and their shards, and shards that move

@@ -18,7 +18,7 @@ use boxoffice_node::{
     config::{NodeConfig, ReplicationConfig},
 };
 use boxoffice_payment::GatewayConfig;
-use boxoffice_storage::fsync::Fsync;
+use boxoffice_storage::{fsync::Fsync, snapshot_files::KeepRule};
 use serde::Deserialize;
 
 /// The built-in configuration.
@@ -190,6 +190,10 @@ impl Settings<'_> {
                 snapshot_bytes: self.within("snapshots.bytes", 64 << 10..=1 << 40)?,
                 history_store: self.history_store()?,
                 history_archive_bytes: self.within("history.archive_bytes", 0..=1 << 50)?,
+                kept_snapshots: KeepRule {
+                    every_ms: self.within::<u64>("history.snapshot_hours", 0..=24 * 366)? * HOUR_MS,
+                    count_max: self.within("history.snapshots", 0..=10_000)?,
+                },
                 ..ReplicationConfig::default()
             },
             upgrade_settle_ms: self.upgrade_settle_ms()?,
@@ -451,6 +455,7 @@ mod tests {
         assert_eq!(config.node.replication.log_segment_bytes, default.replication.log_segment_bytes);
         assert_eq!(config.node.replication.history_store, default.replication.history_store);
         assert_eq!(config.node.replication.history_archive_bytes, default.replication.history_archive_bytes);
+        assert_eq!(config.node.replication.kept_snapshots, default.replication.kept_snapshots);
         assert_eq!(config.edge.listen.port(), 7180);
         assert_eq!(config.edge.limits.connections_max, Limits::default().connections_max);
     }

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 37] = [
+const EXAMPLES: [&str; 38] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -24,6 +24,7 @@ const EXAMPLES: [&str; 37] = [
     "admin audit session/hamlet-tonight",
     "admin receipt --admin-token-file key",
     "admin history hamlet-tonight --seat B5",
+    "admin map hamlet-tonight --at 2026-11-29T20:00:00+01:00",
     "admin nodes --json",
     "admin drain 4",
     "admin remove 4",

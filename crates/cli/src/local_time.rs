@@ -2,6 +2,7 @@
 
 use boxoffice_client::Timestamp;
 use boxoffice_core::calendar::Zone;
+use boxoffice_wire::repr;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -30,6 +31,15 @@ pub fn with_offset(zone: &Zone, at: Timestamp) -> String {
         }
         _ => "beyond the year 9999".into(),
     }
+}
+
+/// The instant of a text on the command line.
+///
+/// # Errors
+/// It is none.
+pub fn parse_instant(text: &str) -> Result<Timestamp, String> {
+    let wanted = "an instant with its zone, like 2026-11-29T20:00:00+01:00 or 2026-11-29T19:00:00Z";
+    repr::timestamp(text).ok_or_else(|| format!("it is not {wanted}"))
 }
 
 #[cfg(test)]

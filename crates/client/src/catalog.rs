@@ -17,8 +17,8 @@ use boxoffice_wire::{
     reply::{Available, BookingPage, FreeSlots, TitlePage},
     status::{BackupPiece, BackupPlaces, HistoryPage, ShardIndex},
     view::{
-        CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit, ResourceView,
-        TitleView, VenuesPage,
+        AsOf, CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit,
+        ResourceView, TitleView, VenuesPage,
     },
 };
 use smol_str::SmolStr;
@@ -235,6 +235,11 @@ impl Client {
             BackupPart::Segment(number) => body::AdminBackupRead { segment: Some(number), from, ..Default::default() },
         };
         self.ask(&body).await
+    }
+
+    /// `admin.map`: a session, product or resource as it was at an instant.
+    pub async fn as_of(&self, entity: Entity, at: Timestamp) -> Result<Reply<AsOf>, Error> {
+        self.ask(&body::AdminMap { entity, at }).await
     }
 
     /// `admin.release`: releases a line of any cart. The cart's owner sees the reason.

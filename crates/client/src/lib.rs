@@ -114,8 +114,8 @@ pub use boxoffice_wire::{
         Rates, SeatTotals, ShardStatus, UnitTotals,
     },
     view::{
-        At, BookingState, BookingView, CartAudit, CartState, CartView, Claim, CustomerAudit, Ended, HallView, Held,
-        HoldView, HolderView, LineView, MapView, Order, PaymentStatus, ProductAudit, ProductView, Purchase,
+        AsOf, At, BookingState, BookingView, CartAudit, CartState, CartView, Claim, CustomerAudit, Ended, HallView,
+        Held, HoldView, HolderView, LineView, MapView, Order, PaymentStatus, ProductAudit, ProductView, Purchase,
         PurchasedItem, PurchasesPage, RefundRecord, RefundStatus, ResourceAudit, ResourceView, SaleView, SessionAudit,
         SessionEntry, SessionView, TakenLine, Taker, TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
         VoidRecord, VoidStatus,

@@ -590,6 +590,29 @@ pub struct ResourceAudit {
     pub violations: Vec<SmolStr>,
 }
 
+/// A session, product or resource as it was at an instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsOf {
+    pub entity: Entity,
+    pub at: Timestamp,
+    /// From then on it was as it is here.
+    pub since: Timestamp,
+    /// Its next change. `None` if it has not changed since.
+    pub until: Option<Timestamp>,
+    /// The earliest instant that can be asked for. `None` if there are all since it began.
+    pub floor: Option<Timestamp>,
+    /// The shard's last entry that is known to be in it.
+    pub position: u64,
+    /// The number of events that it had had.
+    pub version: u64,
+    /// The seats of a session.
+    pub map: Option<MapView>,
+    /// Everything about it, counted anew, in the field of its kind.
+    pub session: Option<SessionAudit>,
+    pub product: Option<ProductAudit>,
+    pub resource: Option<ResourceAudit>,
+}
+
 /// Everything about a customer, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct CustomerAudit {

@@ -25,6 +25,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use boxoffice_declare::Stored;
+use smol_str::{SmolStr, format_smolstr};
 
 pub use self::{
     civil::Civil,
@@ -47,6 +48,11 @@ use crate::{
     stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
     time::Timestamp,
 };
+
+/// A time in UTC, as in `2026-12-24T19:30Z`.
+pub(crate) fn instant(at: &Timestamp) -> SmolStr {
+    Zone::utc().civil(*at).map_or_else(|| format_smolstr!("{} ms", at.0), |local| format_smolstr!("{local}Z"))
+}
 
 /// What a booking belongs to. Clients see its [`BookingName`] instead.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Stored)]

@@ -21,9 +21,11 @@ pub use self::{
     row::{Detail, Kind, Row, Shown, rows},
 };
 use crate::{
+    calendar::instant,
     id::{Entity, Id},
     money::{Currency, Money},
     seat::{HOLD_SEATS_MAX, Seat, SeatSetError},
+    time::Timestamp,
 };
 
 /// Why a command was refused. Nothing changed, unless it is an outcome: [`Refusal::is_outcome`].
@@ -485,6 +487,25 @@ pub enum Refusal {
         /// The currency that was asked for.
         asked_currency: Currency,
     },
+    /// What is so old is no longer kept. `floor` is the earliest instant that can be asked for.
+    ///
+    /// Ask for a later time, or keep more archives and snapshots ([history](configuration.md#history)).
+    #[row(704, "not_kept", http = 404)]
+    #[error("nothing is kept of {entity} before {}", instant(.floor))]
+    #[sample { entity: Entity::Session(id("hamlet")), floor: Timestamp(1_798_142_400_000) }]
+    NotKept {
+        /// The session, product or resource.
+        entity: Entity,
+        /// The earliest instant that can be asked for.
+        floor: Timestamp,
+    },
+    /// It was made later than the instant that was asked for.
+    ///
+    /// Ask for a later time.
+    #[row(705, "not_made_yet", http = 404)]
+    #[error("{0} did not exist then")]
+    #[sample(Entity::Session(id("hamlet")))]
+    NotMadeYet(#[shown(entity)] Entity),
     /// No member has this id.
     ///
     /// Look at `boxoffice admin nodes`.

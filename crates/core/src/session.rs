@@ -23,7 +23,7 @@ use smol_str::format_smolstr;
 pub(crate) use areas::check_areas;
 pub use areas::{AREA_PLACES_MAX, AREAS_MAX};
 pub use difference::differences;
-pub(crate) use difference::{exists_differently, instant};
+pub(crate) use difference::exists_differently;
 pub use touched::Touched;
 pub(crate) use view::opened_view;
 

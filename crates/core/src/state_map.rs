@@ -13,7 +13,7 @@ use alloc::{
 use core::fmt;
 
 use crate::{
-    answer::CartState,
+    answer::{Answer, CartState},
     cart::Cart,
     cluster_table::ClusterTable,
     customer::Customer,
@@ -157,6 +157,19 @@ impl State {
     /// How many released holds an inventory remembers, because their carts may still send messages about them.
     pub fn remembered_releases(&self) -> usize {
         self.inventory().and_then(|inventory| inventory.holds()).map_or(0, |holds| holds.remembered())
+    }
+
+    /// The audit of an inventory as clients get it, whose shard's true time is `distance_ms` ahead of its running time.
+    pub fn audited(&self, distance_ms: i64) -> Option<Answer> {
+        let mut answer = match self {
+            State::Session(session) => Answer::SessionAudit(Box::new(session.audit())),
+            State::Product(product) => Answer::ProductAudit(Box::new(product.audit())),
+            State::Resource(resource) => Answer::ResourceAudit(Box::new(resource.audit())),
+            State::Customer(customer) => Answer::CustomerAudit(Box::new(customer.audit())),
+            State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => return None,
+        };
+        answer.convert_to_true_time(distance_ms);
+        Some(answer)
     }
 
     /// Why an inventory wants holds and sales back. `None` if it wants none.

@@ -21,7 +21,7 @@ use boxoffice_core::{
 };
 use boxoffice_edge::{
     Backend, Edge, EdgeConfig,
-    backend::{Backup, Member, Reading},
+    backend::{Backup, Member, Reading, Remembering},
 };
 use boxoffice_env::OsClock;
 use boxoffice_env::secret::Secret;
@@ -132,6 +132,10 @@ impl Backend for Node {
 
     fn history(&self, _entity: &Entity, _seat: Option<Seat>, _limit: usize, _before: Option<u64>) -> Reading {
         Box::pin(async { Err(HistoryError::Busy) })
+    }
+
+    fn as_of(&self, _entity: &Entity, _at: Timestamp) -> Remembering {
+        Box::pin(async { Err(HistoryError::Busy.into()) })
     }
 
     fn now(&self) -> Timestamp {

@@ -14,6 +14,7 @@ use boxoffice_feeds::Feeds;
 use boxoffice_node::{
     access::KeyRing,
     api::{CallTimes, ReplyTo},
+    as_of::{AsOf, AsOfError},
     backup::{BackupAnswer, BackupError},
     history::{HistoryError, HistoryPart},
 };
@@ -31,6 +32,9 @@ pub type Reading = Pin<Box<dyn Future<Output = Result<HistoryPart, HistoryError>
 
 /// A future of what a backup asks for.
 pub type Backup = Pin<Box<dyn Future<Output = Result<BackupAnswer, BackupError>> + Send>>;
+
+/// A future of an entity as it was.
+pub type Remembering = Pin<Box<dyn Future<Output = Result<AsOf, AsOfError>> + Send>>;
 
 /// A member of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +107,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The history of an entity, or of one of its seats: at most `limit` events with versions before `before`.
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading;
+
+    /// An entity as it was at an instant.
+    fn as_of(&self, entity: &Entity, at: Timestamp) -> Remembering;
 
     /// The node's wall clock, against which the times in tokens and signatures are checked.
     fn now(&self) -> Timestamp;

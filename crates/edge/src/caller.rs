@@ -159,7 +159,8 @@ impl Caller {
             | Call::Status
             | Call::Shards
             | Call::Backup(_)
-            | Call::History { .. } => Ok(()),
+            | Call::History { .. }
+            | Call::AsOf { .. } => Ok(()),
         }
     }
 

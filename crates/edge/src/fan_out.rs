@@ -1,5 +1,5 @@
 //! Queries that are more than one command: an audit of the node, or of an entity with its carts, a search over all venues of a
-//! city, a history.
+//! city, a history, an entity as it was.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,13 +8,16 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use boxoffice_core::{
-    answer::{Answer, Answered, CartAudit, HoldView, SaleView},
+    answer::{Answer, Answered, AsOf, CartAudit, HoldView, SaleView},
     command::{CartCommand, Command, DirectoryCommand},
     id::{CartId, Entity, Id},
     refusal::Refusal,
     seat::Seat,
+    time::Timestamp,
 };
 use boxoffice_node::{
+    api::Failure,
+    as_of::AsOfError,
     backup::{BackupAnswer, BackupError},
     history::{HistoryError, HistoryPart},
 };
@@ -26,6 +29,7 @@ use boxoffice_wire::{
     event_text::{EventText, event_text},
     permission::VenueRule,
     rejection::Rejection,
+    repr::rfc3339,
     status::{BackupPiece, BackupPlaces, HistoryEntry, HistoryPage, NodeAudit},
     weight,
 };
@@ -74,6 +78,13 @@ pub(crate) enum FanOutQuery {
         /// Only if the entity belongs to one of these venues. All if empty.
         venues: Arc<[Id]>,
     },
+    /// An entity as it was at an instant.
+    AsOf {
+        entity: Entity,
+        at: Timestamp,
+        /// Only if the entity belongs to one of these venues. All if empty.
+        venues: Arc<[Id]>,
+    },
 }
 
 /// The result of a query.
@@ -84,6 +95,7 @@ pub(crate) enum QueryResult {
     History(HistoryPage),
     BackupPlaces(Box<BackupPlaces>),
     BackupPiece(BackupPiece),
+    AsOf(Box<AsOf>),
 }
 
 /// The result of a query, or the verdict that refuses or fails it.
@@ -138,7 +150,57 @@ pub(crate) async fn run(
                 Err(_) => Err(failed(FailKind::Unknown)),
             }
         }
+        FanOutQuery::AsOf { entity, at, venues } => {
+            if !venues.is_empty() {
+                let left = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+                venues::may_read(&shared, &venues, Op::AdminMap.permission().venues, &entity, left).await?;
+            }
+            match timeout_at(deadline, as_of(&shared, entity, at)).await {
+                Ok(then) => then.map(|then| QueryResult::AsOf(Box::new(then))),
+                Err(_) => Err(failed(FailKind::Unknown)),
+            }
+        }
     }
+}
+
+/// An entity as it was at an instant.
+async fn as_of(shared: &Shared, entity: Entity, at: Timestamp) -> Result<AsOf, Box<Verdict>> {
+    let then = match shared.backend.as_of(&entity, at).await {
+        Ok(then) => then,
+        Err(AsOfError::History(error)) => return Err(unread(&entity, &error)),
+        Err(AsOfError::Failed(Failure::Unknown)) => return Err(failed(FailKind::NotReady)),
+        Err(AsOfError::Failed(failure)) => return Err(Box::new(Verdict::Fail(fail_of(failure)))),
+        Err(AsOfError::Refused(refusal)) => return Err(Box::new(Verdict::No(refusal))),
+        Err(AsOfError::NotYet) => return Err(Box::new(Verdict::No(Refusal::NotMadeYet(entity)))),
+        Err(AsOfError::Below { floor }) => return Err(Box::new(Verdict::No(Refusal::NotKept { entity, floor }))),
+        Err(AsOfError::Ahead { now }) => {
+            let why = format_smolstr!("`at` is ahead of now, {}", rfc3339(now).unwrap_or_default());
+            return Err(Box::new(Verdict::No(Refusal::BadRequest(why))));
+        }
+        Err(error @ AsOfError::OtherKind(_)) => {
+            return Err(Box::new(Verdict::No(Refusal::BadRequest(format_smolstr!("{error}")))));
+        }
+    };
+    let mut answer = AsOf {
+        entity,
+        at,
+        since: then.since,
+        until: then.until,
+        floor: then.floor,
+        position: then.position,
+        version: then.state.version(),
+        map: then.map(),
+        session: None,
+        product: None,
+        resource: None,
+    };
+    match then.audit() {
+        Answer::SessionAudit(audit) => answer.session = Some(*audit),
+        Answer::ProductAudit(audit) => answer.product = Some(*audit),
+        Answer::ResourceAudit(audit) => answer.resource = Some(*audit),
+        other => unreachable!("an inventory was asked for its audit and said {other:?}"),
+    }
+    Ok(answer)
 }
 
 /// Asks the directory for the city's venues, then each of them, a few at a time.
@@ -252,24 +314,27 @@ fn answered(result: Option<boxoffice_node::api::Result>) -> Result<Answered, Box
     }
 }
 
-fn history(entity: Entity, found: Result<HistoryPart, HistoryError>) -> Result<HistoryPage, Box<Verdict>> {
-    let found = match found {
-        Ok(found) => found,
-        Err(HistoryError::Busy) => return Err(failed(FailKind::Busy)),
-        Err(HistoryError::Down) => return Err(failed(FailKind::Draining)),
-        Err(HistoryError::Elsewhere) => return Err(failed(FailKind::NotReady)),
-        Err(
-            error @ (HistoryError::Log(_)
-            | HistoryError::Archive(_)
-            | HistoryError::Store(_)
-            | HistoryError::Undecodable(_)
-            | HistoryError::Other { .. }),
-        ) => {
+/// The verdict on a query whose answer cannot be read.
+fn unread(entity: &Entity, error: &HistoryError) -> Box<Verdict> {
+    match error {
+        HistoryError::Busy => failed(FailKind::Busy),
+        HistoryError::Down => failed(FailKind::Draining),
+        HistoryError::Elsewhere => failed(FailKind::NotReady),
+        HistoryError::Log(_)
+        | HistoryError::Archive(_)
+        | HistoryError::Store(_)
+        | HistoryError::Snapshot(_)
+        | HistoryError::TooLong { .. }
+        | HistoryError::Undecodable(_)
+        | HistoryError::Other { .. } => {
             tracing::error!(%entity, %error, "a history cannot be read");
-            let fail = Fail::new(FailKind::Internal).saying(error.to_string());
-            return Err(Box::new(Verdict::Fail(fail)));
+            Box::new(Verdict::Fail(Fail::new(FailKind::Internal).saying(error.to_string())))
         }
-    };
+    }
+}
+
+fn history(entity: Entity, found: Result<HistoryPart, HistoryError>) -> Result<HistoryPage, Box<Verdict>> {
+    let found = found.map_err(|error| unread(&entity, &error))?;
     if found.version == 0 {
         return Err(Box::new(Verdict::No(Refusal::NotFound(format_smolstr!("{entity}")))));
     }

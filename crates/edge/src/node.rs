@@ -28,7 +28,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     Backend,
-    backend::{Backup, Member, Reading},
+    backend::{Backup, Member, Reading, Remembering},
     title,
 };
 
@@ -127,6 +127,11 @@ impl Backend for NodeHandle {
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading {
         let (node, entity) = (self.clone(), entity.clone());
         Box::pin(async move { node.history_of(&entity, seat, limit, before).await })
+    }
+
+    fn as_of(&self, entity: &Entity, at: Timestamp) -> Remembering {
+        let (node, entity) = (self.clone(), entity.clone());
+        Box::pin(async move { NodeHandle::as_of(&node, &entity, at).await })
     }
 
     fn now(&self) -> Timestamp {

@@ -8,6 +8,7 @@ pub use crate::history_query::{HISTORY_MAX, HistoryEntry, HistoryError, HistoryP
 use crate::{
     history_query::{HistoryQuery, NoHistory},
     history_reader::read_here,
+    message::Message,
     node::NodeHandle,
 };
 
@@ -69,7 +70,8 @@ impl NodeHandle {
                 0 => (0, before),
                 _ => (found.entries.len(), before.min(found.from)),
             });
-            let older = shared.remote_histories.ask(&shared.world, node, query(limit - had, upto)).await;
+            let ask = |tag| Message::History { tag, query: query(limit - had, upto) };
+            let older = shared.remote_histories.ask(&shared.world, node, ask).await;
             found = match (found, older) {
                 (Ok(found), Ok(older)) => Ok(found.on(older)),
                 (Err(_), Ok(older)) => Ok(older),

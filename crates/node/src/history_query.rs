@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use boxoffice_core::stored::Stored;
 use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
 use boxoffice_shard::ShardId;
-use boxoffice_storage::{archive_files::ArchiveError, history::HistoryStoreError, log::LogError};
+use boxoffice_storage::{
+    archive_files::ArchiveError, history::HistoryStoreError, log::LogError, snapshot_files::SnapshotError,
+};
 use smol_str::SmolStr;
 
 /// The most events of one answer.
@@ -66,6 +68,17 @@ pub enum HistoryError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] HistoryStoreError),
+    /// A snapshot cannot be read.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// Too much happened between a snapshot and an instant.
+    #[error(
+        "more than {bytes_max} bytes of changes lie between the snapshot before and the time; keep snapshots more often"
+    )]
+    TooLong {
+        /// The limit.
+        bytes_max: usize,
+    },
     /// Something in the log cannot be understood.
     #[error("the log cannot be understood: {0}; was it written by a newer version?")]
     Undecodable(String),
@@ -78,6 +91,22 @@ pub enum HistoryError {
     /// Another node cannot read it.
     #[error("node {node}: {why}")]
     Other { node: u64, why: String },
+}
+
+impl From<HistoryError> for NoHistory {
+    fn from(error: HistoryError) -> NoHistory {
+        match error {
+            HistoryError::Busy => NoHistory::Busy,
+            HistoryError::Down | HistoryError::Elsewhere => NoHistory::Elsewhere,
+            error @ (HistoryError::Log(_)
+            | HistoryError::Archive(_)
+            | HistoryError::Store(_)
+            | HistoryError::Snapshot(_)
+            | HistoryError::TooLong { .. }
+            | HistoryError::Undecodable(_)
+            | HistoryError::Other { .. }) => NoHistory::Broken(error.to_string()),
+        }
+    }
 }
 
 impl HistoryPart {

@@ -19,6 +19,7 @@ use smol_str::SmolStr;
 
 use crate::{
     api::Failure,
+    as_of_query::{AsOfQuery, Then},
     history_query::{HistoryPart, HistoryQuery, NoHistory},
     leader_hint::LeaderInfo,
 };
@@ -171,6 +172,25 @@ pub(crate) enum Message<'a> {
     /// The highest mark that the sender knows. It is sent when it is raised, and when a link is up.
     #[n(16)]
     Mark(#[n(0)] u64),
+    /// Asks for an entity as it was at an instant. Sent since [`CHAINED`](boxoffice_core::version::CHAINED).
+    #[n(20)]
+    AsOf {
+        /// The asker's number for the query.
+        #[n(0)]
+        tag: u64,
+        #[n(1)]
+        query: AsOfQuery<'a>,
+    },
+    /// The answer to `AsOf`.
+    #[n(21)]
+    AsOfReply {
+        /// The number of the query.
+        #[n(0)]
+        tag: u64,
+        /// What is known of it, or why nothing could be read.
+        #[n(1)]
+        result: Result<Then, NoHistory>,
+    },
     /// What only the next version has. Nothing comes of it.
     #[cfg(debug_assertions)]
     #[n(1000)]

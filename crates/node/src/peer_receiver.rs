@@ -64,6 +64,7 @@ impl PeerInbox for PeerReceiver {
             shared.replication.replicators.unreachable(node);
             routing::calls_lost(&shared, node);
             shared.remote_histories.lost(node);
+            shared.remote_states.lost(node);
             shared.transfers.lost(node);
             shared.remote_feeds.lost(node);
         }
@@ -149,8 +150,10 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         }
         Message::SyncTime(sync_us) => shared.disk_pace.heard(from, sync_us, shared.world.clock.monotonic_ms()),
         Message::AvoidShards(shards) => shared.replication.replicators.avoid_shards(from, &shards),
-        Message::History { tag, query } => history_answer::answer(shared, from, tag, query),
+        Message::History { tag, query } => history_answer::history(shared, from, tag, query),
         Message::HistoryReply { tag, result } => shared.remote_histories.answered(from, tag, result),
+        Message::AsOf { tag, query } => history_answer::as_of(shared, from, tag, query),
+        Message::AsOfReply { tag, result } => shared.remote_states.answered(from, tag, result),
         Message::LeaveNotice => placement::on_leave_notice(shared),
         Message::Mark(_) => {}
         Message::ClusterVersion(version) => {

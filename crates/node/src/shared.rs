@@ -18,14 +18,16 @@ use boxoffice_storage::{data_epoch::EpochTracker, identity::ClusterId};
 use crate::{
     actor_pool::ActorPool,
     admission::Admission,
+    as_of_query::Then,
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
     disk_pace::DiskPace,
     error::NodeError,
+    history_query::HistoryPart,
     metrics::Metrics,
     outbound::Outbound,
-    pending::{calls::ForwardedCalls, histories::PendingHistories},
+    pending::{calls::ForwardedCalls, histories::PendingReads},
     pending_commit::PendingCommit,
     remote_feeds::RemoteFeeds,
     samples::{Sample, Samples},
@@ -59,7 +61,9 @@ pub(crate) struct Shared {
     /// What is read for backups.
     pub(crate) backups: crate::backup::Reads,
     /// Histories that are read at other nodes.
-    pub(crate) remote_histories: PendingHistories,
+    pub(crate) remote_histories: PendingReads<HistoryPart>,
+    /// States of the past that are read at other nodes.
+    pub(crate) remote_states: PendingReads<Then>,
     /// Clients' calls that may be at other nodes. Shared, so that its background task does not keep the node alive.
     pub(crate) calls: Arc<ForwardedCalls>,
     /// Messages to entities of shards that other nodes lead.

@@ -8,7 +8,7 @@ use boxoffice_core::{
 };
 use boxoffice_env::StoreSettings;
 use boxoffice_shard::{NodeId, TURN_BYTES_MAX};
-use boxoffice_storage::{fsync::Fsync, identity::Joining};
+use boxoffice_storage::{fsync::Fsync, identity::Joining, snapshot_files::KeepRule};
 
 /// The data directory, the node's identity in its cluster, and how much is written and kept. Every setting has a default that
 /// serves.
@@ -42,6 +42,8 @@ pub struct ReplicationConfig {
     pub history_store: StoreSettings,
     /// Old segments of the log are kept, compressed, up to this number of bytes in all; 0 = they are removed.
     pub history_archive_bytes: u64,
+    /// Which snapshots are kept beside the archives. They take at most half of that number of bytes, and without archives none is kept.
+    pub kept_snapshots: KeepRule,
 }
 
 /// The share of a segment that a turn may take. An entry may have two turns, and shares its record with other entries.
@@ -83,6 +85,7 @@ impl Default for ReplicationConfig {
             checksum_entries: 256,
             history_store: StoreSettings::default(),
             history_archive_bytes: 4 << 30,
+            kept_snapshots: KeepRule { every_ms: 24 * 3_600_000, count_max: 30 },
         }
     }
 }

@@ -355,7 +355,7 @@ impl<T: Completion> Work<T> {
     /// up, and only its history is lost.
     fn archive(&mut self, replication: &Replication<T>, number: u64) -> Result<bool, ReplicationError> {
         let begun_ms = replication.world.clock.monotonic_ms();
-        match replication.archives.archive(&replication.log_dir, number, replication.config.history_archive_bytes) {
+        match keep(replication, number) {
             Ok(()) => _ = replication.metrics.archived.fetch_add(1, Ordering::Relaxed),
             Err(error @ ArchiveError::Full { .. }) => {
                 tracing::warn!(number, %error, "a segment of the log waits for its archive");
@@ -369,6 +369,22 @@ impl<T: Completion> Work<T> {
         replication.replicators.archived(number);
         Ok(true)
     }
+}
+
+/// Archives a segment. Kept snapshots take a part of the room, at most half, and go with the entries after them.
+fn keep<T>(replication: &Replication<T>, number: u64) -> Result<(), ArchiveError> {
+    let Replication { archives, kept_snapshots, config, .. } = replication;
+    let bytes_max = config.history_archive_bytes;
+    let kept_bytes = kept_snapshots.bytes().unwrap_or_else(|error| {
+        tracing::warn!(%error, "kept snapshots cannot be measured");
+        0
+    });
+    archives.archive(&replication.log_dir, number, bytes_max.saturating_sub(kept_bytes))?;
+    // An archive that cannot be read may begin anywhere.
+    if let Err(error) = kept_snapshots.prune(bytes_max / 2, |shard| archives.first_of(shard).unwrap_or(None)) {
+        tracing::warn!(%error, "kept snapshots that are no longer needed stay");
+    }
+    Ok(())
 }
 
 /// Segments to be archived, oldest first, and the rest before the next one.

@@ -16,7 +16,7 @@ use boxoffice_storage::{
     identity::{DataDirectory, Wanted},
     log::{self, Log, LogConfig, Preallocation, Start},
     snapshot::{self, Snapshot},
-    snapshot_files::SnapshotFiles,
+    snapshot_files::{KeptSnapshots, SnapshotFiles},
 };
 use bytes::Bytes;
 
@@ -62,7 +62,7 @@ pub(crate) fn restored<T>(
     };
     let mut directory = DataDirectory::open(world, &config.data_dir, &wanted)?;
     let version = WriteVersion::new(directory.version());
-    let snapshot_files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
+    let mut snapshot_files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
     let mut snapshots_kept = vec![SnapshotsKept::default(); usize::from(config.shards) + 1];
     for name in snapshot_files.list()? {
         if let Some(kept) = snapshots_kept.get_mut(usize::from(name.shard)) {
@@ -92,6 +92,10 @@ pub(crate) fn restored<T>(
         HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests, &version)?
             .measured_by(Arc::clone(&world.clock));
     let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir(), &version)?;
+    let kept_snapshots = KeptSnapshots::new(Arc::clone(&world.disk), &directory.archive_dir(), config.kept_snapshots);
+    if config.history_archive_bytes > 0 {
+        snapshot_files = snapshot_files.keeping(kept_snapshots.clone());
+    }
     let chain = ChainFile::new(Arc::clone(&world.disk), &directory.archive_dir(), &version);
     let peer_positions = directory.load_peer_positions(&*world.disk)?;
     let division = Division::new(config.replicators);
@@ -133,6 +137,7 @@ pub(crate) fn restored<T>(
         history,
         reads: HistoryReads::new(),
         archives,
+        kept_snapshots,
         chain,
         log_dir: directory.log_dir(),
         snapshot_files,

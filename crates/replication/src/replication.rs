@@ -12,8 +12,12 @@ use boxoffice_core::version::{ClusterVersion, WriteVersion};
 use boxoffice_env::{DurablePosition, NodeId, World};
 use boxoffice_shard::{KnownMark, ShardId};
 use boxoffice_storage::{
-    archive_files::ArchiveFiles, chain_file::ChainFile, history::HistoryStore, identity::DataDirectory,
-    peer_positions::PeerPositions, snapshot_files::SnapshotFiles,
+    archive_files::ArchiveFiles,
+    chain_file::ChainFile,
+    history::HistoryStore,
+    identity::DataDirectory,
+    peer_positions::PeerPositions,
+    snapshot_files::{KeptSnapshots, SnapshotFiles},
 };
 
 use crate::{
@@ -49,11 +53,14 @@ pub struct Replication<T> {
     pub reads: HistoryReads,
     /// Old segments of the log.
     pub archives: ArchiveFiles,
+    /// Snapshots that are kept beside them.
+    pub(crate) kept_snapshots: KeptSnapshots,
     /// Known places of the chains of the shards.
     pub chain: ChainFile,
     /// The directory of the segments in use.
     pub log_dir: PathBuf,
-    pub(crate) snapshot_files: SnapshotFiles,
+    /// The snapshots, kept ones too.
+    pub snapshot_files: SnapshotFiles,
     /// The store has no room for entities that leave memory.
     pub(crate) history_full: AtomicBool,
     /// The durable positions that other nodes have announced.

@@ -80,6 +80,8 @@ pub fn verify(
         read_snapshots(&SnapshotFiles::open(Arc::clone(&disk), &dir.join("snapshots"))?, &mut walks, &mut findings)?;
     let archive_dir = dir.join("archive");
     let archives = ArchiveFiles::open(Arc::clone(&disk), &archive_dir, &WriteVersion::new(NEWEST))?;
+    let kept = SnapshotFiles::open(Arc::clone(&disk), &archive_dir)?;
+    let snapshots = snapshots + read_snapshots(&kept, &mut walks, &mut findings)?;
     match chain_file::read(&*disk, &archive_dir) {
         Ok(kept) => {
             findings

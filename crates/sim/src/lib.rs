@@ -38,6 +38,7 @@ mod stall;
 mod judge;
 mod leftovers;
 mod oracle;
+mod remembered;
 mod shown;
 mod tally;
 

@@ -29,6 +29,7 @@ use boxoffice_node::{
 use boxoffice_storage::{
     fsync::Fsync,
     identity::{ClusterId, Joining, draw_disk_id},
+    snapshot_files::KeepRule,
 };
 use boxoffice_wire::FirstCommand;
 use rand::{Rng, rngs::SmallRng};
@@ -51,6 +52,8 @@ use crate::{
 
 /// The limit for a node's start without faults, in milliseconds.
 const START_MS: u64 = 60_000;
+/// Between two kept snapshots of a shard, in milliseconds.
+const KEPT_SNAPSHOTS_MS: u64 = 20_000;
 
 /// A machine's role in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +134,7 @@ impl Machine {
                 snapshot_entries: [50, 500, 5_000][draw.random_range(0..3)],
                 fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
                 history_archive_bytes: [0, 1 << 20][draw.random_range(0..2)],
+                kept_snapshots: KeepRule { every_ms: KEPT_SNAPSHOTS_MS, count_max: 30 },
                 reads_up_to: NEWEST,
                 ..ReplicationConfig::default()
             },

@@ -29,7 +29,7 @@ use crate::{
     machine::Machine,
     network::SimNetwork,
     operator::operate,
-    panics,
+    panics, remembered,
     rng::rng,
     settings::Settings,
     spectator::Spectator,
@@ -299,6 +299,9 @@ impl Run {
         let (client, fixture) = (&self.client, &self.fixture);
         let seen = judge(client, (fixture, &self.gateway), &cart_traces, walls_are_right, &mut self.rng).await;
         staff::judge(client, fixture, &blocked, &mut self.rng).await;
+        let had_outages = client.wall_clocks.off_ms(self.trace.now_ms()) > 0;
+        let walls_were_right = !has_jumps && !had_outages && client.wall_clocks.were_never_set();
+        remembered::judge(client, fixture, walls_were_right, &mut rng(self.settings.seed, "remembered", 0)).await;
         self.verify_directories().await;
         seen
     }

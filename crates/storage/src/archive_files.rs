@@ -90,6 +90,19 @@ impl ArchiveFiles {
         Ok(numbers)
     }
 
+    /// The first entry of a shard that is archived, if it is known.
+    ///
+    /// # Errors
+    /// [`ArchiveError`].
+    pub fn first_of(&self, shard: ShardId) -> Result<Option<u64>, ArchiveError> {
+        for number in self.list()? {
+            if let Some(&first) = self.table(number)?.as_ref().and_then(|table| table.firsts.get(&shard)) {
+                return Ok((first > 0).then_some(first));
+            }
+        }
+        Ok(None)
+    }
+
     /// Bytes of all archives.
     ///
     /// # Errors

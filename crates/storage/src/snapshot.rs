@@ -39,10 +39,23 @@ pub fn decode_state(state: &[u8]) -> Result<Cut, String> {
 /// # Errors
 /// The reason in words.
 pub fn decode(bytes: &[u8]) -> Result<Snapshot, String> {
-    let (length, rest) = bytes.split_first_chunk::<4>().ok_or("it is too short")?;
-    let (described, state) =
-        rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or("its description is cut off")?;
-    let meta = SnapshotMeta::decode(Bytes::copy_from_slice(described)).map_err(|error| error.to_string())?;
+    let (meta, state) = split(bytes)?;
     let (store_batches, state) = state.split_first_chunk::<8>().ok_or("it is cut off before its state")?;
     Ok(Snapshot { meta, store_batches: u64::from_le_bytes(*store_batches), cut: decode_state(state)? })
+}
+
+/// Decodes the description of a snapshot, which may be cut off behind it.
+///
+/// # Errors
+/// The reason in words.
+pub fn describe(bytes: &[u8]) -> Result<SnapshotMeta, String> {
+    split(bytes).map(|(meta, _)| meta)
+}
+
+fn split(bytes: &[u8]) -> Result<(SnapshotMeta, &[u8]), String> {
+    let (length, rest) = bytes.split_first_chunk::<4>().ok_or("it is too short")?;
+    let (described, rest) =
+        rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or("its description is cut off")?;
+    let meta = SnapshotMeta::decode(Bytes::copy_from_slice(described)).map_err(|error| error.to_string())?;
+    Ok((meta, rest))
 }

@@ -10,13 +10,20 @@ use std::sync::Arc;
 
 use boxoffice_core::{planted, version::ClusterVersion};
 use boxoffice_env::{Disk, DiskFile, OpenMode};
+use boxoffice_shard::SnapshotMeta;
+
+use crate::snapshot;
 
 mod error;
+mod kept;
 
 pub use error::SnapshotError;
+pub use kept::{KeepRule, KeptSnapshot, KeptSnapshots};
 
 /// Snapshots kept of each shard.
 pub const KEPT: usize = 2;
+/// Bytes of a payload in which its description ends.
+const DESCRIPTION_BYTES: u64 = 4 << 10;
 const MAGIC: &[u8; 8] = b"BOXOSNAP";
 const HEADER: usize = 64;
 const HEADER_CRC_AT: usize = 60;
@@ -30,6 +37,8 @@ const SYNC_EVERY: u64 = 8 << 20;
 pub struct SnapshotFiles {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
+    /// Where some of the older ones go.
+    kept: Option<KeptSnapshots>,
 }
 
 /// A snapshot that was read.
@@ -79,7 +88,13 @@ impl SnapshotFiles {
         }
         // The process before may have ended between a name and the directory's sync.
         disk.sync_dir(dir).map_err(failed("sync", dir))?;
-        Ok(SnapshotFiles { disk, dir: dir.to_owned() })
+        Ok(SnapshotFiles { disk, dir: dir.to_owned(), kept: None })
+    }
+
+    /// Gives snapshots that are no longer needed here to `kept`, which may keep them.
+    #[must_use]
+    pub fn keeping(self, kept: KeptSnapshots) -> SnapshotFiles {
+        SnapshotFiles { kept: Some(kept), ..self }
     }
 
     /// The existing snapshots, by shard and index.
@@ -175,11 +190,14 @@ impl SnapshotFiles {
         }
     }
 
-    /// Removes every snapshot of `shard`.
+    /// Removes every snapshot of `shard`, kept ones too.
     ///
     /// # Errors
     /// [`SnapshotError::Io`].
     pub fn remove_all(&self, shard: u16) -> Result<(), SnapshotError> {
+        if let Some(kept) = &self.kept {
+            kept.remove_all(shard)?;
+        }
         for name in self.list()?.into_iter().filter(|name| name.shard == shard) {
             let path = self.dir.join(name.file_name());
             self.disk.remove(&path).map_err(failed("remove", &path))?;
@@ -239,6 +257,42 @@ impl SnapshotFiles {
     pub fn load(&self, name: SnapshotName) -> Result<Result<Vec<u8>, String>, SnapshotError> {
         let path = self.dir.join(name.file_name());
         let bad = |what: &str| Ok(Err(format!("{} {what}", path.display())));
+        let Opened { file, length, crc: expected } = match self.opened(name)? {
+            Ok(opened) => opened,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let mut payload = vec![0; length as usize];
+        let mut crc = 0;
+        for (number, piece) in payload.chunks_mut(PIECE).enumerate() {
+            let at = (HEADER + number * PIECE) as u64;
+            file.read_exact_at(piece, at).map_err(failed("read", &path))?;
+            crc = crc32c::crc32c_append(crc, piece);
+        }
+        match crc == expected {
+            true => Ok(Ok(payload)),
+            false => bad("has a bad checksum"),
+        }
+    }
+
+    /// The description of one snapshot, from the beginning of its file, or the damage of the file. The rest of it is not read.
+    ///
+    /// # Errors
+    /// [`SnapshotError::OtherVersion`], [`SnapshotError::Io`].
+    pub fn describe(&self, name: SnapshotName) -> Result<Result<SnapshotMeta, String>, SnapshotError> {
+        let path = self.dir.join(name.file_name());
+        let Opened { file, length, .. } = match self.opened(name)? {
+            Ok(opened) => opened,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let mut begin = vec![0; length.min(DESCRIPTION_BYTES) as usize];
+        file.read_exact_at(&mut begin, HEADER as u64).map_err(failed("read", &path))?;
+        Ok(snapshot::describe(&begin).map_err(|why| format!("{}: {why}", path.display())))
+    }
+
+    /// Opens the file of a snapshot and checks its header, or returns its damage.
+    fn opened(&self, name: SnapshotName) -> Result<Result<Opened, String>, SnapshotError> {
+        let path = self.dir.join(name.file_name());
+        let bad = |what: &str| Ok(Err(format!("{} {what}", path.display())));
         let file = self.disk.open(&path, OpenMode::Read).map_err(failed("open", &path))?;
         let length = file.length().map_err(failed("measure", &path))?;
         let mut header = [0; HEADER];
@@ -263,33 +317,33 @@ impl SnapshotFiles {
         if u64_at(32) != length - HEADER as u64 {
             return bad("does not have the length it was saved with");
         }
-        let mut payload = vec![0; (length - HEADER as u64) as usize];
-        let mut crc = 0;
-        for (number, piece) in payload.chunks_mut(PIECE).enumerate() {
-            let at = (HEADER + number * PIECE) as u64;
-            file.read_exact_at(piece, at).map_err(failed("read", &path))?;
-            crc = crc32c::crc32c_append(crc, piece);
-        }
-        match crc == u32_at(12) {
-            true => Ok(Ok(payload)),
-            false => bad("has a bad checksum"),
-        }
+        Ok(Ok(Opened { file, length: length - HEADER as u64, crc: u32_at(12) }))
     }
 
-    /// Removes all snapshots of `shard` but the newest `kept`, oldest first.
-    fn remove_older(&self, shard: u16, kept: usize) -> Result<(), SnapshotError> {
+    /// Removes all snapshots of `shard` but the newest two, oldest first, or hands them on.
+    fn remove_older(&self, shard: u16) -> Result<(), SnapshotError> {
         let mut all = self.list()?;
         all.retain(|name| name.shard == shard);
-        let old = all.len().saturating_sub(kept);
+        let old = all.len().saturating_sub(KEPT);
         for name in &all[..old] {
-            let path = self.dir.join(name.file_name());
-            self.disk.remove(&path).map_err(failed("remove", &path))?;
+            let takes = |kept: &KeptSnapshots| kept.take(self, *name);
+            if !self.kept.as_ref().map_or(Ok(false), takes)? {
+                let path = self.dir.join(name.file_name());
+                self.disk.remove(&path).map_err(failed("remove", &path))?;
+            }
         }
         match old {
             0 => Ok(()),
             _ => self.disk.sync_dir(&self.dir).map_err(failed("sync", &self.dir)),
         }
     }
+}
+
+/// A file whose header is good, and what that says of the payload.
+struct Opened {
+    file: Arc<dyn DiskFile>,
+    length: u64,
+    crc: u32,
 }
 
 /// A snapshot being written. Dropped before [`SnapshotWriter::finish`], it leaves nothing.
@@ -331,12 +385,12 @@ impl SnapshotWriter {
         let header = self.header();
         self.put(&header, 0)?;
         self.sync()?;
-        let SnapshotFiles { disk, dir } = &self.files;
+        let SnapshotFiles { disk, dir, .. } = &self.files;
         let path = dir.join(self.name.file_name());
         disk.rename(&self.aside, &path).map_err(failed("rename", &self.aside))?;
         self.is_finished = true;
         disk.sync_dir(dir).map_err(failed("sync", dir))?;
-        self.files.remove_older(self.name.shard, KEPT)
+        self.files.remove_older(self.name.shard)
     }
 
     fn header(&self) -> [u8; HEADER] {

@@ -103,6 +103,11 @@ pub enum Call {
         /// Only events before this version.
         before: Option<u64>,
     },
+    /// A session, product or resource as it was at an instant.
+    AsOf {
+        entity: Entity,
+        at: Timestamp,
+    },
 }
 
 /// What a backup asks a node for.

@@ -58,6 +58,7 @@ macro_rules! each_op {
             AdminStatus,
             AdminAudit = Audit,
             AdminHistory = History,
+            AdminMap,
             AdminRelease,
             AdminCheckoutCancel,
             AdminSettle,

@@ -110,6 +110,7 @@ impl Serialize for Value<'_> {
             Shown::Amount(amount) => serializer.serialize_i64(amount),
             Shown::Id(id) => ToWire(id).serialize(serializer),
             Shown::Entity(entity) => ToWire(entity).serialize(serializer),
+            Shown::Time(at) => ToWire(&at).serialize(serializer),
             Shown::Currency(currency) => ToWire(&currency).serialize(serializer),
             Shown::Seats(seats) => ListOf(|| seats.iter().map(ToWire)).serialize(serializer),
             Shown::SeatsOf(taken) => ListOf(|| taken.iter().map(|taken| ToWire(&taken.seat))).serialize(serializer),

@@ -78,7 +78,8 @@ impl Request {
             | Call::AuditNode
             | Call::AuditWithCarts(_)
             | Call::Backup(_)
-            | Call::History { .. } => None,
+            | Call::History { .. }
+            | Call::AsOf { .. } => None,
         };
         let deadline_ms = deadline(deadline_ms);
         Ok(Request { id, op, deadline_ms, patience_ms: deadline_ms, key, shape, call })
@@ -295,7 +296,8 @@ fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rej
         | Call::AuditNode
         | Call::AuditWithCarts(_)
         | Call::Backup(_)
-        | Call::History { .. } => return Err(stands_alone(op)),
+        | Call::History { .. }
+        | Call::AsOf { .. } => return Err(stands_alone(op)),
     };
     if let Command::Venue(_, VenueCommand::PutHall { layout, .. }) = &command {
         *seats += layout.seats();

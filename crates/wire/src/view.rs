@@ -7,7 +7,8 @@ pub use crate::repr::{
         TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
     },
     audit::{
-        CartAudit, Claim, CustomerAudit, HoldView, HolderView, ProductAudit, ResourceAudit, SaleView, SessionAudit,
+        AsOf, CartAudit, Claim, CustomerAudit, HoldView, HolderView, ProductAudit, ResourceAudit, SaleView,
+        SessionAudit,
     },
     calendar::{BookingState, BookingView, ResourceView},
     line::LineView,

@@ -37,6 +37,7 @@ pub fn of_call(call: &Call, bytes: usize) -> u32 {
         | Call::Unwatch { .. }
         | Call::Backup(_)
         | Call::History { .. }
+        | Call::AsOf { .. }
         | Call::Hello(_)
         | Call::Status
         | Call::Shards

@@ -7,7 +7,7 @@ use super::{
 };
 
 /// Ops that read or change what belongs to a venue, apart from the offer and from carts that are opened by their token.
-const OF_A_VENUE: [&str; 18] = [
+const OF_A_VENUE: [&str; 19] = [
     "venue.put",
     "hall.put",
     "session.create",
@@ -24,6 +24,7 @@ const OF_A_VENUE: [&str; 18] = [
     "order.refund",
     "admin.audit",
     "admin.history",
+    "admin.map",
     "admin.release",
     "admin.settle",
 ];
@@ -48,8 +49,9 @@ const CHANGES_THE_OFFER: [&str; 12] = [
 const OF_THE_HOUSE: [&str; 7] =
     ["order.refund", "admin.release", "admin.settle", "admin.audit", "admin.history", "admin.status", "admin.nodes"];
 
-/// Ops that change the members or the keys, or list the keys.
-const OF_ADMINS: [&str; 10] = [
+/// Ops that change the members or the keys, list the keys, or show who had what.
+const OF_ADMINS: [&str; 11] = [
+    "admin.map",
     "admin.join",
     "admin.invite",
     "admin.drain",
@@ -98,7 +100,7 @@ pub(super) fn broken(
         return Some("strangers, screens and buyers do not work for the house");
     }
     if OF_ADMINS.contains(&op) && caller.role != "admin" {
-        return Some("only admins change members and keys");
+        return Some("only admins change members and keys, and see who had what");
     }
     if op.starts_with("cart.") && !caller.has("sell") {
         return Some("nobody without `sell` has a cart");

@@ -1,10 +1,19 @@
 //! Requests of every op: about each venue, and in the name of a customer. They are valid, and none of them ends the scene.
 
-use boxoffice_wire::Op;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use boxoffice_core::time::Timestamp;
+use boxoffice_wire::{Op, repr::rfc3339};
 use serde_json::{Value, json};
 
 use super::{ADA, GLOBE, ROYAL, scene::Scene};
 use crate::common::{Rng, recorded};
+
+/// An instant that is past when it is asked for.
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    rfc3339(Timestamp(since.as_millis() as u64)).expect("a time within the calendar")
+}
 
 /// What a request is about.
 #[derive(Clone, Debug, Default)]
@@ -252,6 +261,14 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
                 list.add(op, json!({"entity": format!("venue/{ROYAL}")}), at(ROYAL));
                 list.add(op, json!({"entity": format!("venue/{GLOBE}")}), at(GLOBE));
                 list.add(op, json!({"entity": "directory"}), none());
+            }
+        }
+        Op::AdminMap => {
+            for venue in venues {
+                list.add(op, json!({"entity": format!("session/{}", show(venue)), "at": now()}), at(venue));
+            }
+            for entity in ["product/pen", "resource/room"] {
+                list.add(op, json!({"entity": entity, "at": now()}), none());
             }
         }
         Op::AdminRelease => venues.iter().for_each(|&venue| {

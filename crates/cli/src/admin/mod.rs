@@ -6,6 +6,7 @@ mod customer;
 mod given_up;
 mod invite;
 pub mod keys;
+mod map;
 mod nodes;
 mod receipt;
 mod sessions;
@@ -54,6 +55,9 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::History { entity, seat, limit, before, json } => {
             let asked = HistoryQuery { entity, seat: seat.as_deref(), limit: *limit, before: *before };
             show_history(&args.node_args, &asked, *json)
+        }
+        AdminCommand::Map { entity, at, seat, json } => {
+            map::show(&args.node_args, (entity, *at), seat.as_deref(), *json)
         }
         AdminCommand::Settle { cart, attempt, outcome, reference, refund } => {
             settle(&args.node_args, cart, *attempt, (*outcome, reference.as_deref(), *refund))

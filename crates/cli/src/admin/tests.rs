@@ -1,6 +1,6 @@
 use boxoffice_client::{
-    AreaCounts, CartAudit, CartId, CartState, CartView, Claim, Content, HistoryEntry, HistoryPage, HoldView, Id,
-    Layout, LineView, NodeAudit, NodeStatus, OrderId, ResourceAudit, SaleView, Seat, SeatCounts, SessionAudit,
+    AreaCounts, AsOf, CartAudit, CartId, CartState, CartView, Claim, Content, HistoryEntry, HistoryPage, HoldView, Id,
+    Layout, LineView, MapView, NodeAudit, NodeStatus, OrderId, ResourceAudit, SaleView, Seat, SeatCounts, SessionAudit,
     Timestamp,
 };
 use boxoffice_core::{
@@ -15,18 +15,26 @@ use boxoffice_wire::{
 };
 use expect_test::expect;
 
-use super::{audit, history, seat_by_place, status, with_names};
-use crate::{draw::Names, ids, local_time::zone_or_utc};
+use super::{audit, history, map, seat_by_place, status, with_names};
+use crate::{
+    draw::Names,
+    ids,
+    local_time::{parse_instant, zone_or_utc},
+};
 
 fn id(text: &str) -> Id {
     Id::new(text).expect("an id")
 }
 
 fn names() -> Names {
+    Names::of(&layout())
+}
+
+fn layout() -> Layout {
     let labels = Labels::Numbers { first: 1, step: 1 };
     let run = Run { gap: 0, count: 4, labels, category: id("standard"), accessible: false, points: Vec::new() };
     let rows = vec![Row { label: "A".into(), section: None, runs: vec![run] }];
-    Names::of(&Layout::new(rows, None).expect("a layout"))
+    Layout::new(rows, None).expect("a layout")
 }
 
 fn shard(number: u32, role: &str) -> ShardStatus {
@@ -90,6 +98,72 @@ fn a_status_is_a_table() {
             2  follower        2         391        12          0 ms
     "#]]
     .assert_eq(&(status::lines(&status).join("\n") + "\n"));
+}
+
+#[test]
+fn a_map_of_the_past_has_a_row_for_each_seat_that_was_not_free() {
+    let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
+    let portion = |seats: &[u16]| {
+        Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))
+    };
+    let hold_of = |portion: Portion| HoldView {
+        hold,
+        revision: 3,
+        deadline: Timestamp(1_798_140_600_123),
+        portion,
+        customer: None,
+        since: None,
+    };
+    let at = Timestamp(1_798_140_600_000);
+    let counts = SeatCounts { free: 0, held: 2, sold: 1, blocked: 1 };
+    let areas = vec![AreaCounts { area: id("floor"), free: 7, held: 3, sold: 0 }];
+    let audit = SessionAudit {
+        session: id("hamlet"),
+        counts,
+        areas: areas.clone(),
+        holds: vec![hold_of(portion(&[0, 1])), hold_of(Portion::Places { area: id("floor"), quantity: 3 })],
+        sales: vec![SaleView { order: OrderId(0xdef), hold, portion: portion(&[3]), at, customer: None }],
+        violations: Vec::new(),
+        holders: Vec::new(),
+    };
+    let map = MapView { session: id("hamlet"), epoch: 0, version: 9, counts, areas, seats: vec![0b10_11_01_01] };
+    let then = AsOf {
+        entity: Entity::Session(id("hamlet")),
+        at,
+        since: at,
+        until: None,
+        floor: Some(Timestamp(1_798_000_000_000)),
+        position: 812,
+        version: 9,
+        map: None,
+        session: None,
+        product: None,
+        resource: None,
+    };
+    let mut lines = map::heading(&then);
+    lines.extend(map::seats(&layout(), &map, &audit, None));
+    expect![[r#"
+        session/hamlet at 2026-12-24T19:30:00.000Z
+        so from 2026-12-24T19:30:00.000Z (version 9, entry 812) until now
+        may be asked for since 2026-12-23T04:26:40.000Z
+        0 free, 2 held, 1 sold, 1 blocked
+        SEAT  STATE    BY
+        A1    held     cart 00000000000000000000000000000abc until 2026-12-24T19:30:00.123Z
+        A2    held     cart 00000000000000000000000000000abc until 2026-12-24T19:30:00.123Z
+        A3    blocked
+        A4    sold     order 00000000000000000000000000000def at 2026-12-24T19:30:00.000Z
+        area floor: 7 free, 3 held, 0 sold
+        3 places in floor  held     cart 00000000000000000000000000000abc until 2026-12-24T19:30:00.123Z
+    "#]]
+    .assert_eq(&(lines.join("\n") + "\n"));
+    let one = map::seats(&layout(), &map, &audit, Some(Seat { row: 0, seat: 3 }));
+    expect![[r#"
+        SEAT  STATE    BY
+        A4    sold     order 00000000000000000000000000000def at 2026-12-24T19:30:00.000Z
+    "#]]
+    .assert_eq(&(one.join("\n") + "\n"));
+    assert!(parse_instant("2026-11-29T20:00:00").is_err_and(|why| why.contains("with its zone")));
+    assert_eq!(parse_instant("2026-12-24T20:30:00+01:00"), Ok(at));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::{
     id::{Entity, Id},
     money::{Currency, Money},
     seat::Seat,
+    time::Timestamp,
 };
 
 /// The three kinds of rows.
@@ -73,6 +74,7 @@ pub enum Shown<'a> {
     Amount(i64),
     Id(&'a Id),
     Entity(&'a Entity),
+    Time(Timestamp),
     Currency(Currency),
     Seats(&'a [Seat]),
     /// The seats among them.
@@ -121,6 +123,7 @@ details! {
     u64: number => Shown::Number(*number);
     Id: id => Shown::Id(id);
     Entity: entity => Shown::Entity(entity);
+    Timestamp: at => Shown::Time(*at);
     Currency: currency => Shown::Currency(*currency);
     Vec<Seat>: seats => Shown::Seats(seats);
     Vec<Shortage>: shortages => Shown::Shortages(shortages);

@@ -9,12 +9,11 @@ use core::fmt::Debug;
 use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
 use crate::{
-    calendar::Zone,
+    calendar::instant,
     command::{Area, CustomerLimit, NewSession, SessionExtras},
     id::Id,
     money::Money,
     refusal::Refusal,
-    time::Timestamp,
 };
 
 /// The most differences that one message says. The others are counted.
@@ -100,11 +99,6 @@ impl Differences {
 
 fn none() -> SmolStr {
     SmolStr::new_static("none")
-}
-
-/// A time in UTC, as in `2026-12-24T19:30Z`.
-pub(crate) fn instant(at: &Timestamp) -> SmolStr {
-    Zone::utc().civil(*at).map_or_else(|| format_smolstr!("{} ms", at.0), |local| format_smolstr!("{local}Z"))
 }
 
 fn money(money: &Money) -> SmolStr {

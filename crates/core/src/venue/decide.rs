@@ -7,6 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::Venue;
 use crate::{
     answer::SessionEntry,
+    calendar::instant,
     command::NewSession,
     event::VenueEvent,
     id::{Id, Request},
@@ -14,7 +15,7 @@ use crate::{
     money::Money,
     refusal::Refusal,
     rules::Rules,
-    session::{check_areas, differences, exists_differently, instant},
+    session::{check_areas, differences, exists_differently},
     terms::{bad, check_price, check_ttl},
     time::{TIMESTAMP_MAX, Timestamp},
 };

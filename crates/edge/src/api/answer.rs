@@ -91,6 +91,7 @@ impl ApiAnswer {
             Body::QueryResult(QueryResult::History(page)) => http::ok(Encoding::Json, out, page),
             Body::QueryResult(QueryResult::BackupPlaces(places)) => http::ok(Encoding::Json, out, &**places),
             Body::QueryResult(QueryResult::BackupPiece(piece)) => http::ok(Encoding::Json, out, piece),
+            Body::QueryResult(QueryResult::AsOf(then)) => http::ok(Encoding::Json, out, &**then),
         });
         let status = StatusCode::from_u16(self.status).expect("the table's statuses are those of HTTP");
         let mut response = (status, Extension(own), body).into_response();

@@ -174,6 +174,10 @@ async fn carry_out(
             run_query(shared, permit, &caller, FanOutQuery::History { entity, seat, limit, before, venues }, deadline)
                 .await
         }
+        Call::AsOf { entity, at } => {
+            let venues = Arc::clone(&caller.access.venues);
+            run_query(shared, permit, &caller, FanOutQuery::AsOf { entity, at, venues }, deadline).await
+        }
         Call::Hello(_) | Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
             unreachable!("`{}` is about a connection and was refused for it", op.name())
         }

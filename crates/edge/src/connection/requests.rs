@@ -204,6 +204,10 @@ impl Connection {
                 let venues = Arc::clone(&self.caller.access.venues);
                 self.start_query(id, op, FanOutQuery::History { entity, seat, limit, before, venues }, now, deadline)
             }
+            Call::AsOf { entity, at } => {
+                let venues = Arc::clone(&self.caller.access.venues);
+                self.start_query(id, op, FanOutQuery::AsOf { entity, at, venues }, now, deadline)
+            }
             Call::Watch { .. } | Call::WatchCounts { .. } if self.watcher.is_none() => {
                 self.migrating_watch = Some(Request { id, op, deadline_ms, patience_ms, key, shape, call });
                 Ok(())
@@ -413,6 +417,7 @@ impl Connection {
             Ok(QueryResult::History(page)) => encode::ok(encoding, out, id, page),
             Ok(QueryResult::BackupPlaces(places)) => encode::ok(encoding, out, id, &**places),
             Ok(QueryResult::BackupPiece(piece)) => encode::ok(encoding, out, id, piece),
+            Ok(QueryResult::AsOf(then)) => encode::ok(encoding, out, id, &**then),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),
         })?;
         self.owe_answer(now);

@@ -142,7 +142,11 @@ impl StubServer {
             Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
                 unreachable!("a load run watches nothing")
             }
-            Call::SearchCity(_) | Call::Backup(_) | Call::History { .. } | Call::AuditWithCarts(_) => {
+            Call::SearchCity(_)
+            | Call::Backup(_)
+            | Call::History { .. }
+            | Call::AsOf { .. }
+            | Call::AuditWithCarts(_) => {
                 unreachable!("a load run searches nothing")
             }
         }

@@ -13,7 +13,10 @@ use boxoffice_core::{
     answer::{Answer, StockCounts},
     cluster::MemberState,
     command::{CartCommand, ClusterCommand, Command, ProductCommand},
+    id::Entity,
+    time::Timestamp,
 };
+use boxoffice_node::as_of::AsOfError;
 use machines::{Machines, buy, hold, product, stock_of};
 
 #[test]
@@ -198,6 +201,73 @@ fn every_node_returns_the_history_of_any_entity() {
     assert!(remote > 0 && young > 0, "{remote} remote ones, {young} at the fourth");
     let unknown = machines.history(4, 99, 10, None);
     assert_eq!((unknown.version, unknown.entries.len()), (0, 0));
+}
+
+/// Everything at an instant is the same at every node: after a leader was lost and came back, and at a node that joined later.
+#[test]
+fn a_cluster_knows_how_things_were() {
+    const SHELVES: u64 = 6;
+    let mut machines = Machines::of_three();
+    for shelf in 0..SHELVES {
+        machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
+    }
+    let counts = |machines: &Machines, shelf: u64| {
+        let node = machines.running()[0];
+        match machines.must(node, Command::Product(product(shelf), ProductCommand::Get), 0) {
+            Answer::Product(view) => view.counts,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut known = Vec::new();
+    for round in 0..3 {
+        for shelf in 0..SHELVES {
+            buy(&machines, machines.running()[shelf as usize % 2], round * 100 + shelf, shelf);
+        }
+        let sold = StockCounts { free: 999 - round, held: 0, sold: round + 1 };
+        machines.until("everything is settled", Duration::from_secs(30), |machines| {
+            (0..SHELVES).all(|shelf| counts(machines, shelf) == sold)
+        });
+        // Nothing happens in this millisecond.
+        std::thread::sleep(Duration::from_millis(5));
+        known.push((machines.now(1 + round % 3), sold));
+        std::thread::sleep(Duration::from_millis(5));
+        match round {
+            0 => {
+                let leader = machines.leader_of(&Entity::Product(product(0))).expect("a leader");
+                machines.crash(leader);
+                machines.until("the others lead", Duration::from_secs(30), |machines| {
+                    machines.leader_of(&Entity::Product(product(0))).is_some_and(|other| other != leader)
+                });
+                machines.restart(leader);
+                machines.all_ready();
+            }
+            1 => {
+                machines.join(4);
+                machines.settled("the fourth has its share", |cluster| {
+                    cluster.places[1..].iter().any(|place| place.target.has(4))
+                });
+            }
+            _ => {}
+        }
+    }
+    let mut remote = 0;
+    for node in machines.running() {
+        for shelf in 0..SHELVES {
+            for (at, sold) in &known {
+                let then = machines.as_of(node, shelf, *at).expect("it is kept");
+                let Answer::ProductAudit(audit) = then.audit() else { panic!("a product") };
+                assert_eq!(
+                    (audit.counts, audit.violations),
+                    (*sold, Vec::new()),
+                    "shelf {shelf} at node {node}, {at:?}"
+                );
+            }
+            let begin = machines.as_of(node, shelf, Timestamp(1));
+            assert!(matches!(begin, Err(AsOfError::NotYet)), "{begin:?}");
+            remote += u64::from(machines.is_remote(node, shelf));
+        }
+    }
+    assert!(remote > 0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the disk and the clock as it likes")]
 
+mod as_of;
 mod crashes;
 mod damage;
 mod histories;

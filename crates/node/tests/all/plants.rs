@@ -48,6 +48,19 @@ fn a_wait_without_a_bound_is_found() {
 
 #[test]
 #[cfg(debug_assertions)]
+fn entries_after_the_instant_are_found() {
+    assert!(finds("leaving::as_of::a_session_is_found_as_a_watcher_saw_it", "an entry after the instant is applied"));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn kept_snapshots_that_are_passed_over_are_found() {
+    let test = "leaving::as_of::what_is_older_than_the_archives_and_snapshots_is_refused_with_the_earliest_instant";
+    assert!(finds(test, "kept snapshots that are passed over"));
+}
+
+#[test]
+#[cfg(debug_assertions)]
 fn a_history_that_is_read_by_the_thread_that_sells_is_found() {
     let test = "cluster::stores::nodes_whose_files_stand_still_vote_and_sell";
     assert!(finds(test, "a history is read by the thread that sells"));

@@ -1,6 +1,6 @@
 //! Errors of snapshot files, with what the operator should do.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use boxoffice_core::version::OtherVersion;
@@ -37,4 +37,11 @@ pub enum SnapshotError {
         file: PathBuf,
         source: io::Error,
     },
+}
+
+impl SnapshotError {
+    /// Whether there is no such file.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, SnapshotError::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+    }
 }

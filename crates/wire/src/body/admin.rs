@@ -11,6 +11,7 @@ use boxoffice_core::{
     payment::Settlement,
     seat::Seat,
     text::{OptionalReason, Text},
+    time::Timestamp,
     version::{ClusterVersion, ReadVersions},
 };
 use boxoffice_declare::{op, shape};
@@ -32,7 +33,7 @@ use crate::{
     },
     status::{BackupPiece, BackupPlaces, HistoryPage, NodeAudit, NodeStatus, ShardIndex},
     unread::Body,
-    view::{CartAudit, CartView, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
+    view::{AsOf, CartAudit, CartView, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
 };
 
 /// What the examples of ops about members need, since one node alone cannot be drained.
@@ -119,6 +120,38 @@ impl History {
             (_, Some(_)) => return Err(Rejection::bad_request("a `seat` is one of a session")),
         }
         Ok(Call::History { entity: self.entity, seat: self.seat, limit, before: self.before })
+    }
+}
+
+/// A session, product or resource as it was at an instant, with its holds and sales, and a session with its map.
+#[op(
+    "admin.map",
+    inside,
+    roles(Admin),
+    venues(OfEntity),
+    batch(Alone),
+    weight(50),
+    examples_need("a session that existed then"),
+    answers(AsOf)
+)]
+#[example(r#"{"at": "2026-11-29T20:00:00Z", "entity": "session/hamlet-tonight"}"#)]
+#[derive(Eq)]
+pub struct AdminMap {
+    pub entity: Entity,
+    /// The instant. Everything is in the answer that was decided until then.
+    pub at: Timestamp,
+}
+
+impl AdminMap {
+    fn command(self) -> Converted<Call> {
+        match self.entity {
+            Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) => {
+                Ok(Call::AsOf { entity: self.entity, at: self.at })
+            }
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => {
+                Err(Rejection::bad_request("an `entity` is a session, product or resource"))
+            }
+        }
     }
 }
 

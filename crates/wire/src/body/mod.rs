@@ -25,8 +25,8 @@ use smol_str::SmolStr;
 
 pub use admin::{
     AdminBackup, AdminBackupRead, AdminCheckoutCancel, AdminDrain, AdminFinishUpgrade, AdminInvite, AdminJoin,
-    AdminKeyRevoke, AdminKeys, AdminLeave, AdminNode, AdminNodes, AdminRelease, AdminRemove, AdminReplace, AdminSettle,
-    AdminStatus, AdminUndrain, Audit, History, KeyCreate,
+    AdminKeyRevoke, AdminKeys, AdminLeave, AdminMap, AdminNode, AdminNodes, AdminRelease, AdminRemove, AdminReplace,
+    AdminSettle, AdminStatus, AdminUndrain, Audit, History, KeyCreate,
 };
 pub(crate) use batch::Batch;
 pub use cart::*;

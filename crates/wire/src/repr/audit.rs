@@ -10,7 +10,7 @@ use boxoffice_core::{
 use smol_str::SmolStr;
 
 use crate::repr::{
-    answer::CartView,
+    answer::{CartView, MapView},
     line::PortionFields,
     payment::{PaymentStatus, RefundRecord, VoidRecord},
     repr_of, same_fields,
@@ -212,6 +212,30 @@ shapes! {
         holders?: Vec<HolderView>,
         /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
+    }
+
+    /// A session, product or resource as it was at an instant.
+    view AsOf {
+        entity: Entity,
+        at: Timestamp,
+        /// From then on it was as it is here.
+        since: Timestamp,
+        /// Its next change. Absent if it has not changed since.
+        until?: Option<Timestamp>,
+        /// The earliest instant that can be asked for at the node that has answered. Absent if there are all since it began.
+        floor?: Option<Timestamp>,
+        /// The shard's last entry that is known to be in it.
+        position: u64,
+        /// The entity's version then.
+        version: u64,
+        /// The seats of a session.
+        map?: Option<MapView>,
+        /// Holds and sales of a session, recounted.
+        session?: Option<SessionAudit>,
+        /// Holds and sales of a product, recounted.
+        product?: Option<ProductAudit>,
+        /// Holds and sales of a resource, recounted.
+        resource?: Option<ResourceAudit>,
     }
 
     /// What a network or a customer holds, without a trace of its address.

@@ -120,7 +120,10 @@ fn the_rules_fit_the_commands_of_their_ops() {
                 VenueRule::Unlimited | VenueRule::Refused => true,
                 VenueRule::OfEntity => {
                     command.is_some()
-                        || matches!(call, Call::History { .. } | Call::AuditNode | Call::AuditWithCarts(_))
+                        || matches!(
+                            call,
+                            Call::History { .. } | Call::AsOf { .. } | Call::AuditNode | Call::AuditWithCarts(_)
+                        )
                 }
                 VenueRule::OfLinesAsked => is_hold,
                 VenueRule::OfCartLines => is_cart && !is_hold,

@@ -193,6 +193,9 @@ fn the_details_of_refusals_are_read() {
         let fixed = no(Refusal::CurrencyFixed { entity: entity.clone(), currency, asked_currency }, encoding);
         assert_eq!((fixed.entity, fixed.currency), (Some(entity), Some(currency)));
         assert_eq!(fixed.asked_currency, Some(asked_currency));
+        let (entity, floor) = (Entity::Session(id("hamlet")), evening());
+        let old = no(Refusal::NotKept { entity: entity.clone(), floor }, encoding);
+        assert_eq!((old.entity, old.floor), (Some(entity), Some(floor)));
         let several = no(refused_lines(), encoding);
         assert_eq!((several.code, several.seats.len(), several.shortages.len()), (201, 1, 0));
         assert_eq!(several.message, refused_lines().to_string());
@@ -228,6 +231,13 @@ fn rejections_and_bodies_round_trip() {
         assert_eq!(reply, Reply::Ok(backup_piece(), Vec::new()));
         let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &history_page()));
         assert_eq!(reply, Reply::Ok(history_page(), Vec::new()));
+        let reply = verdict::<crate::view::AsOf>(encoding, |encoding, out| encode::ok(encoding, out, 7, &as_of()));
+        let Reply::Ok(then, _) = reply else { panic!("not ok") };
+        let mut again = BytesMut::new();
+        encode::ok(encoding, &mut again, 7, &as_of());
+        let mut written = BytesMut::new();
+        encode::ok(encoding, &mut written, 7, &then);
+        assert_eq!(written, again);
         let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &city_page()));
         assert_eq!(reply, Reply::Ok(city_page(), Vec::new()));
         assert_eq!(city_page().cursor.as_deref(), Some("1775995200000/hamlet-tonight"));

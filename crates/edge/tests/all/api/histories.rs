@@ -65,6 +65,17 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     let oldest = http_client.command("admin.history", "7", &page).await.json()["ok"].clone();
     assert_eq!((entries(&oldest), &oldest["complete"]), (story[..2].to_vec(), &json!(true)));
 
+    // The session as it was when the seat was sold.
+    let sold = &whole["entries"][3];
+    let at = json!({"entity": entity, "at": sold["at"]});
+    let then = http_client.command("admin.map", "15", &at).await.json()["ok"].clone();
+    assert_eq!((&then["version"], &then["since"]), (&sold["version"], &sold["at"]), "{then}");
+    assert_eq!((&then["map"]["counts"]["sold"], &then["map"]["counts"]["held"]), (&json!(1), &json!(1)), "{then}");
+    assert_eq!((&then["session"]["sales"][0]["order"], &then["session"]["violations"]), (&json!(buyer), &json!([])));
+    assert_eq!((&then["floor"], &then["until"]), (&Value::Null, &Value::Null));
+    let before = json!({"entity": entity, "at": "2001-01-01T00:00:00Z"});
+    assert_eq!(http_client.command("admin.map", "16", &before).await.code(), 705);
+
     // The whole session with its opening, a seat without events, and a seat that does not exist.
     let all = http_client.command("admin.history", "8", &json!({"entity": entity})).await.json()["ok"].clone();
     assert_eq!((&all["entries"][0]["event"], &all["entries"][0]["version"]), (&json!("opened"), &json!(1)));

@@ -30,7 +30,7 @@ use boxoffice_core::{
 };
 use boxoffice_edge::{
     Backend, Edge, EdgeConfig, Limits,
-    backend::{Backup, Member, Reading},
+    backend::{Backup, Member, Reading, Remembering},
     budgets::BudgetConfig,
 };
 use boxoffice_env::OsClock;
@@ -39,6 +39,7 @@ use boxoffice_feeds::{Commit, FeedSettings, FeedSource, FeedUpdate, Feeds};
 use boxoffice_node::{
     access::KeyRing,
     api::{Failure, ReplyTo},
+    as_of::AsOfError,
     backup::BackupError,
     history::{HistoryError, HistoryPart},
     node::Runtimes,
@@ -101,6 +102,8 @@ pub(crate) struct Node {
     pub(crate) searches_most: Mutex<usize>,
     /// The result of the next histories. Busy if there is none.
     pub(crate) history: Mutex<Option<HistoryPart>>,
+    /// Why nothing is known of the past. Busy if it is not said.
+    pub(crate) past: Mutex<Option<fn() -> AsOfError>>,
     /// The parameters of the histories that were read.
     pub(crate) histories_asked: Mutex<Vec<HistoryAsked>>,
     /// Orders with their customers.
@@ -369,6 +372,11 @@ impl Backend for Node {
         Box::pin(async move { found })
     }
 
+    fn as_of(&self, _entity: &Entity, _at: Timestamp) -> Remembering {
+        let why = self.past.lock().map_or_else(|| HistoryError::Busy.into(), |why| why());
+        Box::pin(async { Err(why) })
+    }
+
     fn now(&self) -> Timestamp {
         let (ms, since) = *self.wall.lock();
         Timestamp(ms + since.map_or(0, |since| since.elapsed().as_millis() as u64))
@@ -563,6 +571,7 @@ impl TestServer {
             searches: Arc::default(),
             searches_most: Mutex::default(),
             history: Mutex::default(),
+            past: Mutex::default(),
             histories_asked: Mutex::default(),
             orders: Mutex::default(),
             bookings_after: Mutex::default(),

@@ -5,12 +5,17 @@ use std::collections::BTreeSet;
 use boxoffice_core::{
     event::{Event, SessionEvent},
     id::{CartId, HoldId, OrderId, RequestHash},
+    refusal::Refusal,
     seat::Seat,
     time::Timestamp,
 };
 use boxoffice_edge::Limits;
-use boxoffice_node::history::{HistoryEntry, HistoryPart};
-use boxoffice_wire::{FailKind, Op, city::CityPage, reply::Reply, status::HistoryPage};
+use boxoffice_node::{
+    api::Failure,
+    as_of::AsOfError,
+    history::{HistoryEntry, HistoryError, HistoryPart},
+};
+use boxoffice_wire::{Encoding, FailKind, Op, city::CityPage, reply::Reply, status::HistoryPage};
 use serde_json::{Value, json};
 
 use crate::{
@@ -140,6 +145,46 @@ async fn histories_are_paged_texts() {
         *server.node.history.lock() = None;
         client.send(3, Op::AdminHistory, body).await;
         assert_eq!(client.code().await, (Some(3), FailKind::Busy.code()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn states_of_the_past_that_are_not_known_are_refused() {
+    in_both(|encoding| async move {
+        let server = TestServer::open(Limits::default());
+        let mut client = Client::connect(server.address, encoding).await;
+        let text = json!({"entity": "session/hamlet", "at": "2026-11-29T20:00:00Z"});
+        let body = match encoding {
+            Encoding::Json => text.clone(),
+            Encoding::MsgPack => json!({"entity": "session/hamlet", "at": 1_795_982_400_000_u64}),
+        };
+        client.send(1, Op::AdminMap, body.clone()).await;
+        assert_eq!(client.code().await, (Some(1), FailKind::Busy.code()));
+        let known: [(fn() -> AsOfError, u16); 7] = [
+            (|| AsOfError::Below { floor: Timestamp(1_798_142_400_000) }, 704),
+            (|| AsOfError::NotYet, 705),
+            (|| AsOfError::Ahead { now: Timestamp(1_798_142_400_000) }, 101),
+            (|| Refusal::NotFound("session/hamlet".into()).into(), 701),
+            (|| Failure::NotReady.into(), FailKind::NotReady.code()),
+            (|| HistoryError::Elsewhere.into(), FailKind::NotReady.code()),
+            (|| HistoryError::TooLong { bytes_max: 1 }.into(), FailKind::Internal.code()),
+        ];
+        for (why, code) in known {
+            *server.node.past.lock() = Some(why);
+            client.send(2, Op::AdminMap, body.clone()).await;
+            assert_eq!(client.code().await, (Some(2), code), "{}", why());
+        }
+        // `not_kept` says from when on something is known.
+        *server.node.past.lock() = Some(known[0].0);
+        let mut http_client = HttpClient::connect(server.address).await;
+        let response = http_client.post("/v1/admin.map", &[], &text.to_string()).await;
+        let no = response.json()["no"].clone();
+        assert_eq!((response.status, &no["name"]), (404, &json!("not_kept")));
+        assert_eq!(no["floor"], "2026-12-24T20:00:00.000Z");
+        assert_eq!(no["message"], "nothing is kept of session/hamlet before 2026-12-24T20:00Z");
+        client.send(3, Op::AdminMap, json!({"entity": "customer/ada", "at": body["at"]})).await;
+        assert_eq!(client.code().await, (Some(3), 101));
     })
     .await;
 }

@@ -55,6 +55,7 @@ fn may(op: Op) -> &'static str {
         | "admin.remove"
         | "admin.replace"
         | "admin.finish_upgrade"
+        | "admin.map"
         | "admin.keys"
         | "admin.key_create"
         | "admin.key_revoke" => "admin",

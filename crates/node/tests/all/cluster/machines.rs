@@ -15,6 +15,7 @@ use boxoffice_core::{
     },
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
+    time::Timestamp,
 };
 use boxoffice_env::{
     Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, StallingDisk, StallingStores, World, secret::Secret,
@@ -23,6 +24,7 @@ use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
     api::{self, Failure, ReplySink, ReplyTo},
+    as_of::{AsOf, AsOfError},
     config::{NodeConfig, ReplicationConfig},
     error::NodeError,
     history::HistoryPart,
@@ -428,6 +430,17 @@ impl Machines {
         let entity = Entity::Product(product(shelf));
         let runtime = &self.nodes[&node].runtime;
         runtime.block_on(self.handle(node).history_of(&entity, None, limit, before)).expect("a history")
+    }
+
+    /// A node's clock.
+    pub(crate) fn now(&self, node: u64) -> Timestamp {
+        Timestamp(self.handle(node).now_ms())
+    }
+
+    /// A product as it was, by a node.
+    pub(crate) fn as_of(&self, node: u64, shelf: u64, at: Timestamp) -> Result<AsOf, AsOfError> {
+        let entity = Entity::Product(product(shelf));
+        self.nodes[&node].runtime.block_on(self.handle(node).as_of(&entity, at))
     }
 
     /// The same in a task of the node, as for a client. It sends how many events it has read.

@@ -16,7 +16,7 @@ use boxoffice_storage::log;
 use crate::leaving::shop::{Machine, Shop, cart, eventually, id, seat_of, session};
 
 /// The whole history of an entity, page by page.
-fn whole(shop: &Shop, entity: &Entity) -> Vec<HistoryEntry> {
+pub(crate) fn whole(shop: &Shop, entity: &Entity) -> Vec<HistoryEntry> {
     let (mut all, mut before) = (Vec::new(), None);
     loop {
         let page = shop.block_on(shop.handle().history(entity, usize::MAX, before)).expect("a history");

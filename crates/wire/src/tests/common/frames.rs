@@ -19,7 +19,7 @@ use boxoffice_wire::{
 };
 
 use super::{
-    HOUR, Sample, access_key, area_delta, area_snapshot, backup_piece, backup_places, booking_view,
+    HOUR, Sample, access_key, area_delta, area_snapshot, as_of, backup_piece, backup_places, booking_view,
     canceled_session_view, cart, cart_audit, cart_delta, cart_snapshot, cart_view, city_page, cluster_view, conflict,
     counts_delta, counts_snapshot, customer_audit, delta, empty_cart_view, ended_cart_view, evening, hall_view, held,
     history_page, id, invitation_view, lines, long_order, map_view, node_audit, order, product_audit, product_delta,
@@ -84,6 +84,7 @@ pub fn server_frames() -> Vec<Sample> {
         sample("ok history", |encoding, out| encode::ok(encoding, out, 7, &history_page())),
         sample("ok backup places", |encoding, out| encode::ok(encoding, out, 7, &backup_places())),
         sample("ok backup piece", |encoding, out| encode::ok(encoding, out, 7, &backup_piece())),
+        sample("ok as of", |encoding, out| encode::ok(encoding, out, 7, &as_of())),
         answer("ok session audit", Answer::SessionAudit(Box::new(session_audit())), Shape::Plain),
         answer("ok cart audit", Answer::CartAudit(Box::new(cart_audit())), Shape::Plain),
         sample("ok watching counts", |encoding, out| encode::ok(encoding, out, 7, &watching_counts())),

@@ -1,7 +1,7 @@
 //! Samples for operators: audits with a hold and a sale of every kind, history, status.
 
 use boxoffice_core::{
-    answer::{CartAudit, Claim, CustomerAudit, HoldView, ProductAudit, ResourceAudit, SaleView, SessionAudit},
+    answer::{AsOf, CartAudit, Claim, CustomerAudit, HoldView, ProductAudit, ResourceAudit, SaleView, SessionAudit},
     id::{Entity, HoldId, RequestHash},
     payment::{PaymentStatus, VoidRecord, VoidStatus},
     portion::Portion,
@@ -15,7 +15,7 @@ use boxoffice_wire::{
     },
 };
 
-use super::{HOUR, area_counts, cart, cart_view, counts, euro, evening, id, refund, seat, stock_counts};
+use super::{HOUR, area_counts, cart, cart_view, counts, euro, evening, id, map_view, refund, seat, stock_counts};
 
 pub fn hold_id() -> HoldId {
     HoldId { cart: cart(), request: RequestHash::of("c1-000042"), part: 0, attempt: 1 }
@@ -66,6 +66,22 @@ pub fn session_audit() -> SessionAudit {
         sales: sale_views()[..2].to_vec(),
         violations: vec!["seat 3 is held twice".into()],
         holders: Vec::new(),
+    }
+}
+
+pub fn as_of() -> AsOf {
+    AsOf {
+        entity: Entity::Session(id("hamlet-tonight")),
+        at: evening().after(HOUR),
+        since: evening(),
+        until: Some(evening().after(2 * HOUR)),
+        floor: Some(evening()),
+        position: 88_213,
+        version: 391,
+        map: Some(map_view()),
+        session: Some(session_audit()),
+        product: None,
+        resource: None,
     }
 }
 

@@ -161,6 +161,7 @@ pub fn requests() -> Vec<Sample> {
         limit: Some(2),
         before: Some(390),
     };
+    let map = body::AdminMap { entity: Entity::Session(session.clone()), at: evening() };
     let authorized =
         body::AdminSettle { reference: Some("au-7".into()), ..body::AdminSettle::of(cart(), 1, "authorized".into()) };
     let batch = reply::Batch {
@@ -229,6 +230,7 @@ pub fn requests() -> Vec<Sample> {
         of(None, &body::AdminStatus(body::Empty {})),
         of(None, &body::Audit::about(Entity::Cart(cart()))),
         of(None, &history),
+        of(None, &map),
         of(rid, &body::AdminRelease { cart: cart(), line: 1, reason: "sold out".into() }),
         of(rid, &body::AdminCheckoutCancel { cart: cart() }),
         of(rid, &authorized),
