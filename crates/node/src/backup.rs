@@ -14,8 +14,6 @@ use boxoffice_wire::{
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use smol_str::{SmolStr, format_smolstr};
-use tokio::sync::Semaphore;
-use tracing_mutex::parkinglot::Mutex;
 
 pub use boxoffice_replication::{
     backup::Gap,
@@ -29,9 +27,6 @@ use crate::{marks, node::NodeHandle};
 
 /// Bytes of one piece, about.
 const PIECE_BYTES: usize = 256 << 10;
-
-/// Pieces that are read at the same time. Each holds a whole snapshot or segment in memory.
-const READS_MAX: usize = 2;
 
 /// The answer to what a backup asks.
 #[derive(Debug)]
@@ -67,21 +62,6 @@ pub enum BackupError {
 impl From<ReplicationError> for BackupError {
     fn from(error: ReplicationError) -> BackupError {
         BackupError::Damaged(error.to_string())
-    }
-}
-
-/// What is read for backups.
-pub(crate) struct Reads {
-    permits: Semaphore,
-    /// The part that was read last, so that its next piece does not read it again.
-    last: Mutex<Option<(Part, u64, Bytes)>>,
-    /// When the next piece may go, in monotonic milliseconds.
-    next_ms: Mutex<u64>,
-}
-
-impl Default for Reads {
-    fn default() -> Reads {
-        Reads { permits: Semaphore::new(READS_MAX), last: Mutex::default(), next_ms: Mutex::default() }
     }
 }
 

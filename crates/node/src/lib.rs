@@ -81,6 +81,7 @@ mod as_of_query;
 mod as_of_reader;
 pub mod audit;
 pub mod backup;
+mod backup_reads;
 mod caller;
 mod clocks;
 mod cluster_copy;

@@ -19,6 +19,7 @@ use crate::{
     actor_pool::ActorPool,
     admission::Admission,
     as_of_query::Then,
+    backup_reads::BackupReads,
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
@@ -59,7 +60,7 @@ pub(crate) struct Shared {
     /// Histories being read.
     pub(crate) histories: tokio::sync::Semaphore,
     /// What is read for backups.
-    pub(crate) backups: crate::backup::Reads,
+    pub(crate) backups: BackupReads,
     /// Histories that are read at other nodes.
     pub(crate) remote_histories: PendingReads<HistoryPart>,
     /// States of the past that are read at other nodes.

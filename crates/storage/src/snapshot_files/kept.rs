@@ -211,6 +211,7 @@ mod tests {
             placed: 0,
             mark: None,
             chain: None,
+            payment_epoch: None,
             members: Members::default(),
         };
         files.save(NEWEST, shard, 10 * hour, &snapshot::encode(&meta, 0, &[0; 100])).unwrap();

@@ -436,16 +436,7 @@ impl AdminReplace {
 
 /// The shards of the node as a backup may read them, and the segments of its log. With `mark`, the cut through all shards begins at
 /// which the backup ends.
-#[op(
-    "admin.backup",
-    inside,
-    since(1, 6),
-    roles(Admin),
-    venues(Refused),
-    batch(Alone),
-    weight(20),
-    answers(BackupPlaces)
-)]
+#[op("admin.backup", inside, roles(Admin), venues(Refused), batch(Alone), weight(20), answers(BackupPlaces))]
 #[example(r#"{"after": [{"index": 4711, "shard": 7}]}"#)]
 #[derive(Default, Eq)]
 pub struct AdminBackup {
@@ -471,7 +462,6 @@ impl AdminBackup {
 #[op(
     "admin.backup_read",
     inside,
-    since(1, 6),
     roles(Admin),
     venues(Refused),
     batch(Alone),

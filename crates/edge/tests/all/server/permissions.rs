@@ -56,6 +56,8 @@ fn may(op: Op) -> &'static str {
         | "admin.replace"
         | "admin.finish_upgrade"
         | "admin.map"
+        | "admin.backup"
+        | "admin.backup_read"
         | "admin.keys"
         | "admin.key_create"
         | "admin.key_revoke" => "admin",
