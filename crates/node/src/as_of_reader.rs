@@ -43,12 +43,19 @@ fn read(shared: &Shared, query: &AsOfQuery<'_>) -> Result<Then, HistoryError> {
     if planted::is("kept snapshots that are passed over") {
         snapshots.clear();
     }
+    // The time of an entry that is in a snapshot and after the instant, although the snapshot's last entry is not.
+    let mut corrected = None;
     loop {
         let is_before = |snapshot: &&KeptSnapshot| snapshot.stamp.true_ms() <= at.0;
         let base = snapshots.iter().rev().find(is_before).copied();
         let walked = walk_back(shared, entity, || TurnsUntil::new(*at, base))?;
         if walked.now < *version {
             return Ok(Then::Behind);
+        }
+        if let (Some(base), Some(late)) = (base, walked.taker.late) {
+            corrected = Some(late);
+            snapshots.retain(|snapshot| snapshot.name != base.name);
+            continue;
         }
         let usable = |snapshot: &&KeptSnapshot| snapshot.name.index.saturating_add(1) >= walked.first;
         let floor = match walked.first <= 1 || walked.version == 0 {
@@ -67,7 +74,7 @@ fn read(shared: &Shared, query: &AsOfQuery<'_>) -> Result<Then, HistoryError> {
             // It was made after the first of the entries that are here.
             None if walked.version == 0 => Begin::default(),
             None => {
-                let floor = floor.unwrap_or(Timestamp(shared.world.clock.wall_ms()));
+                let floor = corrected.or(floor).unwrap_or(Timestamp(shared.world.clock.wall_ms()));
                 return Ok(Then::Below { floor });
             }
         };
@@ -156,12 +163,14 @@ struct TurnsUntil {
     until: Option<Timestamp>,
     /// A turn was met that is in the snapshot.
     met_base: bool,
+    /// Its time, if it is after the instant: time was corrected backwards before the snapshot's last entry, so the snapshot has too much.
+    late: Option<Timestamp>,
 }
 
 impl TurnsUntil {
     fn new(at: Timestamp, base: Option<KeptSnapshot>) -> TurnsUntil {
         let base = base.map(|base| base.name.index);
-        TurnsUntil { at, base, turns: Vec::new(), bytes: 0, version: None, until: None, met_base: false }
+        TurnsUntil { at, base, turns: Vec::new(), bytes: 0, version: None, until: None, met_base: false, late: None }
     }
 }
 
@@ -172,6 +181,7 @@ impl Taker for TurnsUntil {
         let ReadTurn { index, stamp, events, bytes, .. } = turn;
         if self.base.is_some_and(|base| index <= base) {
             self.met_base = true;
+            self.late = Some(Timestamp(stamp.true_ms())).filter(|time| *time > self.at && self.version.is_none());
             return Ok(0);
         }
         let slack_ms = if planted::is("an entry after the instant is applied") { 1_000 } else { 0 };
@@ -189,7 +199,8 @@ impl Taker for TurnsUntil {
         Ok(events.len() as u64)
     }
 
-    fn is_done(&self, end: u64) -> bool {
-        self.met_base || self.base.is_some_and(|base| end <= base.saturating_add(1))
+    /// The newest turn in the snapshot tells whether the snapshot may be used, so the walk goes on to it.
+    fn is_done(&self) -> bool {
+        self.met_base
     }
 }

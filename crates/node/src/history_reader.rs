@@ -81,8 +81,8 @@ pub(crate) trait Taker {
     /// Takes a turn. `version` is the entity's with all of its events. Returns how many events are taken, from the last one on.
     fn take(&mut self, turn: ReadTurn, version: u64) -> Result<u64, HistoryError>;
 
-    /// Whether it takes no more. All turns from the entry `end` on have come.
-    fn is_done(&self, end: u64) -> bool;
+    /// Whether it takes no more.
+    fn is_done(&self) -> bool;
 }
 
 /// The end of a walk.
@@ -177,7 +177,7 @@ impl Taker for Page<'_> {
         Ok(taken)
     }
 
-    fn is_done(&self, _end: u64) -> bool {
+    fn is_done(&self) -> bool {
         self.is_full()
     }
 }
@@ -255,7 +255,7 @@ impl<'a, T: Taker> BackwardReader<'a, T> {
     }
 
     fn is_done(&self) -> bool {
-        self.version == 0 || self.end == 0 || self.taker.is_done(self.end)
+        self.version == 0 || self.end == 0 || self.taker.is_done()
     }
 
     fn close(self) -> Walked<T> {
