@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use boxoffice_core::version::{ClusterVersion, WriteVersion};
+use boxoffice_core::{
+    planted,
+    version::{ClusterVersion, WriteVersion},
+};
 use boxoffice_env::{DurablePosition, NodeId, World};
 use boxoffice_shard::{KnownMark, ShardId};
 use boxoffice_storage::{
@@ -103,7 +106,7 @@ impl<T> Replication<T> {
 
     /// The highest mark that this node knows, for a message to another node. `None` if there is none, or messages carry none yet.
     pub fn mark_to_send(&self) -> Option<u64> {
-        self.mark.above(0, self.version.get())
+        self.mark.above(0, self.version.get()).filter(|_| !planted::is("a mark that no message carries"))
     }
 
     /// The durable end of this node's log.

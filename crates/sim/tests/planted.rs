@@ -70,7 +70,7 @@ const BUGS: [Bug; 50] = [
     ("an event before its version", 3),
     ("an upgrade finished too early", 3),
     ("an entry that the chain leaves out", 1),
-    ("a reply that carries no mark", 3),
+    ("a mark that no message carries", 3),
     ("an entry after the instant is applied", 1),
 ];
 

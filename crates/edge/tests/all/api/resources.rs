@@ -134,7 +134,8 @@ async fn a_public_layout_is_compressed_and_a_private_one_is_not() {
     test_node.create_sample_entities_as(&[key]).await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     sell_long(&mut http_client, &[key]).await;
-    let gzip = ("accept-encoding", "gzip, deflate, br");
+    // With brotli the answer would be another one some time after the first.
+    let gzip = ("accept-encoding", "gzip, deflate");
     let mut tags = Vec::new();
     for accept in ["application/json", "application/msgpack"] {
         let accept = ("accept", accept);
