@@ -452,6 +452,9 @@ pub struct AdminBackup {
 impl AdminBackup {
     fn command(self) -> Converted<Call> {
         let AdminBackup { after, mark } = self;
+        if after.len() > SHARDS_MAX {
+            return Err(Rejection::bad_request(format!("`after` has at most {SHARDS_MAX} shards")));
+        }
         let place = |ShardIndex { shard, index }: ShardIndex| (shard, index);
         Ok(Call::Backup(BackupQuery::Places { after: after.into_iter().map(place).collect(), mark }))
     }
