@@ -33,15 +33,18 @@ const ATTEMPT_BITS: u32 = 12;
 pub const PAYMENT_EPOCH_MAX: u32 = u32::MAX >> ATTEMPT_BITS;
 
 /// The number of the attempt after `count`, with `epoch` in its upper bits. So the gateway, which may know attempts that the backup
-/// does not, never takes it for one of them. `epoch` is 0 in a cluster that was not restored.
-pub(crate) fn next_attempt(count: u32, epoch: u32) -> u32 {
+/// does not, never takes it for one of them. `epoch` is 0 in a cluster that was not restored. `None` after the highest number.
+pub(crate) fn next_attempt(count: u32, epoch: u32) -> Option<u32> {
     let epoch = if planted::is("a payment key used twice") { 0 } else { epoch };
-    if epoch == 0 || count >> ATTEMPT_BITS == epoch { count + 1 } else { (epoch << ATTEMPT_BITS) + 1 }
+    match epoch == 0 || count >> ATTEMPT_BITS == epoch {
+        true => count.checked_add(1),
+        false => Some((epoch << ATTEMPT_BITS) + 1),
+    }
 }
 
 /// Whether an attempt has the number after `count`, in whichever epoch.
 pub(crate) fn follows(attempt: u32, count: u32) -> bool {
-    attempt == next_attempt(count, 0) || attempt == next_attempt(count, attempt >> ATTEMPT_BITS)
+    [0, attempt >> ATTEMPT_BITS].into_iter().any(|epoch| next_attempt(count, epoch) == Some(attempt))
 }
 
 impl fmt::Display for PaymentKey {
@@ -423,8 +426,19 @@ pub enum Settlement {
 mod tests {
     use alloc::string::ToString;
 
-    use super::PaymentKey;
+    use super::{PaymentKey, follows, next_attempt};
     use crate::id::CartId;
+
+    #[test]
+    fn attempts_of_a_restored_cluster_have_numbers_of_their_own() {
+        assert_eq!([next_attempt(0, 0), next_attempt(7, 0), next_attempt(u32::MAX, 0)], [Some(1), Some(8), None]);
+        let first = next_attempt(7, 5).expect("a number");
+        assert!(first > 4_096 && follows(first, 7) && follows(8, 7) && !follows(9, 7));
+        assert_eq!(next_attempt(first, 5), Some(first + 1));
+        // A second restore, whatever its epoch is.
+        let second = next_attempt(first, 3).expect("a number");
+        assert!(second != first && second != 8 && follows(second, first));
+    }
 
     #[test]
     fn payment_keys_round_trip() {

@@ -76,7 +76,9 @@ impl Cart {
         for (number, ..) in self.late_lines() {
             self.late_hold(request.id, number)?;
         }
-        let attempt = next_attempt(attempts, rules.payment_epoch);
+        let Some(attempt) = next_attempt(attempts, rules.payment_epoch) else {
+            return bad("the cart has tried to pay too often; use another cart".into());
+        };
         // A payment may take a while. The first one extends the cart's life, like any other use.
         Ok((attempt, if begun == 0 { body.touched(at) } else { body.deadline }))
     }
