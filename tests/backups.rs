@@ -9,7 +9,7 @@ use crate::common::{
 };
 
 fn config(shards: u16) -> String {
-    // Small segments, frequent snapshots and marks, and carts leave memory at once.
+    // Small segments, and frequent snapshots and marks.
     format!(
         "[node]\nshards = {shards}\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 60\n\n[backup]\nmark_ms = 200\n"
     )

@@ -45,7 +45,7 @@ impl NodeHandle {
         }
         let left_ms = at.0.saturating_add(PASSED_MS).saturating_sub(now.0);
         tokio::time::sleep(Duration::from_millis(left_ms)).await;
-        // What the leader has decided by now is known to whoever answers.
+        // The node that answers knows everything that the leader has decided by now.
         let version = self.version_now(read).await?;
         let query = || AsOfQuery { entity: Cow::Owned(entity.clone()), at, version };
         match self.then(entity, query).await? {

@@ -171,7 +171,7 @@ impl NodeHandle {
         self.shared.tasks.selling.spawn_blocking(read).await.expect("a read for a backup does not panic")
     }
 
-    /// Waits until so many bytes may go.
+    /// Waits until the pace allows this number of bytes.
     async fn pace(&self, bytes: usize) {
         let bytes_ms = (self.shared.config.backup_mb_s * 1_000).max(1);
         let now_ms = self.shared.world.clock.monotonic_ms();

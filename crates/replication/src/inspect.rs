@@ -174,6 +174,9 @@ fn open_history(world: &World, dir: &Path, identity: &Identity) -> Result<Option
     )?))
 }
 
+/// Entries of a shard at the end of its log that later ones may still replace. A leader appends no more before they are committed.
+pub(crate) const REPLACED_MAX: usize = 16_384;
+
 /// Of which replicas the records of a log are, as far as it has said so. What was written before the first word is of the replica that it
 /// names.
 #[derive(Default)]

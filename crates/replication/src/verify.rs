@@ -23,11 +23,8 @@ use bytes::Bytes;
 
 use crate::{
     error::ReplicationError,
-    inspect::{self, DirectoryContent, LoggedReplicas},
+    inspect::{self, DirectoryContent, LoggedReplicas, REPLACED_MAX},
 };
-
-/// Entries of a shard that are kept before they are chained, because a new leader may replace the last ones. It never replaces as many.
-const WINDOW: usize = 16_384;
 
 /// What a data directory has, and what is wrong with it.
 pub struct Verification {
@@ -206,7 +203,7 @@ fn take(walks: &mut BTreeMap<ShardId, Walk>, replicas: &mut LoggedReplicas, reco
     }
 }
 
-/// Applies every entry of the log, counts everything, and compares it. Returns what is wrong. Entries that nobody decided may break any
+/// Applies every entry of the log, counts everything, and compares it. Returns what is wrong. Forged entries may break any
 /// rule of the states that they are applied to, which then panic.
 fn counted(
     world: &World,
@@ -220,7 +217,7 @@ fn counted(
         Ok(if found.is_empty() { compare(&content) } else { found })
     });
     panic::catch_unwind(counting).unwrap_or_else(|_| {
-        Ok(vec!["the entries after the newest snapshots cannot be applied: nobody decided them".into()])
+        Ok(vec!["the entries after the newest snapshots cannot be applied, so no leader has written them".into()])
     })
 }
 
@@ -289,7 +286,7 @@ impl Walk {
             self.window.pop_back();
         }
         self.window.push_back(link);
-        while self.window.len() > WINDOW {
+        while self.window.len() > REPLACED_MAX {
             self.chain_next();
         }
     }

@@ -1,8 +1,8 @@
 //! Replicates the log of each shard and elects its leader.
 //!
 //! One [`Engine`] per node holds a raft group for each shard. It does no I/O and reads no clock. It takes [`Input`]s and returns
-//! a [`Write`] and a list of [`Output`]s. The same inputs always give the same outputs. The engine replicates opaque turns. An
-//! entry of the log is a batch of turns.
+//! a [`Write`] and a list of [`Output`]s. The same inputs always give the same outputs, at the same version and
+//! mark of its [`Config`]. The engine replicates opaque turns. An entry of the log is a batch of turns.
 //!
 //! Groups come and go while the engine runs. A message of a leader creates this node's replica of a shard, and the
 //! membership change that removes the replica ends it. A [`TargetConfig`] says which members a shard is to have. The

@@ -39,3 +39,87 @@ impl KnownMark {
         Some(self.get()).filter(|mark| *mark > before && version.has(MARKED))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::version::{NEWEST, OLDEST_READ, WriteVersion};
+
+    use super::*;
+    use crate::{Config, Engine, Input, Now, Output, Position};
+
+    const SHARD: u16 = 1;
+
+    /// A node that is alone, and its time.
+    struct Alone {
+        engine: Engine<u8>,
+        mark: KnownMark,
+        now_ms: u64,
+    }
+
+    impl Alone {
+        fn led(version: ClusterVersion) -> Alone {
+            let mut config = Config::founding(1, 1, SHARD);
+            config.version = WriteVersion::new(version);
+            let mark = config.mark.clone();
+            let engine = Engine::restore(config, [], []).expect("a new node");
+            let mut alone = Alone { engine, mark, now_ms: 0 };
+            for _ in 0..20 {
+                alone.pass(Vec::new());
+            }
+            alone
+        }
+
+        /// One pass with a tick. Returns the entries that are applied, each with the number of its turns.
+        fn pass(&mut self, inputs: Vec<Input<u8>>) -> Vec<(Position, usize)> {
+            self.now_ms += crate::TICK_MS;
+            let now = Now { wall_ms: self.now_ms, mono_ms: self.now_ms };
+            let mut outputs = Vec::new();
+            self.engine.step(now, inputs.into_iter().chain([Input::Tick]));
+            self.engine.persisted(&mut outputs);
+            while self.engine.has_ready() {
+                self.engine.step(now, []);
+                self.engine.persisted(&mut outputs);
+            }
+            let applied = |output: Output<u8>| match output {
+                Output::Apply { shard: SHARD, position, turns, .. } => Some((position, turns.len())),
+                _ => None,
+            };
+            outputs.into_iter().filter_map(applied).collect()
+        }
+
+        fn propose(&self) -> Input<u8> {
+            let epoch = self.engine.epoch(SHARD).expect("it leads");
+            Input::Propose { shard: SHARD, epoch, events: vec![1], joint: None, completion: 0 }
+        }
+
+        fn of_entries(&self) -> Option<u64> {
+            self.engine.snapshot_meta(SHARD)?.mark
+        }
+    }
+
+    #[test]
+    fn an_idle_shard_gets_one_empty_entry_for_a_mark_and_a_busy_one_none() {
+        let mut alone = Alone::led(NEWEST);
+        assert_eq!((alone.pass(Vec::new()), alone.of_entries()), (Vec::new(), None));
+        alone.mark.raise(5);
+        let applied = alone.pass(Vec::new());
+        assert_eq!(applied.iter().map(|(_, turns)| *turns).collect::<Vec<_>>(), [0]);
+        assert_eq!((alone.pass(Vec::new()), alone.of_entries()), (Vec::new(), Some(5)), "once");
+        alone.mark.raise(3);
+        assert_eq!((alone.pass(Vec::new()), alone.of_entries()), (Vec::new(), Some(5)), "a lower one");
+        assert_eq!(alone.mark.next(), 6);
+        let propose = alone.propose();
+        let applied = alone.pass(vec![propose]);
+        assert_eq!(applied.iter().map(|(_, turns)| *turns).collect::<Vec<_>>(), [1]);
+        assert_eq!(alone.of_entries(), Some(6));
+    }
+
+    #[test]
+    fn before_its_version_no_entry_has_a_mark() {
+        let mut alone = Alone::led(OLDEST_READ);
+        alone.mark.raise(5);
+        let propose = alone.propose();
+        assert_eq!(alone.pass(vec![propose]).len(), 1);
+        assert_eq!(alone.of_entries(), None);
+    }
+}

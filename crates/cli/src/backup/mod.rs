@@ -15,6 +15,7 @@ use boxoffice_env::World;
 use boxoffice_node::backup::{
     BackupAnswer, BackupPort, Collector, NotTaken, RestoreError, Restored, Target, restore as restore_cut,
 };
+use boxoffice_node::verify::verify;
 use boxoffice_wire::{call::BackupQuery, repr, status::BackupPiece};
 
 use crate::{
@@ -71,7 +72,7 @@ async fn take(args: &Backup, ports: &[Port], wait: Duration) -> Outcome {
         Some(manifest) => manifest,
         None => Manifest::new(cluster, shards),
     };
-    // Until it is complete, nobody takes it for a backup.
+    // A restore refuses the directory until its list says that it is complete.
     if manifest.parts.is_empty() {
         manifest.write(dir)?;
     }
@@ -222,6 +223,16 @@ pub fn restore(args: &Restore) -> Outcome {
         args.data_dir.display(),
         at(cut.at_ms)
     ));
+    let verified =
+        verify(&World::standalone(), &args.data_dir, &[]).map_err(|error| Failure::Node(error.to_string()))?;
+    for finding in &verified.findings {
+        say(&format!("FOUND {finding}"));
+    }
+    if !verified.findings.is_empty() {
+        say(
+            "look at each FOUND before you start it: what does not fit came to another node by clients that talk to each other",
+        );
+    }
     say(&format!(
         "start it with `boxoffice serve --data-dir {} --shards {shards}`; others join it with empty directories",
         args.data_dir.display()

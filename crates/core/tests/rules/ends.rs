@@ -601,6 +601,22 @@ fn counts_of_lines_and_payment_attempts_do_not_overflow() {
     assert!(is_refused(&counts, "tried to pay too often"), "{counts:?}");
 }
 
+/// A backup does not know what the gateway was asked after it. With the key of such an attempt the gateway would answer what it answered
+/// then.
+#[test]
+pub(crate) fn an_attempt_after_a_restore_has_a_key_of_its_own() {
+    let mut fixture = shop(RaisedNumbers::default(), &[("1", units("p", 1))]);
+    let backup = fixture.states.cut();
+    let keep = || Command::Cart(buyer(0), pay(Some(OnDecline::Keep), None));
+    fixture.gateway.plan("authorize", &[CallFate::Declines]);
+    assert!(matches!(outcome_of(&mut fixture, "2", keep()), Err(Refusal::PaymentDeclined(_))));
+    fixture.restart_from(StateMap::restore(backup), 0, 0);
+    fixture.set_rules(Rules { payment_epoch: 5, ..fixture.rules().clone() });
+    let paid = outcome_of(&mut fixture, "3", keep());
+    assert!(paid.is_ok(), "{paid:?}");
+    assert_eq!(fixture.gateway.accounts.len(), 2, "{:?}", fixture.gateway.accounts);
+}
+
 #[test]
 pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
     let mut fixture = shop(RaisedNumbers::default(), &[]);

@@ -112,7 +112,8 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 43] = [
+    let stories: [(&str, fn()); 44] = [
+        ("a payment key used twice", ends::an_attempt_after_a_restore_has_a_key_of_its_own),
         ("a late grant becomes a line", late_grants::a_grant_for_a_client_that_has_gone_is_released),
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
         ("a split without single seats", best::every_choice_is_the_best_of_all_runs),

@@ -210,20 +210,20 @@ impl Collector {
         for attempt in 1.. {
             self.raise(ports).await?;
             let places = self.marked(ports, wait).await?;
-            let mut again = None;
+            let mut again = false;
             for (number, places) in &places {
-                match self.log((*number, &ports[*number]), places, sink).await {
+                match self.log(&ports[*number], places, sink).await {
                     Ok(()) => {}
                     Err(NotTaken::Gap(Gap { shard, .. })) if !is_incremental && attempt < ATTEMPTS => {
                         // A snapshot from another node has taken the place of entries.
                         self.base_of((*number, &ports[*number]), shard, sink).await?;
-                        again = Some(());
+                        again = true;
                     }
-                    Err(NotTaken::Node(_)) if attempt < ATTEMPTS => again = Some(()),
+                    Err(NotTaken::Node(_)) if attempt < ATTEMPTS => again = true,
                     Err(error) => return Err(error),
                 }
             }
-            if again.is_none() {
+            if !again {
                 return Ok(());
             }
         }
@@ -293,7 +293,7 @@ impl Collector {
     /// Reads the entries of a node's shards from its log.
     async fn log<P: BackupPort>(
         &mut self,
-        (_, port): (usize, &P),
+        port: &P,
         places: &BackupPlaces,
         sink: &mut impl BackupSink,
     ) -> Result<(), NotTaken> {
@@ -361,9 +361,8 @@ async fn places<P: BackupPort>(port: &P, after: BTreeMap<u16, u64>, mark: bool) 
 async fn whole<P: BackupPort>(port: &P, part: BackupPart) -> Result<Option<Bytes>, NotTaken> {
     for _ in 0..ATTEMPTS {
         let (mut found, mut from): (Vec<u8>, Option<SmolStr>) = (Vec::new(), None);
-        let is_first = |from: &Option<SmolStr>| from.is_none();
         loop {
-            let first = is_first(&from);
+            let is_first = from.is_none();
             match port.ask(BackupQuery::Read { part, from }).await.map_err(NotTaken::Node)? {
                 Some(BackupAnswer::Piece { bytes, next: Some(next) }) => {
                     found.extend_from_slice(&bytes);
@@ -374,7 +373,7 @@ async fn whole<P: BackupPort>(port: &P, part: BackupPart) -> Result<Option<Bytes
                     return Ok(Some(found.into()));
                 }
                 // A newer one took its place.
-                None if !first => break,
+                None if !is_first => break,
                 Some(BackupAnswer::Places(_)) | None => return Ok(None),
             }
         }

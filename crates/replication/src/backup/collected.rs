@@ -5,11 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use boxoffice_shard::{EntryKind, Position, Record, ShardId, Turns};
 use bytes::Bytes;
 
-use crate::inspect::LoggedReplicas;
-
-/// Entries of a shard that may still be replaced by later ones in the log. A leader appends no more before they are committed, and a
-/// verification of a log uses the same bound.
-const WINDOW: usize = 16_384;
+use crate::inspect::{LoggedReplicas, REPLACED_MAX};
 
 /// Entries of a shard are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +65,7 @@ impl Collected {
         if position.index > followed.last.index {
             followed.pending.push_back((position, kind, payload));
         }
-        while followed.pending.len() > WINDOW {
+        while followed.pending.len() > REPLACED_MAX {
             followed.next(shard, write)?;
         }
         Ok(())
