@@ -123,27 +123,23 @@ impl NodeHandle {
             }
             None => (None, 0),
         };
-        let last = self.shared.backups.last.lock().clone();
-        let known = last.filter(|(known, id, _)| *known == part && of == Some(*id));
+        let (reads, now_ms) = (&self.shared.backups, self.shared.world.clock.monotonic_ms());
+        let known = of.and_then(|id| Some((id, reads.known(part, id)?)));
         let (id, whole) = match known {
-            Some((_, id, whole)) => (id, whole),
+            Some(known) => known,
             None => {
                 let replication = Arc::clone(&self.shared.replication);
-                let (id, whole) = self
-                    .read_for_backup(move || replication.backup_part(part))
-                    .await?
-                    .filter(|(id, _)| of.is_none_or(|of| of == *id))
-                    .ok_or(BackupError::Gone)?;
-                *self.shared.backups.last.lock() = Some((part, id, whole.clone()));
-                (id, whole)
+                let read = self.read_for_backup(move || replication.backup_part(part)).await?;
+                read.filter(|(id, _)| of.is_none_or(|of| of == *id)).ok_or(BackupError::Gone)?
             }
         };
         let end = at.saturating_add(PIECE_BYTES).min(whole.len());
         if at > end {
             return Err(BackupError::Gone);
         }
-        if end == whole.len() {
-            *self.shared.backups.last.lock() = None;
+        match end < whole.len() {
+            true => reads.keep(part, id, whole.clone(), now_ms),
+            false => reads.done(),
         }
         Ok((whole.slice(at..end), (end < whole.len()).then(|| format_smolstr!("{id:x}.{end:x}"))))
     }

@@ -36,6 +36,7 @@ pub(crate) async fn run(weak: Weak<Shared>) {
         if now_ms >= sample_at {
             sample_at = now_ms + SAMPLE_MS;
             shared.samples.take(shared.sample());
+            shared.backups.free_unused(now_ms);
         }
         let until = shared.timers.next_ms().map_or(sweep_at, |next| next.min(sweep_at));
         let wait = Duration::from_millis(until.saturating_sub(now_ms).max(1));
