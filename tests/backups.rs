@@ -194,6 +194,15 @@ async fn damaged_and_incomplete_backups_are_refused_by_name() {
     // Into a directory that has something.
     let (code, said) = restore(&backup, &home, &[]);
     assert!(code == Some(1) && said.contains("is not empty"), "{code:?}: {said}");
+    let said = Command::new(BOXOFFICE)
+        .arg("backup")
+        .arg(home.data_dir())
+        .args(["--address", &server.operators().to_string()])
+        .env("BOXOFFICE_ADMIN_TOKEN", ADMIN)
+        .output()
+        .expect("the program runs");
+    assert_eq!(said.status.code(), Some(1), "a backup into a data directory");
+    assert!(!home.data_dir().join("backup.json").exists());
     // Of another cluster.
     let other = Home::with_config(&config(2));
     let other_server = other.start();

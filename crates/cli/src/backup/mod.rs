@@ -70,7 +70,11 @@ async fn take(args: &Backup, ports: &[Port], wait: Duration) -> Outcome {
             )));
         }
         Some(manifest) => manifest,
-        None => Manifest::new(cluster, shards),
+        None => {
+            // Whatever else is in the directory, such as the data of a node, is not a backup's.
+            check_is_empty(dir)?;
+            Manifest::new(cluster, shards)
+        }
     };
     // A restore refuses the directory until its list says that it is complete.
     if manifest.parts.is_empty() {
@@ -114,11 +118,11 @@ async fn take(args: &Backup, ports: &[Port], wait: Duration) -> Outcome {
     manifest.program = crate::version::VERSION.into();
     manifest.write(dir)?;
     say(&format!(
-        "{} of {} shards in {}, {:.1} MB in {:.1} s; it can be restored to {}",
+        "{} of {} shards in {}, {} in {:.1} s; it can be restored to {}",
         if is_full { "a full backup" } else { "what is new" },
         u32::from(manifest.shards) + 1,
         dir.join(number.to_string()).display(),
-        bytes as f64 / 1e6,
+        size(bytes),
         begun.elapsed().as_secs_f64(),
         at(last.at_ms)
     ));
@@ -207,11 +211,11 @@ pub fn restore(args: &Restore) -> Outcome {
         let first = first.map_or_else(|| "it has none".to_owned(), |cut| format!("the first is {}", at(cut.at_ms)));
         Failure::Refused(format!("the backup cannot be restored to an instant that early: {first}"))
     })?;
+    check_is_empty(&args.data_dir)?;
     let reading = Reading::at(&args.backup, &manifest, cut);
     let bytes = reading.check()?;
-    say(&format!("{:.1} MB of the backup are as they were written", bytes as f64 / 1e6));
+    say(&format!("all files of the backup are as they were written: {}", size(bytes)));
     let shards = args.shards.unwrap_or(manifest.shards);
-    check_is_empty(&args.data_dir)?;
     let target = Target { dir: &args.data_dir, node: 1, shards };
     let restored = restore_cut(&World::standalone(), &reading, &cut.to_mark_cut(), target);
     let Restored { cluster, entities, ended, entries, .. } = restored.map_err(|error| match error {
@@ -240,7 +244,7 @@ pub fn restore(args: &Restore) -> Outcome {
     Ok(())
 }
 
-/// A restore never writes over anything.
+/// Neither a backup nor a restore writes into a directory that has anything else.
 fn check_is_empty(dir: &Path) -> Result<(), Failure> {
     let has_any = match std::fs::read_dir(dir) {
         Ok(mut entries) => entries.next().is_some(),
@@ -253,6 +257,13 @@ fn check_is_empty(dir: &Path) -> Result<(), Failure> {
             dir.display()
         ))),
         false => Ok(()),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
     }
 }
 
