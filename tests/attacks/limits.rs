@@ -76,7 +76,7 @@ const FIELDS: &[Field] = &[
         body: |count| json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "lines": vec![json!({"product": "p", "quantity": 1}); count as usize]}) },
     Field { limit: "SHARDS_MAX", most: SHARDS_MAX as u64, op: "admin.backup", code: 101,
         body: |count| json!({"after": vec![json!({"shard": 1, "index": 1}); count as usize]}) },
-    Field { limit: "BACKUP_CURSOR_BYTES_MAX", most: BACKUP_CURSOR_BYTES_MAX as u64, op: "admin.backup_read", code: 103,
+    Field { limit: "CURSOR_BYTES_MAX", most: CURSOR_BYTES_MAX as u64, op: "admin.backup_read", code: 103,
         body: |length| json!({"snapshot": 1, "from": text(length)}) },
     Field { limit: "PAGE_ENTRIES_MAX", most: PAGE_ENTRIES_MAX as u64, op: "title.search", code: 101, body: |count| json!({"limit": count}) },
     Field { limit: "NAME_BYTES_MAX", most: NAME_BYTES_MAX as u64, op: "title.put", code: 103, body: |length| json!({"id": "t", "name": text(length)}) },
@@ -139,7 +139,6 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
     ),
     ("DEPTH_MAX", at("crates/wire/src/tests/malformed.rs", "nesting_is_bounded_in_both_encodings"), &["16"]),
     ("BLOB_BYTES_MAX", at("crates/wire/src/tests/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["1366"]),
-    ("CURSOR_BYTES_MAX", at("crates/wire/src/tests/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["513"]),
     ("FIRST_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
     ("WHOLE_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
     (

@@ -40,9 +40,6 @@ pub const PAGE_ENTRIES_MAX: u32 = boxoffice_core::cursor::PAGE_MAX;
 /// Shards of a cluster, with the directory.
 pub const SHARDS_MAX: usize = 4_097;
 
-/// Bytes of the cursor of a part of a backup.
-pub const BACKUP_CURSOR_BYTES_MAX: usize = 4_096;
-
 /// The default number of entries of a page.
 pub const PAGE_ENTRIES: u32 = 100;
 

@@ -270,8 +270,14 @@ impl Connection {
     fn write_out(&mut self, now: Instant) -> Result<bool, End> {
         let mut written = 0;
         let more = loop {
-            if self.frames.is_blocked() && !self.frames.flush()? {
-                break false;
+            if self.frames.is_blocked() {
+                // It has not taken everything until now, also where nothing was written to it meanwhile.
+                if !planted::is("a blocked watcher is forgotten to be behind") {
+                    self.behind_until = Some(now + BEHIND_TIME);
+                }
+                if !self.frames.flush()? {
+                    break false;
+                }
             }
             if written >= FEED_BYTES_PER_WAKE_UP {
                 break true;

@@ -24,7 +24,7 @@ use crate::{
     cluster::{Address, ClusterStatus, InvitationStatus, Node},
     convert::Converted,
     joining,
-    limits::{BACKUP_CURSOR_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, SHARDS_MAX},
+    limits::{CURSOR_BYTES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, SHARDS_MAX},
     mac::HEX_256,
     rejection::Rejection,
     repr::{
@@ -436,7 +436,16 @@ impl AdminReplace {
 
 /// The shards of the node as a backup may read them, and the segments of its log. With `mark`, the cut through all shards begins at
 /// which the backup ends.
-#[op("admin.backup", inside, roles(Admin), venues(Refused), batch(Alone), weight(20), answers(BackupPlaces))]
+#[op(
+    "admin.backup",
+    inside,
+    http(Post),
+    roles(Admin),
+    venues(Refused),
+    batch(Alone),
+    weight(20),
+    answers(BackupPlaces)
+)]
 #[example(r#"{"after": [{"index": 4711, "shard": 7}]}"#)]
 #[derive(Default, Eq)]
 pub struct AdminBackup {
@@ -484,7 +493,7 @@ pub struct AdminBackupRead {
     /// The number of a segment.
     pub segment: Option<u64>,
     /// The `next` of the piece before. From the beginning if absent.
-    pub from: Option<Text<1, BACKUP_CURSOR_BYTES_MAX>>,
+    pub from: Option<Text<1, CURSOR_BYTES_MAX>>,
 }
 
 impl AdminBackupRead {

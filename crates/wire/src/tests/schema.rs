@@ -304,6 +304,19 @@ fn every_op_has_its_paths() {
     }
 }
 
+/// The head of a request has a limit of 16 KiB, and a longer one is answered without a body.
+#[test]
+fn a_list_in_a_query_is_short() {
+    let document: Value = serde_json::from_str(document()).expect("the document is JSON");
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        let parameters = methods["get"]["parameters"].as_array().into_iter().flatten();
+        for list in parameters.map(|parameter| &parameter["content"]["application/json"]["schema"]) {
+            let is_short = list["maxItems"].as_u64().is_some_and(|items| items <= 32);
+            assert!(list["type"] != "array" || is_short, "{path}: {list}");
+        }
+    }
+}
+
 /// A secret in an address lands in the logs of proxies, so no parameter of a query may be one.
 #[test]
 fn no_query_has_a_secret() {

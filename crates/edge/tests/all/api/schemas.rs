@@ -39,6 +39,44 @@ impl Document {
         let wrong: Vec<String> = validator.iter_errors(&answer.json()).map(|error| error.to_string()).collect();
         assert!(wrong.is_empty(), "{what}: {wrong:#?}");
     }
+
+    /// The most characters that a schema allows, if it says so itself or its component does.
+    fn length_max<'a>(&'a self, mut schema: &'a Value) -> Option<usize> {
+        if let Some(name) = schema["$ref"].as_str() {
+            schema = self.0.pointer(name.trim_start_matches('#')).expect("a reference with a target");
+        }
+        schema["maxLength"].as_u64().map(|length| length as usize)
+    }
+}
+
+/// A head of a request has a limit, and the answer beyond it has no body. What the document allows stays below.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_texts_of_a_query_fit_a_head() {
+    let test_node = TestNode::open().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    let document = Document::fetch(&mut http_client).await;
+    let mut asked = 0;
+    for op in Op::ALL.into_iter().filter(|op| schema::of(*op).methods == HttpMethods::PostAndGet) {
+        let path = format!("/v1/{}", op.name());
+        let parameters = document.0["paths"][&path]["get"]["parameters"].as_array().expect("a list").clone();
+        let long: Vec<String> = parameters
+            .iter()
+            .filter(|parameter| parameter["in"] == "query")
+            .filter_map(|parameter| {
+                let length = document.length_max(&parameter["schema"])?;
+                // The mask of a theatre has four bytes in UTF-8, and twelve in a query.
+                Some(format!("{}={}", parameter["name"].as_str().expect("a name"), "%F0%9F%8E%AD".repeat(length)))
+            })
+            .collect();
+        if long.is_empty() {
+            continue;
+        }
+        let answer = http_client.get(&format!("{path}?{}", long.join("&")), &[]).await;
+        document.check(&path, "get", &answer);
+        asked += 1;
+    }
+    assert!(asked > 3, "only {asked} reads have texts");
+    test_node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -266,7 +266,31 @@ async fn a_watcher_that_is_always_behind_stays_as_long_as_it_answers_pings() {
     }
 }
 
-/// The same over TLS.
+/// A watcher that reads nothing for a while is as far behind as one that reads slowly.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_that_has_read_nothing_for_long_gets_short_frames() {
+    let server = TestServer::open(Limits::default());
+    let (mut client, _, mut map, changes) = stuck(&server, server.address, SEATS).await;
+    let given = blocked(&server).await + 2 * FIRST_BYTES_MAX;
+    let mut end = 0;
+    while end < given {
+        let frame = client.frame().await;
+        map.take(&frame);
+        end = frame.begin;
+    }
+    blocked(&server).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let given = blocked(&server).await + 4 * FIRST_BYTES_MAX;
+    while end < given {
+        let frame = client.frame().await;
+        let is_short = frame.text.len() <= FRAME_BYTES_MAX;
+        assert!(map.take(&frame) || is_short, "a frame has {} bytes", frame.text.len());
+        end = frame.begin;
+    }
+    changes.stop().await;
+}
+
+/// A watcher that is always behind, over TLS.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watcher_over_tls_that_is_always_behind_stays() {
     let pem = Arc::new(Pem::new());
@@ -448,6 +472,10 @@ fn planted_faults_are_found() {
         &[
             ("an answer behind a feed", "an_answer_is_the_next_frame_given_to_the_socket"),
             ("a busy watcher is not read", "a_watcher_that_is_always_behind_stays_as_long_as_it_answers_pings"),
+            (
+                "a blocked watcher is forgotten to be behind",
+                "a_watcher_that_has_read_nothing_for_long_gets_short_frames",
+            ),
             (
                 "an answer waits for the frames behind it",
                 "an_answer_that_is_made_while_frames_are_read_leaves_before_the_next_is_made",
