@@ -24,6 +24,7 @@ mod panics;
 mod pauses;
 mod power;
 mod processes;
+mod repair;
 mod upgrades;
 mod waits;
 

@@ -28,6 +28,9 @@ pub const VERSIONS: &[(ClusterVersion, &str)] = &[(ClusterVersion(17), "0.2.0"),
 /// The first version under which the entries of a shard are chained by their hashes.
 pub const CHAINED: ClusterVersion = ClusterVersion(18);
 
+/// The first version under which a node replaces its own damaged disk.
+pub const RENEWS: ClusterVersion = ClusterVersion(18);
+
 /// The lowest version that this program reads.
 pub const OLDEST_READ: ClusterVersion = VERSIONS[0].0;
 

@@ -30,6 +30,11 @@ pub struct NodeConfig {
     /// How long every member must have had a program that reads a higher version of the cluster, and been linked to the leader of the
     /// directory, until that leader raises the version by itself, in milliseconds of running time. `None`: only an operator does.
     pub upgrade_settle_ms: Option<u64>,
+    /// Whether the node asks for another disk when it finds a part of its own unreadable. Its owner then begins it anew on that disk.
+    pub renews_itself: bool,
+    /// How long after a node of the cluster has replaced its damaged disk none may do so, in milliseconds. What the leader of the
+    /// directory has counts.
+    pub repair_rest_ms: u64,
     /// When and what the node sheds.
     pub overload: OverloadSettings,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
@@ -53,6 +58,8 @@ impl Default for NodeConfig {
             peer_secrets: Vec::new(),
             replicas: 3,
             upgrade_settle_ms: Some(24 * 60 * 60 * 1000),
+            renews_itself: false,
+            repair_rest_ms: 24 * 60 * 60 * 1000,
             overload: OverloadSettings::default(),
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,

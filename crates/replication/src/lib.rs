@@ -29,6 +29,7 @@ mod open;
 mod pieces;
 mod queue;
 mod replicator;
+mod scrub;
 mod snapshot_writer;
 mod sync;
 

@@ -21,7 +21,7 @@ const SEEDS_MAX: u64 = 40;
 /// A bug and the number of nodes.
 type Bug = (&'static str, u64);
 
-const BUGS: [Bug; 48] = [
+const BUGS: [Bug; 50] = [
     ("an unknown outcome told as none", 3),
     ("an expiry that beats a sale", 3),
     ("an answer before the commit", 1),
@@ -70,6 +70,8 @@ const BUGS: [Bug; 48] = [
     ("an event before its version", 3),
     ("an upgrade finished too early", 3),
     ("an entry that the chain leaves out", 1),
+    ("a replacement without a majority", 5),
+    ("two replacements at once", 5),
 ];
 
 /// Bugs of shares. An evening of hoarders finds them, and the last one an evening of an office.
