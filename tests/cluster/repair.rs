@@ -266,3 +266,67 @@ async fn two_at_once(test: &str, plan: Plan) {
         .await;
     stage.check_everything().await;
 }
+
+/// Damaged files that a node finds while it runs, because it reads everything again and again: those that can be mended are, and for the
+/// others it replaces its disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_is_found_before_it_matters() {
+    let mut stage = Stage::new(Rng::of_test("damage_is_found_before_it_matters"), THREE).await;
+    stage
+        .story("nodes read what they have", async |cluster, buyers, rng| {
+            for node in cluster.running() {
+                let file = cluster.home(node).config_file();
+                let config = fs::read_to_string(&file).expect("a configuration");
+                cluster.home(node).write_config(&config.replace("rest_hours = 0", "rest_hours = 0\nscrub_hours = 0"));
+                cluster.terminate(node);
+                cluster.start_node(node).await;
+            }
+            cluster.ready().await;
+            buyers.orders(400).await;
+            let found = [
+                (Part::Snapshots, "a snapshot is damaged; another one is cut"),
+                (Part::Archive, "an archive is damaged and is removed"),
+                (Part::Log, "has another disk"),
+            ];
+            for (part, words) in found {
+                let nodes = cluster.running();
+                let node = nodes[rng.below(nodes.len())];
+                let data = cluster.home(node).data_dir();
+                let flipped = match part {
+                    Part::Log => flip_cold_record(cluster, node),
+                    part => flip_one(&data, part, rng),
+                };
+                println!("node {node}, {part:?}: {flipped:?}");
+                if flipped.is_none() {
+                    continue;
+                }
+                let began = Instant::now();
+                cluster
+                    .until(words, async || {
+                        let output = cluster.stderr(node);
+                        if output.contains(words) { Ok(()) } else { Err(output) }
+                    })
+                    .await;
+                println!("found after {:?}", began.elapsed());
+                cluster.ready().await;
+            }
+        })
+        .await;
+    stage.check_everything().await;
+    // A damaged snapshot is removed when another one is there.
+    sleep(LATE).await;
+    stage.cluster.stop();
+}
+
+/// Flips a bit of the first record of a segment to which nothing is written any more. `None` if there is none.
+fn flip_cold_record(cluster: &Cluster, node: u64) -> Option<String> {
+    let segments = cluster.home(node).segments();
+    let written: Vec<_> = segments.into_iter().filter(|segment| written_to(segment) > HEAD).collect();
+    let (_, cold) = written.split_last()?;
+    let segment = cold.last()?;
+    let bytes = fs::read(segment).expect("a segment");
+    let at = HEAD + 64 + bytes[HEAD + 64..].iter().position(|byte| *byte != 0)?;
+    let file = OpenOptions::new().write(true).open(segment).expect("a segment");
+    file.write_all_at(&[bytes[at] ^ 1], at as u64).expect("a written byte");
+    Some(format!("byte {at} of {}", segment.display()))
+}

@@ -355,7 +355,8 @@ impl Operator {
             let has = |node: u64| voters.iter().any(|voter| voter.node == node);
             has(machine.number) && has(other.number)
         };
-        let has_both = before.is_some_and(|view| view.places.iter().all(|place| !place.moving() && both(&place.target.voters)));
+        let has_both =
+            before.is_some_and(|view| view.places.iter().all(|place| !place.moving() && both(&place.target.voters)));
         if granted.is_some() && is_damaged && has_both {
             self.violation(format!("node {} replaces its disk without a majority of every shard", machine.number));
         }
@@ -394,7 +395,9 @@ impl Operator {
             let Some(view) = cluster::ask_for_disk(&self.client, &other, disks, &mut self.rng).await else { continue };
             let first = &view.members[&machine.number];
             let lacks = |copies: &Copies| {
-                copies.all().any(|replica| replica.node == machine.number && replica.generation < first.first_generation)
+                copies
+                    .all()
+                    .any(|replica| replica.node == machine.number && replica.generation < first.first_generation)
             };
             if view.places.iter().any(|place| lacks(&place.last_reached) || lacks(&place.target)) {
                 self.violation(format!("nodes {} and {} replace their disks at once", machine.number, other.number));

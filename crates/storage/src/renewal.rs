@@ -44,7 +44,7 @@ pub struct Finding {
 
 /// The fields of the file but the checksum, which follows them.
 #[derive(Serialize, Deserialize)]
-struct Fields {
+struct NotedFields {
     disk: String,
     next: String,
     at_ms: u64,
@@ -72,7 +72,7 @@ pub fn note(
     let why = why.chars().take(WHY_CHARS_MAX).collect();
     let finding = Finding { disk: identity.disk, next, at_ms: world.clock.wall_ms(), is_latent, why };
     let hex = |number: u128| format!("{number:032x}");
-    let fields = Fields {
+    let fields = NotedFields {
         disk: hex(finding.disk),
         next: hex(finding.next),
         at_ms: finding.at_ms,
@@ -109,7 +109,7 @@ pub fn noted(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<Option<
 fn read(bytes: &[u8]) -> Option<Finding> {
     let text = std::str::from_utf8(bytes).ok()?;
     text.rsplit_once(CHECKSUM).filter(|(said, found)| *found == checksum(said))?;
-    let Fields { disk, next, at_ms, is_latent, why } = toml::from_str(text).ok()?;
+    let NotedFields { disk, next, at_ms, is_latent, why } = toml::from_str(text).ok()?;
     Some(Finding { disk: hex128(&disk)?, next: hex128(&next)?, at_ms, is_latent, why })
 }
 
