@@ -27,6 +27,9 @@ const FLIPS_OF_A_STORY: usize = 5;
 /// How long a finding that comes late may take: the reads of a start, and the next question whether the disk may be replaced.
 const LATE: Duration = Duration::from_millis(1_500);
 
+/// After so many times 100 orders at most there is an archive.
+const ARCHIVED_AFTER: usize = 100;
+
 /// The header of a log segment, in bytes.
 const HEAD: usize = 4_096;
 
@@ -292,14 +295,19 @@ async fn damage_is_found_before_it_matters() {
                 let nodes = cluster.running();
                 let node = nodes[rng.below(nodes.len())];
                 let data = cluster.home(node).data_dir();
-                let flipped = match part {
-                    Part::Log => flip_cold_record(cluster, node),
-                    part => flip_one(&data, part, rng),
-                };
-                println!("node {node}, {part:?}: {flipped:?}");
-                if flipped.is_none() {
-                    continue;
+                let mut flipped = None;
+                // Segments are archived when the log has many.
+                for _ in 0..ARCHIVED_AFTER {
+                    flipped = match part {
+                        Part::Log => flip_cold_record(cluster, node),
+                        part => flip_one(&data, part, rng),
+                    };
+                    if flipped.is_some() {
+                        break;
+                    }
+                    buyers.orders(100).await;
                 }
+                println!("node {node}, {part:?}: {}", flipped.expect("a file of each part"));
                 let began = Instant::now();
                 cluster
                     .until(words, async || {

@@ -190,6 +190,7 @@ impl NodeHandle {
             durability: self.durability(),
             state: self.ready().map_or_else(SmolStr::from, |()| SmolStr::new("ready")),
             disk_is_slow: shared.disk_pace.is_slow(),
+            damage: shared.replication.damage().map_or_else(SmolStr::default, SmolStr::from),
             cluster_version: shared.replication.version.get().number().into(),
             upgrade: cluster_copy::upgrade(shared).map(|upgrade| upgrade.to_string().into()).unwrap_or_default(),
             linked: shared.world.net.links().iter().filter(|link| link.up).map(|link| link.node).collect(),
