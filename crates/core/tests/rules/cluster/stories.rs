@@ -363,7 +363,7 @@ const THREE: &str = "found 1 d1n shards 1 replicas 3
      ";
 
 #[test]
-fn a_damaged_disk_is_replaced_by_its_node() {
+pub(crate) fn a_damaged_disk_is_replaced_by_its_node() {
     check(
         &format!(
             "{THREE}renew 2 d9 d5
