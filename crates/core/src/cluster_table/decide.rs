@@ -178,8 +178,9 @@ impl ClusterTable {
                 "{count} of the shards, the first of them {first}, would have no majority that is up{down}"
             ));
         }
+        // Clocks that were set back since then say nothing about how long ago it was.
         let last = self.members.iter().filter_map(|(other, member)| Some((member.renewed?.at, *other))).max();
-        if let Some((at, other)) = last.filter(|(at, _)| at.after(*rest_ms) > now) {
+        if let Some((at, other)) = last.filter(|(at, _)| (*at..at.after(*rest_ms)).contains(&now)) {
             let hours = |ms: u64| ms / 3_600_000;
             return refused(format_smolstr!(
                 "node {other} replaced its disk {} h ago, and {} h are to pass (repair.rest_hours)",
