@@ -4,8 +4,9 @@ use std::{fs, path::Path, process::Command, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::common::{
-    ADMIN, BOXOFFICE, Buyers, Encoding, Home, Port, Record, Rng, Server, Shopper, Theatre, fixture, flip,
+use crate::{
+    common::{ADMIN, BOXOFFICE, Buyers, Encoding, Home, Port, Record, Rng, Server, Shopper, Theatre, fixture, flip},
+    verified::receipt,
 };
 
 fn config(shards: u16) -> String {
@@ -149,6 +150,85 @@ fn now() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     boxoffice_wire::repr::rfc3339(boxoffice_core::time::Timestamp(now.as_millis() as u64))
         .expect("a year of four digits")
+}
+
+/// Changes a bit of an early entry of a part, and the checksum in the list of the backup with it, as a forger does.
+fn forge(backup: &Path) {
+    let path = backup.join("1/entries");
+    let mut bytes = fs::read(&path).expect("entries");
+    let mut at = 0;
+    while at < bytes.len() / 20 {
+        let length = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
+        at += 4 + length as usize;
+    }
+    bytes[at - 1] ^= 1;
+    fs::write(&path, &bytes).expect("written");
+    let list = backup.join("backup.json");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&list).expect("a list")).expect("JSON");
+    for file in manifest["parts"][0]["files"].as_array_mut().expect("files") {
+        if file["name"] == "1/entries" {
+            file["blake3"] = blake3::hash(&bytes).to_hex().as_str().into();
+        }
+    }
+    fs::write(list, manifest.to_string()).expect("written");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_and_a_running_node_are_proven_by_a_receipt() {
+    let mut rng = Rng::of_test("a_backup_and_a_running_node_are_proven_by_a_receipt");
+    // No snapshot, so that the backup has all entries.
+    let home = Home::with_config("[node]\nshards = 2\n");
+    let server = home.start();
+    let port = server.port(Encoding::Json).await;
+    let theatre = Theatre::open(&port, 4, (10, 20), None).await;
+    let mut buyers = Buyers::start(&server, &theatre, Record::default(), 4, &mut rng).await;
+    buyers.orders(60).await;
+    let files = tempfile::tempdir().expect("a directory");
+    let (backup, proof) = (files.path().join("backup"), files.path().join("receipt"));
+    let tmp = files.path().join("tmp");
+    fs::create_dir(&tmp).expect("a directory");
+    receipt(&server, &proof);
+    buyers.orders(20).await;
+
+    let [dir, proof] = [&backup, &proof].map(|path| path.display().to_string());
+    let address = server.operators().to_string();
+    // While it sells.
+    let running = |proof: &str| {
+        let mut command = Command::new(BOXOFFICE);
+        command.args(["verify", "--running", "--address", &address, "--receipt", proof]);
+        let output = command.env("BOXOFFICE_ADMIN_TOKEN", ADMIN).env("TMPDIR", &tmp).output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, text) = running(&proof);
+    assert!(code == Some(0) && text.contains("nothing is wrong"), "{text}");
+    assert_eq!(fs::read_dir(&tmp).expect("a directory").count(), 0, "the temporary backup is removed");
+    back_up(&server, &backup);
+    buyers.stop().await;
+    back_up(&server, &backup);
+    let (code, text) = run(&["verify", &dir, "--receipt", &proof]);
+    assert!(code == Some(0) && text.contains("nothing is wrong"), "{text}");
+    assert!(!backup.join("restored.tmp").exists());
+
+    // A receipt of another cluster.
+    let other = Home::with_config("[node]\nshards = 2\n");
+    let another = other.start();
+    Theatre::open(&another.port(Encoding::Json).await, 4, (10, 20), None).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let wrong = files.path().join("other");
+    receipt(&another, &wrong);
+    let wrong = wrong.display().to_string();
+    another.stop();
+    for (code, text) in [running(&wrong), run(&["verify", &dir, "--receipt", &wrong])] {
+        assert!(code == Some(1) && text.contains("FOUND") && text.contains("the receipt"), "{text}");
+    }
+    server.stop();
+
+    forge(&backup);
+    let (code, text) = run(&["verify", &dir, "--receipt", &proof]);
+    assert!(code == Some(1) && text.contains("are not those that were decided"), "{text}");
+    flip(&backup.join("1/entries"), 100, &mut rng);
+    let (code, text) = run(&["verify", &dir]);
+    assert!(code == Some(1) && text.contains("1/entries is not as it was written"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

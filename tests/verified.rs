@@ -7,7 +7,7 @@ use crate::common::{ADMIN, BOXOFFICE, Buyers, Encoding, Home, Record, Rng, Serve
 /// Small segments and frequent snapshots, so that there are several known places.
 const SMALL: &str = "[node]\nshards = 2\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 60\n";
 
-fn receipt(server: &Server, file: &Path) -> String {
+pub(crate) fn receipt(server: &Server, file: &Path) -> String {
     let address = server.operators().to_string();
     let mut command = Command::new(BOXOFFICE);
     command.args(["admin", "--address", &address, "receipt"]).env("BOXOFFICE_ADMIN_TOKEN", ADMIN);

@@ -39,6 +39,7 @@ const ELSEWHERE: &[(u16, Pointer)] = &[
     (811, at("tests/cluster/members.rs", "members_join_and_leave")),
     (812, at("tests/cluster/joining.rs", "an_operator_vouches_for_a_machine")),
     (813, at("tests/cluster/upgrades.rs", "a_cluster_is_upgraded_while_it_sells")),
+    (814, at("crates/core/tests/rules/cluster/stories.rs", "a_damaged_disk_is_replaced_by_its_node")),
     (901, at("crates/edge/tests/all/server/requests.rs", "more_under_way_than_allowed_is_busy")),
     (902, at("crates/edge/tests/all/server/requests.rs", "the_deadline_is_kept_and_a_late_answer_is_dropped")),
     (903, at("crates/edge/tests/all/server/roles.rs", "a_node_without_the_directory_still_sells")),

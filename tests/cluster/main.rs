@@ -25,6 +25,7 @@ mod panics;
 mod pauses;
 mod power;
 mod processes;
+mod repair;
 mod upgrades;
 mod waits;
 

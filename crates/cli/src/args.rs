@@ -68,10 +68,12 @@ pub enum Command {
     ///
     /// It is that of the only node of a new cluster, to which others join. Nodes of the old cluster are refused.
     Restore(Restore),
-    /// Verify a data directory that no node is using
+    /// Verify an unused data directory, a backup or a running cluster
     ///
     /// Reads everything: checksums, the chain of hashes over each shard's entries from one known place to the next, and the sums that
     /// are kept beside what they count. Names what is wrong with its file, shard and entry.
+    ///
+    /// A backup is restored beside itself for it, and a running cluster is backed up into a temporary directory first.
     Verify(Verify),
     /// Simulate a cluster and its buyers under faults drawn from a seed
     ///
@@ -704,12 +706,21 @@ pub enum SettleWord {
 /// `boxoffice verify`.
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// The data directory.
+    /// The data directory, or the directory of a backup.
     #[arg(default_value = "boxoffice-data")]
-    pub data_dir: PathBuf,
+    pub dir: PathBuf,
     /// A receipt that `boxoffice admin receipt` printed before. Its chains must be met.
     #[arg(long, value_name = "FILE")]
     pub receipt: Option<PathBuf>,
+    /// Verify the running cluster of the node at --address, of which a backup is taken into TMPDIR and removed again
+    #[arg(long, conflicts_with = "dir")]
+    pub running: bool,
+    /// With --running: another member, needed where the node has no replica of some shards. May be repeated
+    #[arg(long = "member", value_name = "ADDRESS", requires = "running")]
+    pub members: Vec<String>,
+    /// The node to ask, with --running.
+    #[command(flatten)]
+    pub node_args: NodeArgs,
 }
 
 /// `boxoffice backup`.

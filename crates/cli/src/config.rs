@@ -122,8 +122,8 @@ impl Operators {
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// The longest time until an upgrade is finished by itself: a year.
-const SETTLE_HOURS_MAX: u64 = 365 * 24;
+/// The longest time that is set in hours: a year.
+const HOURS_MAX: u64 = 365 * 24;
 
 /// The maximum of `listen.drain_ms`.
 const DRAIN_MS_MAX: u64 = 600_000;
@@ -189,6 +189,7 @@ impl Settings<'_> {
                 snapshot_entries: self.within("snapshots.entries", 10..=10_000_000)?,
                 snapshot_bytes: self.within("snapshots.bytes", 64 << 10..=1 << 40)?,
                 history_store: self.history_store()?,
+                scrub_ms: self.hours_or_never("repair.scrub_hours")?,
                 history_archive_bytes: self.within("history.archive_bytes", 0..=1 << 50)?,
                 kept_snapshots: KeepRule {
                     every_ms: self.within::<u64>("history.snapshot_hours", 0..=24 * 366)? * HOUR_MS,
@@ -199,6 +200,7 @@ impl Settings<'_> {
             upgrade_settle_ms: self.upgrade_settle_ms()?,
             mark_ms: self.within("backup.mark_ms", 0..=DAY_MS)?,
             backup_mb_s: self.within("backup.mb_s", 1..=100_000)?,
+            repair_rest_ms: self.within("repair.rest_hours", 0..=HOURS_MAX)? * HOUR_MS,
             overload: self.overload()?,
             actor_idle_ms: self.within("limits.actor_idle_ms", 10..=DAY_MS)?,
             feed_tick_ms: self.within("feeds.tick_ms", 0..=10_000)?,
@@ -369,18 +371,23 @@ impl Settings<'_> {
 
     /// How long every member must have had a newer program until the version of the cluster is raised by itself.
     fn upgrade_settle_ms(&self) -> Result<Option<u64>, ConfigError> {
+        self.hours_or_never("upgrade.settle_hours")
+    }
+
+    /// A time of up to a year, in milliseconds. `None` for "never".
+    fn hours_or_never(&self, key: &str) -> Result<Option<u64>, ConfigError> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Settle {
+        enum Time {
             Hours(u64),
             Word(String),
         }
-        let settle = self.find::<Settle>("upgrade.settle_hours")?;
-        match &settle.value {
-            Settle::Hours(hours @ 0..=SETTLE_HOURS_MAX) => Ok(Some(hours * HOUR_MS)),
-            Settle::Word(word) if word == "never" => Ok(None),
-            Settle::Hours(_) | Settle::Word(_) => {
-                Err(settle.wrong(format!("it is neither \"never\" nor hours within 0 and {SETTLE_HOURS_MAX}")))
+        let time = self.find::<Time>(key)?;
+        match &time.value {
+            Time::Hours(hours @ 0..=HOURS_MAX) => Ok(Some(hours * HOUR_MS)),
+            Time::Word(word) if word == "never" => Ok(None),
+            Time::Hours(_) | Time::Word(_) => {
+                Err(time.wrong(format!("it is neither \"never\" nor hours within 0 and {HOURS_MAX}")))
             }
         }
     }

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 38] = [
+const EXAMPLES: [&str; 40] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -17,6 +17,8 @@ const EXAMPLES: [&str; 38] = [
     "backup /backup/tickets --address https://tickets.example --admin-token-file key",
     "restore /backup/tickets /var/lib/boxoffice --at 2026-12-24T20:00:07Z",
     "verify /var/lib/boxoffice --receipt receipt-2027-01-01.txt",
+    "verify /backup/tickets",
+    "verify --running --address https://tickets.example --admin-token-file key",
     "sim --seeds 200",
     "completions fish",
     "man /usr/local/share/man/man1",

@@ -51,7 +51,21 @@ pub struct JoinRequest {
     pub key: Option<Secret>,
     /// This node's admin token. If the cluster has the same, the machine needs no invitation.
     pub admin_token: Option<String>,
+    /// The data directory of the wanted member, which is damaged and which this machine replaces. Then it needs no admission.
+    pub replaces: Option<u128>,
 }
+
+/// Why a node that wants to replace its damaged disk got no other one.
+#[derive(Debug)]
+pub enum NotRenewed {
+    /// It may ask again.
+    Yet(String),
+    /// No later answer can be another one.
+    Ever(Failure),
+}
+
+/// Refusals of a renewal that no time changes.
+const FINAL: [&str; 4] = ["quorum_would_be_lost", "disk_differs", "node_gone", "no_such_node"];
 
 /// Asks the members at these client addresses, one after the other, until one lets this machine in or `timeout` is over.
 /// A repeat with the same disk gives the same member. The file `ca` has the authorities of their certificates.
@@ -66,6 +80,48 @@ pub async fn join(
     timeout: Duration,
 ) -> Result<Joined, Failure> {
     let asked = addresses.join(", ");
+    ask(addresses, ca, request, timeout).await.map_err(|not| match not {
+        NotAnswered::Asked(error) => failed(&asked, error),
+        NotAnswered::NotAsked(failure) => failure,
+    })
+}
+
+/// Asks these members for another disk in place of the damaged one, as [`join`] does.
+///
+/// # Errors
+/// [`NotRenewed`].
+pub async fn renew(
+    addresses: &[String],
+    ca: Option<&Path>,
+    request: &JoinRequest,
+    timeout: Duration,
+) -> Result<Joined, NotRenewed> {
+    let asked = addresses.join(", ");
+    ask(addresses, ca, request, timeout).await.map_err(|not| match not {
+        NotAnswered::Asked(Error::Refused(no)) if FINAL.contains(&no.name.as_str()) => {
+            NotRenewed::Ever(Failure::Refused(no.to_string()))
+        }
+        NotAnswered::Asked(Error::Refused(no)) => NotRenewed::Yet(no.to_string()),
+        NotAnswered::Asked(Error::Failed(fail)) => NotRenewed::Yet(format!("the cluster does not decide: {fail}")),
+        NotAnswered::Asked(error) => NotRenewed::Yet(failed(&asked, error).to_string()),
+        NotAnswered::NotAsked(failure @ Failure::Usage(_)) => NotRenewed::Ever(failure),
+        NotAnswered::NotAsked(failure) => NotRenewed::Yet(failure.to_string()),
+    })
+}
+
+/// Why a cluster has not let a machine in.
+enum NotAnswered {
+    Asked(Error),
+    NotAsked(Failure),
+}
+
+async fn ask(
+    addresses: &[String],
+    ca: Option<&Path>,
+    request: &JoinRequest,
+    timeout: Duration,
+) -> Result<Joined, NotAnswered> {
+    let asked = addresses.join(", ");
     let addresses: Vec<Address> = addresses.iter().map(|address| Address::parse(address)).collect();
     let config = ClientConfig {
         name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
@@ -75,18 +131,17 @@ pub async fn join(
         }),
         connect_timeout: CONNECT_TIME,
         deadline: timeout,
-        tls: address::authorities(&addresses, ca)?,
+        tls: address::authorities(&addresses, ca).map_err(NotAnswered::NotAsked)?,
         ..ClientConfig::new(addresses.into_iter().map(|address| address.host_and_port))
     };
-    let failure = |error| failed(&asked, error);
-    let client = Client::connect(config).await.map_err(failure)?;
-    let hello = client.wait_for_hello().await.map_err(failure)?;
+    let client = Client::connect(config).await.map_err(NotAnswered::Asked)?;
+    let hello = client.wait_for_hello().await.map_err(NotAnswered::Asked)?;
     let until = Instant::now() + timeout;
     let status = loop {
         match client.admin_join(&request.asks(&hello.cluster)).await {
             // The first node serves a moment before it has founded the cluster.
             Err(Error::Refused(no)) if no.name == "not_found" && Instant::now() < until => sleep(AGAIN_AFTER).await,
-            answer => break answer.map_err(failure)?.value,
+            answer => break answer.map_err(NotAnswered::Asked)?.value,
         }
     };
     let data_shards = u16::try_from(status.places.len().saturating_sub(1)).unwrap_or_default();
@@ -98,17 +153,20 @@ pub async fn join(
             replicas: status.replicas,
             members: status.members,
         }),
-        Some(_) | None => Err(unreachable(&asked, "what answers is no cluster of this version")),
+        Some(_) | None => Err(NotAnswered::NotAsked(unreachable(&asked, "what answers is no cluster of this version"))),
     }
 }
 
 impl JoinRequest {
     /// The body of the request to this cluster.
     fn asks(&self, cluster: &str) -> AdminJoin {
-        let JoinRequest { node, machine, secret, invitation, key: _, admin_token } = self;
+        let JoinRequest { node, machine, secret, invitation, key: _, admin_token, replaces } = self;
         let vouched =
             |token: &String| joining::written(&joining::admin_proof(token.as_bytes(), cluster, *node, machine));
-        let proof = joining::proof(secret.as_ref(), cluster, *node, machine);
+        let proof = match (replaces, node) {
+            (Some(disk), Some(node)) => joining::renewal_proof(secret.as_ref(), cluster, *node, machine, *disk),
+            (_, node) => joining::proof(secret.as_ref(), cluster, *node, machine),
+        };
         let Machine { disk, peer, client, program, versions } = machine.clone();
         AdminJoin {
             node: *node,
@@ -120,7 +178,7 @@ impl JoinRequest {
             reads_up_to: versions.map(|versions| versions.newest.number()),
             proof: Some(joining::written(&proof)),
             invitation: invitation.as_ref().map(|invitation| SmolStr::new(&invitation.0)),
-            admin_proof: admin_token.as_ref().filter(|_| invitation.is_none()).map(vouched),
+            admin_proof: admin_token.as_ref().filter(|_| invitation.is_none() && replaces.is_none()).map(vouched),
         }
     }
 }
@@ -182,6 +240,7 @@ mod tests {
             invitation: None,
             key: None,
             admin_token: None,
+            replaces: None,
         }
     }
 

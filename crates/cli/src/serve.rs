@@ -3,6 +3,7 @@
 mod membership;
 mod offered;
 mod reachable;
+mod renewal;
 mod settings;
 mod signals;
 mod stuck;
@@ -246,12 +247,22 @@ async fn serve(
     let certificate = certificate(&config)?.map(Arc::new);
     let secrets = secrets(&config).await?;
     let (world, links) = world(&config, secrets.clone(), &shares, &runtimes)?;
+    tokio::select! {
+        biased;
+        _ = signals.stop_requested() => return Ok(()),
+        renewed = renewal::go_on(&config, &secrets, &world) => renewed?,
+    }
     become_member(&mut config, secrets, invited.as_ref(), &world).await?;
     let data_dir = &config.node.replication.data_dir;
     let identity = identity::read(&*world.disk, data_dir).map_err(|error| Failure::Node(error.to_string()))?;
     let has_data = identity.is_some();
     config.node.program = VERSION.into();
-    let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
+    config.node.renews_itself = config.peers.is_some();
+    let node = match Node::start(config.node.clone(), world, &runtimes) {
+        Ok(node) => node,
+        Err(error) if error.is_damage() => return Err(renewal::begin(&config, &error.to_string())),
+        Err(error) => return Err(Failure::Node(error.to_string())),
+    };
     let handle = node.handle().clone();
     config.edge.holder_secret = Some(membership::holder_secret(&config)?);
     let operators = config.operators.address(config.edge.listen).map_err(Failure::Usage)?;
@@ -303,6 +314,9 @@ async fn serve(
             }
         },
     };
+    if let Ending::Damaged(why) = &ending {
+        return Err(renewal::begin(&config, why));
+    }
     drop(stop);
     if let Some(running) = running {
         // The edge itself limits how long it waits for its connections.
@@ -320,7 +334,7 @@ async fn serve(
             Err(Failure::Refused(error.to_string()))
         }
         (Ending::Misconfigured(wrong), _) => Err(Failure::Usage(wrong)),
-        (Ending::Failed(reason), _) => Err(Failure::Node(reason)),
+        (Ending::Failed(reason) | Ending::Damaged(reason), _) => Err(Failure::Node(reason)),
         (Ending::Stopped(_), Err(error)) => Err(Failure::Node(error.to_string())),
         (Ending::Stopped(_), Ok(())) => Ok(()),
     }
@@ -347,6 +361,8 @@ async fn ready(handle: &NodeHandle) {
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
     Failed(String),
+    /// Its data directory is damaged. It answers nobody any more.
+    Damaged(String),
     /// What is configured does not fit what the cluster has.
     Misconfigured(String),
     Stopped(Stop),
@@ -355,7 +371,10 @@ enum Ending {
 async fn ended(handle: &NodeHandle, signals: &mut Signals) -> Ending {
     tokio::select! {
         biased;
-        reason = handle.failed() => Ending::Failed(reason),
+        failed = handle.failure() => match failed.is_damage {
+            true => Ending::Damaged(failed.why),
+            false => Ending::Failed(failed.why),
+        },
         stop = signals.stop_requested() => Ending::Stopped(stop),
     }
 }

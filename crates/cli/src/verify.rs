@@ -1,31 +1,118 @@
-//! `boxoffice verify`: proves what a data directory holds, without a node.
+//! `boxoffice verify`: proves what a data directory, a backup or a running cluster holds.
 
-use std::{fs, path::Path};
+use std::{env, fs, io::ErrorKind, path::Path, process};
 
 use boxoffice_env::World;
-use boxoffice_node::verify::{self, Verification, VerifiedShard};
+use boxoffice_node::verify::{self, Verification, VerifiedShard, verify_backup};
 use boxoffice_storage::chain_file::{self, ChainPlace};
 
 use crate::{
-    args::Verify,
+    args::{Backup, Verify},
+    backup::{
+        self,
+        files::{Manifest, Reading},
+    },
     failure::{Failure, Outcome},
     node_client::say,
 };
 
-/// Verifies a data directory, and prints what was verified and what is wrong.
+/// Verifies what is asked for, and prints what was verified and what is wrong.
 pub fn run(args: &Verify) -> Outcome {
     let receipt = args.receipt.as_deref().map_or_else(|| Ok(Vec::new()), read_receipt)?;
-    let verified = verify::verify(&World::standalone(), &args.data_dir, &receipt)
-        .map_err(|error| Failure::Node(error.to_string()))?;
-    for line in lines(&verified) {
-        say(&line);
+    if args.running {
+        return running(args, &receipt);
     }
-    match verified.findings.len() {
-        0 => Ok(()),
-        count => Err(Failure::Refused(format!(
-            "{count} findings in {}; keep the directory as it is, and start no node in it",
-            args.data_dir.display()
-        ))),
+    if let Some(manifest) = Manifest::read(&args.dir)? {
+        return of_backup(&args.dir, &manifest, &receipt);
+    }
+    let verified =
+        verify::verify(&World::standalone(), &args.dir, &receipt).map_err(|error| Failure::Node(error.to_string()))?;
+    let Verification { identity, shards, segments, snapshots, findings } = verified;
+    say(&format!("cluster {}  node {}  shards {}", identity.cluster, identity.node, identity.shards));
+    say(&format!(
+        "read: {segments} segments of the log, {snapshots} snapshots, the store, {} shards with entries",
+        shards.len()
+    ));
+    conclude(&shards, &findings, || {
+        format!("{}; keep the directory as it is, and start no node in it", args.dir.display())
+    })
+}
+
+/// Verifies a running cluster by a backup of it.
+fn running(args: &Verify, receipt: &[ChainPlace]) -> Outcome {
+    let dir = env::temp_dir().join(format!("boxoffice-verify-{}", process::id()));
+    let backup = Backup {
+        dir: dir.clone(),
+        members: args.members.clone(),
+        wait: "60s".into(),
+        full: true,
+        node_args: args.node_args.clone(),
+    };
+    let outcome = backup::run(&backup).and_then(|()| of_backup(&dir, &Manifest::complete(&dir)?, receipt));
+    remove(&dir);
+    outcome
+}
+
+/// Verifies every file of a backup, the chains of its entries, and the data directory that a restore makes of it.
+fn of_backup(dir: &Path, manifest: &Manifest, receipt: &[ChainPlace]) -> Outcome {
+    let _ = Manifest::complete(dir)?;
+    let mut findings = manifest.changed_files(dir);
+    let mut shards = Vec::new();
+    let last = manifest.cut_at(None).map_err(|_| Failure::Refused(format!("{} has no cut", dir.display())))?;
+    say(&format!(
+        "a backup of cluster {}  shards {}  parts {}",
+        manifest.cluster,
+        manifest.shards,
+        manifest.parts.len()
+    ));
+    let reading = Reading::at(dir, manifest, last);
+    if findings.is_empty() {
+        let (found, wrong) = verify_backup(&reading, receipt).map_err(|error| Failure::Refused(error.to_string()))?;
+        (shards, findings) = (found, wrong);
+    }
+    if findings.is_empty() {
+        let restored = dir.join("restored.tmp");
+        remove(&restored);
+        let made = backup::make(&reading, last, &restored, manifest.shards);
+        let verified = made.and_then(|_| {
+            verify::verify(&World::standalone(), &restored, &[]).map_err(|error| Failure::Node(error.to_string()))
+        });
+        remove(&restored);
+        findings = verified?.findings;
+    }
+    conclude(&shards, &findings, || format!("the backup in {}; keep it as it is, and take another one", dir.display()))
+}
+
+/// Removes a directory of this process. What cannot be removed is named.
+fn remove(dir: &Path) {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            say(&format!("{} cannot be removed: {error}", dir.display()));
+        }
+        _ => {}
+    }
+}
+
+/// Prints the shards and what is wrong. `place` says where, and what to do.
+fn conclude(shards: &[VerifiedShard], findings: &[String], place: impl FnOnce() -> String) -> Outcome {
+    if !shards.is_empty() {
+        say(&format!(
+            "{:>6} {:>9} {:>9} {:>9} {:>7}  chain at the last entry",
+            "shard", "from", "to", "entries", "places"
+        ));
+    }
+    for shard in shards {
+        say(&of_shard(shard));
+    }
+    for finding in findings {
+        say(&format!("FOUND {finding}"));
+    }
+    match findings.len() {
+        0 => {
+            say("nothing is wrong");
+            Ok(())
+        }
+        count => Err(Failure::Refused(format!("{count} findings in {}", place()))),
     }
 }
 
@@ -44,29 +131,6 @@ fn read_receipt(path: &Path) -> Result<Vec<ChainPlace>, Failure> {
         ))),
         None => Ok(found.places),
     }
-}
-
-fn lines(verified: &Verification) -> Vec<String> {
-    let Verification { identity, shards, segments, snapshots, findings } = verified;
-    let mut lines = vec![
-        format!("cluster {}  node {}  shards {}", identity.cluster, identity.node, identity.shards),
-        format!(
-            "read: {segments} segments of the log, {snapshots} snapshots, the store, {} shards with entries",
-            shards.len()
-        ),
-    ];
-    if !shards.is_empty() {
-        lines.push(format!(
-            "{:>6} {:>9} {:>9} {:>9} {:>7}  chain at the last entry",
-            "shard", "from", "to", "entries", "places"
-        ));
-        lines.extend(shards.iter().map(of_shard));
-    }
-    lines.extend(findings.iter().map(|finding| format!("FOUND {finding}")));
-    if findings.is_empty() {
-        lines.push("nothing is wrong".into());
-    }
-    lines
 }
 
 fn of_shard(verified: &VerifiedShard) -> String {

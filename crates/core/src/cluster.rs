@@ -5,7 +5,7 @@ mod member;
 mod place;
 
 pub use invitation::{INVITATIONS_MAX, Invitation};
-pub use member::{Member, MemberState};
+pub use member::{Member, MemberState, Renewed};
 pub(crate) use place::GENERATIONS;
 pub use place::{Copies, Place, Replica};
 

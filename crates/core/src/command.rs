@@ -16,7 +16,9 @@ use boxoffice_declare::Stored;
 
 pub use self::{
     cart::{CartCommand, Expect, Payment, Purpose, Shipping, WantedLine, owns},
-    cluster::{Admission, ClusterCommand, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move, PROOF_BYTES},
+    cluster::{
+        Admission, ClusterCommand, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move, PROOF_BYTES, Replacing,
+    },
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},

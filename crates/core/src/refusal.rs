@@ -625,6 +625,17 @@ pub enum Refusal {
         #[hidden]
         why: SmolStr,
     },
+    /// A node that found its disk damaged may not replace it now. The message says why. It asks again by itself.
+    ///
+    /// Bring the other nodes up. If that is not possible, restore a backup.
+    #[row(814, "not_renewed", http = 409)]
+    #[error("node {node} may not replace its damaged disk now: {why}")]
+    #[sample { node: 2, why: "node 3 is still getting what it lost with its disk".into() }]
+    NotRenewed {
+        node: u64,
+        #[hidden]
+        why: SmolStr,
+    },
     /// The decision failed, and nothing came of this ask. Clients hear it as the failure of this number and not as a refusal,
     /// because they must not take it as final.
     #[row_of(row_of_internal, stored = 906)]

@@ -30,6 +30,8 @@ pub const CHAINED: ClusterVersion = ClusterVersion(18);
 
 /// The first version under which entries and messages between nodes carry marks.
 pub const MARKED: ClusterVersion = CHAINED;
+/// The first version under which a node replaces its own damaged disk.
+pub const RENEWS: ClusterVersion = CHAINED;
 
 /// The lowest version that this program reads.
 pub const OLDEST_READ: ClusterVersion = VERSIONS[0].0;

@@ -106,6 +106,7 @@ impl Backend for Node {
             durability: durability(),
             state: "ready".into(),
             disk_is_slow: false,
+            damage: "".into(),
             cluster_version: 17,
             upgrade: "".into(),
             linked: Vec::new(),

@@ -274,7 +274,7 @@ impl Caller {
         let cluster = shared.backend.hello().cluster;
         self.access.roles.has(Role::Admin)
             || match admission {
-                Admission::Invitation(_) => false,
+                Admission::Invitation(_) | Admission::Replacing(_) => false,
                 _ if shared.has_no_operators() => true,
                 Admission::AdminProof(shown) => shared
                     .config

@@ -1,6 +1,6 @@
 //! Files as a node needs them. All calls block.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +66,22 @@ pub trait Disk: Send + Sync {
     /// As the file system says.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 
+    /// The names of the directories in `dir`, sorted.
+    ///
+    /// # Errors
+    /// As the file system says, `NotFound` for a missing directory.
+    fn list_dirs(&self, _dir: &Path) -> io::Result<Vec<String>> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    /// Gives the directory at `from`, with everything below it, the name `to`, which must not exist. Without `to` it is removed.
+    ///
+    /// # Errors
+    /// As the file system says, `NotFound` for a missing directory.
+    fn move_dir(&self, _from: &Path, _to: Option<&Path>) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
     /// Makes `dir` accessible to its owner only. A simulated disk does nothing.
     ///
     /// # Errors
@@ -73,6 +89,9 @@ pub trait Disk: Send + Sync {
     fn restrict_to_owner(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }
+
+    /// Lets the system forget what it keeps of a file in memory, so that the next read of it asks the disk. Only a hint.
+    fn forget_cached(&self, _path: &Path) {}
 
     /// Free bytes on the file system of `dir`.
     ///
@@ -144,7 +163,6 @@ pub(super) mod contract {
     //! The contract of every disk, checked for the real one and for the one in memory.
 
     use super::*;
-    use std::io::ErrorKind;
 
     pub(crate) fn check(disk: &dyn Disk, dir: &Path) {
         assert_eq!(disk.list(dir).unwrap_err().kind(), ErrorKind::NotFound);
@@ -182,6 +200,17 @@ pub(super) mod contract {
         assert_eq!(disk.remove(&two).unwrap_err().kind(), ErrorKind::NotFound);
         // An open file outlives its name.
         assert_eq!(file.length().unwrap(), 2_000);
+
+        let (below, moved) = (dir.join("below"), dir.join("moved"));
+        assert_eq!(disk.move_dir(&below, Some(&moved)).unwrap_err().kind(), ErrorKind::NotFound);
+        disk.create_dir_all(&below.join("deeper")).unwrap();
+        disk.open(&below.join("deeper/file"), OpenMode::Create).unwrap().write_all_at(b"rows", 0).unwrap();
+        disk.move_dir(&below, Some(&moved)).unwrap();
+        assert_eq!(disk.list_dirs(dir).unwrap(), ["moved"]);
+        assert_eq!(disk.list(&moved.join("deeper")).unwrap(), ["file"]);
+        assert_eq!(disk.list(&below).unwrap_err().kind(), ErrorKind::NotFound);
+        disk.move_dir(&moved, None).unwrap();
+        assert!(disk.list_dirs(dir).unwrap().is_empty());
 
         let lock = dir.join("lock");
         let held = disk.lock(&lock).unwrap();

@@ -110,7 +110,7 @@ impl Open {
         needed: u64,
         damaged: &Arc<DamagedTables>,
     ) -> Result<Open, StoreError> {
-        remove_unfinished(&OsDisk, dir).map_err(|error| StoreError::broken(dir, error))?;
+        remove_unfinished(&OsDisk, dir).map_err(|error| StoreError::failed(dir, error))?;
         if FjallStores.exists(dir) {
             prepare_journals(&OsDisk, dir, needed, || in_tables(dir)).map_err(|error| match error {
                 JournalError::Damaged { journal, at, last } => {
@@ -118,7 +118,7 @@ impl Open {
                 }
                 JournalError::Io(error) if is_no_space(&error) => StoreError::full(dir, error),
                 JournalError::Io(error) => {
-                    StoreError::broken(dir, format!("its journal cannot be written again: {error}"))
+                    StoreError::failed(dir, format!("its journal cannot be written again: {error}"))
                 }
             })?;
         }
@@ -139,12 +139,12 @@ impl Open {
         let tree = when_descriptors_allow(dir, || database.keyspace(TREE, options))
             .map_err(|error| store_error(dir, &error))?;
         // fjall syncs what is in its trees' directories, and not their names.
-        OsDisk.sync_dir(&dir.join(TREES)).map_err(|error| StoreError::broken(dir, error))?;
+        OsDisk.sync_dir(&dir.join(TREES)).map_err(|error| StoreError::failed(dir, error))?;
         when_descriptors_allow(dir, || Ok(merges::begin(&tree)?)).map_err(|error| store_error(dir, &error))?;
         let numbers = when_descriptors_allow(dir, || tree.get(NUMBER_KEY)).map_err(|error| store_error(dir, &error))?;
         let numbers = numbers.and_then(|numbers| Numbers::decode(&numbers)).unwrap_or_default();
         let merges = with_descriptor(dir, || Merges::start(dir, settings, (&database, &tree), damaged))
-            .map_err(|error| StoreError::broken(dir, error))?;
+            .map_err(|error| StoreError::failed(dir, error))?;
         Ok(Open { is_failed: false, last: AtomicU64::new(numbers.batch), _merges: merges, tree, database })
     }
 }
@@ -221,7 +221,8 @@ fn store_error(dir: &Path, error: &fjall::Error) -> StoreError {
         (_, Some(io)) if is_out_of_descriptors(io) => {
             StoreError::NoDescriptor { dir: dir.to_owned(), why: io.to_string() }
         }
-        (fjall::Error::Locked, _) => StoreError::broken(dir, "another process has it open"),
+        (_, Some(io)) if io.kind() == io::ErrorKind::PermissionDenied => StoreError::failed(dir, io),
+        (fjall::Error::Locked, _) => StoreError::failed(dir, "another process has it open"),
         (other, _) => StoreError::broken(dir, other),
     }
 }
@@ -306,7 +307,7 @@ impl FjallStore {
 
     /// Checked before a batch, because a store that runs full in the middle of one must be reopened.
     fn check_room(&self, bytes: u64) -> Result<(), StoreError> {
-        let space = rustix::fs::statvfs(&self.dir).map_err(|error| StoreError::broken(&self.dir, error))?;
+        let space = rustix::fs::statvfs(&self.dir).map_err(|error| StoreError::failed(&self.dir, error))?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
         let needed = bytes + MEMTABLES_SPARE * self.settings.memtable_bytes;
         match free >= needed {
@@ -366,7 +367,7 @@ impl Store for FjallStore {
             // fjall's thread has failed, so everything unsynced is in doubt.
             Err(error @ fjall::Error::Poisoned) => Err(self.fail_open(&error)),
             // A full disk is no exception, because after a hole in the journal the next start drops everything behind it.
-            Err(error) => Err(StoreError::broken(&self.dir, format!("it does not sync: {error}"))),
+            Err(error) => Err(StoreError::failed(&self.dir, format!("it does not sync: {error}"))),
         }
     }
 

@@ -340,6 +340,41 @@ impl Disk for MemoryDisk {
         Ok(names.map(|name| name.to_string_lossy().into_owned()).collect())
     }
 
+    fn list_dirs(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let state = self.state.lock();
+        if !state.directories.contains(dir) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let names =
+            state.directories.iter().filter(|path| path.parent() == Some(dir)).filter_map(|path| path.file_name());
+        Ok(names.map(|name| name.to_string_lossy().into_owned()).collect())
+    }
+
+    /// The move is durable when this returns.
+    fn move_dir(&self, from: &Path, to: Option<&Path>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if !state.directories.contains(from) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        state.change()?;
+        let moved = |path: &Path| match path.strip_prefix(from) {
+            Ok(rest) if rest.as_os_str().is_empty() => to.map(Path::to_owned),
+            Ok(rest) => to.map(|to| to.join(rest)),
+            Err(_) => Some(path.to_owned()),
+        };
+        let State { directories, names, durable_names, name_changes, .. } = &mut *state;
+        name_changes.retain(|change| match change {
+            NameChange::Set(path, _) | NameChange::Unset(path) => !path.starts_with(from),
+            NameChange::Rename(one, other, _) => !one.starts_with(from) && !other.starts_with(from),
+        });
+        *directories = directories.iter().filter_map(|path| moved(path)).collect();
+        *names = names.iter().filter_map(|(path, id)| Some((moved(path)?, *id))).collect();
+        durable_names.retain(|path, _| !path.starts_with(from));
+        let below = names.iter().filter(|(path, _)| to.is_some_and(|to| path.starts_with(to)));
+        durable_names.extend(below.map(|(path, id)| (path.clone(), *id)));
+        Ok(())
+    }
+
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.directories.extend(dir.ancestors().map(Path::to_owned));

@@ -163,7 +163,7 @@ impl MemoryStores {
 impl State {
     fn change(&mut self, dir: &Path) -> Result<(), StoreError> {
         match &mut self.changes_left {
-            Some(0) => return Err(StoreError::broken(dir, "the power is gone")),
+            Some(0) => return Err(StoreError::failed(dir, "the power is gone")),
             Some(left) => *left -= 1,
             None => {}
         }
@@ -244,7 +244,7 @@ impl MemoryStore {
         let state = self.state.lock();
         match state.epoch == self.epoch && state.stores.contains_key(&self.dir) {
             true => Ok(state),
-            false => Err(StoreError::broken(&self.dir, "it was open before the power cut")),
+            false => Err(StoreError::failed(&self.dir, "it was open before the power cut")),
         }
     }
 }
@@ -306,7 +306,7 @@ impl Store for MemoryStore {
         let content = state.stores.get_mut(&self.dir).expect("looked at above");
         if fails {
             content.has_hole |= !content.unsynced.is_empty();
-            return Err(StoreError::broken(&self.dir, "the disk does not sync"));
+            return Err(StoreError::failed(&self.dir, "the disk does not sync"));
         }
         if !content.has_hole {
             content.synced = content.unsynced.pop().or(content.synced.take());

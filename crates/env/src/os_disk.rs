@@ -87,6 +87,25 @@ impl Disk for OsDisk {
         Ok(names)
     }
 
+    fn list_dirs(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in with_descriptor(dir, || fs::read_dir(dir))? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn move_dir(&self, from: &Path, to: Option<&Path>) -> io::Result<()> {
+        match to {
+            Some(to) => fs::rename(from, to),
+            None => fs::remove_dir_all(from),
+        }
+    }
+
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         let missing: Vec<&Path> =
             dir.ancestors().take_while(|place| !place.as_os_str().is_empty() && !place.exists()).collect();
@@ -103,6 +122,13 @@ impl Disk for OsDisk {
 
     fn restrict_to_owner(&self, dir: &Path) -> io::Result<()> {
         fs::set_permissions(dir, Permissions::from_mode(DIR_MODE))
+    }
+
+    fn forget_cached(&self, path: &Path) {
+        if let Ok(file) = File::open(path) {
+            // Pages that are not written yet stay.
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+        }
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {

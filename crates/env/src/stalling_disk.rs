@@ -56,6 +56,14 @@ impl Disk for StallingDisk {
         self.inner.create_dir_all(dir)
     }
 
+    fn list_dirs(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.inner.list_dirs(dir)
+    }
+
+    fn move_dir(&self, from: &Path, to: Option<&Path>) -> io::Result<()> {
+        self.inner.move_dir(from, to)
+    }
+
     fn restrict_to_owner(&self, dir: &Path) -> io::Result<()> {
         self.inner.restrict_to_owner(dir)
     }

@@ -144,6 +144,14 @@ pub enum StoreError {
         /// The batch that snapshots need.
         needed: u64,
     },
+    /// The system does not let it be used, for example because another process has it open or the disk does not sync. Nothing is known
+    /// to be damaged.
+    #[error(
+        "the store {} cannot be used: {why}; check the disk; if it is damaged, restore the whole data directory from one backup, \
+         or in a cluster empty it and let the node join anew",
+        .dir.display()
+    )]
+    Failed { dir: PathBuf, why: String },
     /// The store or the disk is damaged.
     #[error(
         "the store {} cannot be used: {why}; check the disk; if it is damaged, restore the whole data directory from one backup, \
@@ -158,8 +166,17 @@ impl StoreError {
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::Full { .. } | StoreError::NoDescriptor { .. } => true,
-            StoreError::Damaged { .. } | StoreError::Broken { .. } => false,
+            StoreError::Damaged { .. } | StoreError::Failed { .. } | StoreError::Broken { .. } => false,
         }
+    }
+
+    /// Whether something that the store has cannot be read any more.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, StoreError::Damaged { .. } | StoreError::Broken { .. })
+    }
+
+    pub(crate) fn failed(dir: &Path, why: impl fmt::Display) -> StoreError {
+        StoreError::Failed { dir: dir.to_owned(), why: why.to_string() }
     }
 
     pub(crate) fn broken(dir: &Path, why: impl fmt::Display) -> StoreError {

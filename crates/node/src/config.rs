@@ -34,6 +34,11 @@ pub struct NodeConfig {
     pub mark_ms: u64,
     /// Megabytes a second that a backup reads of this node at most.
     pub backup_mb_s: u64,
+    /// Whether the node asks for another disk when it finds a part of its own unreadable. Its owner then begins it anew on that disk.
+    pub renews_itself: bool,
+    /// How long after a node of the cluster has replaced its damaged disk none may do so, in milliseconds. What the leader of the
+    /// directory has counts.
+    pub repair_rest_ms: u64,
     /// When and what the node sheds.
     pub overload: OverloadSettings,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
@@ -59,6 +64,8 @@ impl Default for NodeConfig {
             upgrade_settle_ms: Some(24 * 60 * 60 * 1000),
             mark_ms: 10_000,
             backup_mb_s: 50,
+            renews_itself: false,
+            repair_rest_ms: 24 * 60 * 60 * 1000,
             overload: OverloadSettings::default(),
             actor_idle_ms: 5_000,
             feed_tick_ms: 20,

@@ -17,7 +17,7 @@ use boxoffice_replication::{
     runner::Runner,
     running::{Opened, Running},
 };
-use boxoffice_storage::{history::Damage, identity::Identity};
+use boxoffice_storage::identity::Identity;
 use boxoffice_wire::{
     FirstCommand,
     limits::{HALL_FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
@@ -39,7 +39,7 @@ use crate::{
     config::NodeConfig,
     contain::PanicLog,
     disk_pace::DiskPace,
-    error::NodeError,
+    error::{Failed, NodeError},
     feed_source::Watched,
     history_query::HISTORIES_MAX,
     metrics::Metrics,
@@ -358,17 +358,18 @@ impl NodeHandle {
         Ok(())
     }
 
-    /// What of the store cannot be read here, in words. The node sells everything else. `None` if nothing is known to be damaged.
+    /// What of the disk cannot be read here, in words. The node sells everything else. `None` if nothing is known to be damaged.
     pub fn damage(&self) -> Option<String> {
-        let (damages, count) = self.shared.replication.history.damages();
-        let Damage { shard, entity, .. } = damages.first()?;
-        let first = entity.as_ref().map_or_else(|| "records of a block".to_owned(), ToString::to_string);
-        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-        Some(format!("the store is damaged: {first} of shard {shard}{more} cannot be read"))
+        self.shared.replication.damage()
     }
 
     /// Resolves with the reason when the node cannot go on.
     pub async fn failed(&self) -> String {
+        self.failure().await.why
+    }
+
+    /// The same, and whether the data directory is damaged.
+    pub async fn failure(&self) -> Failed {
         let mut failed = self.shared.failed.subscribe();
         let reason = failed.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
         match reason {

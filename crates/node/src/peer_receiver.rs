@@ -8,6 +8,7 @@ use std::{
 use boxoffice_core::{answer::Outcome, version::NodeVersions};
 use boxoffice_env::{DurablePosition, Lane, NodeId, PeerAdmission, PeerHello, PeerInbox, PeerRejection, no_wait};
 use boxoffice_shard::ClockReading;
+use boxoffice_storage::peer_positions::is_of_old_copy;
 use bytes::Bytes;
 
 use crate::{
@@ -90,7 +91,10 @@ impl PeerInbox for PeerReceiver {
     fn removed(&self, by: NodeId, why: &str) {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::error!(by, why, "another node will not deal with this one again");
-        shared.fail(NodeError::Removed(why.to_owned()));
+        shared.fail(match is_of_old_copy(why) {
+            true => NodeError::OldCopy(why.to_owned()),
+            false => NodeError::Removed(why.to_owned()),
+        });
     }
 }
 

@@ -13,19 +13,24 @@ use std::{
 use boxoffice_core::{
     cluster::{Copies, Member, MemberState, Place, Replica},
     cluster_table::{ClusterTable, Upgrade},
-    command::{ClusterCommand, Command, Machine, Move},
+    command::{Admission, ClusterCommand, Command, Machine, Move, Replacing},
+    id::{Request, RequestHash},
     planted,
     state_map::State,
-    version::ClusterVersion,
+    version::{ClusterVersion, RENEWS},
 };
 use boxoffice_env::{Lane, PeerAddress, PeerAdmission, PeerHello, PeerRejection};
 use boxoffice_shard::{
     DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId, TargetConfig,
     placement::{self, Situation},
 };
-use boxoffice_storage::identity::Identity;
+use boxoffice_storage::{
+    identity::Identity,
+    members,
+    renewal::{self, Finding},
+};
 use boxoffice_wire::repr::rfc3339;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 use tracing_mutex::parkinglot::Mutex;
 
 #[cfg(debug_assertions)]
@@ -47,6 +52,9 @@ const OP_TIMEOUT_MS: u64 = 3_000;
 /// How often clocks are compared, in milliseconds.
 const COMPARE_MS: u64 = 1_000;
 
+/// How often a node with a damaged disk asks for another one, in milliseconds.
+const RENEW_MS: u64 = 5_000;
+
 /// A node that has never served waits this long for a node that does not refuse it, in milliseconds.
 const REFUSED_MS: u64 = 10_000;
 
@@ -61,6 +69,7 @@ enum PlacementOp {
     Place,
     Retire,
     FinishUpgrade,
+    Renew,
     Reached(ShardId),
 }
 
@@ -72,6 +81,7 @@ impl PlacementOp {
             PlacementOp::Place => 2,
             PlacementOp::Retire => 3,
             PlacementOp::FinishUpgrade => 4,
+            PlacementOp::Renew => 5,
             PlacementOp::Reached(shard) => 1 << 16 | u64::from(shard),
         }
     }
@@ -83,6 +93,7 @@ impl PlacementOp {
             2 => PlacementOp::Place,
             3 => PlacementOp::Retire,
             4 => PlacementOp::FinishUpgrade,
+            5 => PlacementOp::Renew,
             tag => PlacementOp::Reached(tag as ShardId),
         }
     }
@@ -130,6 +141,8 @@ struct Reconciler {
     refused_ms: Option<u64>,
     /// The version of the table that the links know the members of.
     peers_version: u64,
+    /// Where the other members serve clients, as it is written down.
+    saved_members: BTreeMap<NodeId, String>,
     /// The version of the table that was planned last, and the resulting moves.
     planned: (u64, Vec<Move>),
     /// The version that other nodes were told last.
@@ -138,6 +151,12 @@ struct Reconciler {
     upgrade: Option<Upgrade>,
     /// When the last member stopped holding it back, in monotonic milliseconds.
     settled_since_ms: Option<u64>,
+    /// A part of the disk cannot be read, and the cluster is asked for another one.
+    finding: Option<Finding>,
+    /// When it is asked again, in monotonic milliseconds.
+    renew_at_ms: u64,
+    /// Why it has not granted one, as the log has told it.
+    not_renewed: SmolStr,
 }
 
 /// Reconciles until the node is gone.
@@ -159,10 +178,14 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         has_served: false,
         refused_ms: None,
         peers_version: 0,
+        saved_members: BTreeMap::new(),
         planned: (0, Vec::new()),
         told_version: None,
         upgrade: None,
         settled_since_ms: None,
+        finding: None,
+        renew_at_ms: 0,
+        not_renewed: SmolStr::default(),
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
@@ -215,6 +238,13 @@ pub(crate) fn admit(shared: &Shared, hello: &PeerHello) -> Result<PeerAdmission,
 /// The version of the cluster's table here. 0 if there is none.
 pub(crate) fn version(shared: &Shared) -> u64 {
     table(shared).as_deref().map_or(0, |state| cluster(state).version())
+}
+
+/// When this node last replaced its damaged disk, in milliseconds since 1970.
+pub(crate) fn renewed_ms(shared: &Shared) -> Option<u64> {
+    let state = table(shared)?;
+    let member = cluster(&state).members().get(&shared.config.replication.node_id)?;
+    member.renewed.map(|renewed| renewed.at.0)
 }
 
 /// The members that are not gone, and where clients reach them.
@@ -288,12 +318,14 @@ impl Reconciler {
             let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
             let peers = others.map(|(node, member)| PeerAddress { node: *node, address: member.peer.to_string() });
             self.publish_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
+            self.save_members(shared, cluster);
         }
         for (shard, place) in (0..).zip(cluster.places()) {
             self.follow(shared, cluster, shard, place);
         }
         self.report(shared, cluster);
         self.announce(shared);
+        self.renew(shared, cluster)?;
         if shared.shards[usize::from(DIRECTORY)].leads() {
             self.plan_moves(shared, cluster);
             self.finish_upgrade(shared, cluster);
@@ -435,6 +467,14 @@ impl Reconciler {
     fn answered(&mut self, op: PlacementOp, result: api::Result) -> Result<(), NodeError> {
         match (op, result) {
             (PlacementOp::Arrived, Ok(Ok(_))) => self.arrived = true,
+            (PlacementOp::Renew, Ok(Ok(_))) => return Err(self.damaged()),
+            (PlacementOp::Renew, Ok(Err(refusal))) => {
+                let why = format_smolstr!("{refusal}");
+                if self.not_renewed != why {
+                    tracing::error!(%why, "the cluster grants no other disk yet; this node serves on and asks again");
+                    self.not_renewed = why;
+                }
+            }
             // A refusal by the cluster is permanent.
             (PlacementOp::Arrived | PlacementOp::Found, Ok(Err(refusal))) => {
                 return Err(NodeError::NotAMember { node: self.identity.node, why: refusal.to_string() });
@@ -463,6 +503,8 @@ impl Reconciler {
                 true => NodeError::Drained { node },
                 false => NodeError::Removed(removal_notice(shared, node, member)),
             });
+        } else if member.disk.is_some() && member.disk == self.finding.as_ref().map(|finding| finding.next) {
+            return Err(self.damaged());
         } else if member.disk.is_some_and(|disk| disk != self.identity.disk) || (member.disk.is_none() && self.arrived)
         {
             "it was replaced: another disk is a member under its id".to_owned()
@@ -482,6 +524,67 @@ impl Reconciler {
             shared.world.net.set_peers(&peers);
             shared.remote_feeds.retain_nodes(|node| peers.iter().any(|peer| peer.node == node));
             self.peers = peers;
+        }
+    }
+
+    /// Asks the cluster for another disk if a part of this one cannot be read. What was read before is good, so the node serves until it
+    /// is granted.
+    fn renew(&mut self, shared: &Arc<Shared>, cluster: &ClusterTable) -> Result<(), NodeError> {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let may_ask = shared.config.renews_itself && self.arrived && cluster.cluster_version().has(RENEWS);
+        if !may_ask || now_ms < self.renew_at_ms {
+            return Ok(());
+        }
+        let Some(why) = shared.replication.damage() else { return Ok(()) };
+        self.renew_at_ms = now_ms + RENEW_MS;
+        let dir = &shared.config.replication.data_dir;
+        let finding = match renewal::note(&shared.world, dir, &self.identity, (&why, true)) {
+            Ok(finding) => finding,
+            Err(error) => {
+                tracing::error!(%error, why, "what was found cannot be noted");
+                return Ok(());
+            }
+        };
+        if self.finding.is_none() {
+            tracing::error!(
+                why,
+                "a part of the disk cannot be read: this node serves on, and asks its cluster for another disk"
+            );
+        }
+        let machine = Machine { disk: finding.next, ..self.machine(shared) };
+        let join = ClusterCommand::Join {
+            node: Some(self.identity.node),
+            machine: Box::new(machine),
+            // The links have proved it.
+            proof: None,
+            admission: Admission::Replacing(Replacing::of(self.identity.disk)),
+        };
+        // One number is granted once.
+        let request = Request { id: RequestHash(finding.next as u64), body: 0 };
+        self.finding = Some(finding);
+        self.send_as(shared, PlacementOp::Renew, join, Some(request));
+        Ok(())
+    }
+
+    /// Why the node ends when another disk is granted.
+    fn damaged(&self) -> NodeError {
+        let why = self.finding.as_ref().map_or_else(String::new, |finding| finding.why.clone());
+        NodeError::Damaged(why)
+    }
+
+    /// Writes down where the other members serve clients.
+    fn save_members(&mut self, shared: &Shared, cluster: &ClusterTable) {
+        let others = cluster.members().iter().filter(|(node, _)| **node != self.identity.node);
+        let present = others.filter(|(_, member)| member.state != MemberState::Gone);
+        let addresses: BTreeMap<NodeId, String> =
+            present.map(|(node, member)| (*node, member.client.to_string())).collect();
+        if addresses == self.saved_members {
+            return;
+        }
+        // It is tried again with the next change.
+        match members::save(&*shared.world.disk, &shared.config.replication.data_dir, &addresses) {
+            Ok(()) => self.saved_members = addresses,
+            Err(error) => tracing::warn!(%error, "the addresses of the members are not written down"),
         }
     }
 
@@ -581,12 +684,16 @@ impl Reconciler {
     }
 
     fn send(&mut self, shared: &Arc<Shared>, op: PlacementOp, command: ClusterCommand) {
+        self.send_as(shared, op, command, None);
+    }
+
+    fn send_as(&mut self, shared: &Arc<Shared>, op: PlacementOp, command: ClusterCommand, request: Option<Request>) {
         if shared.draining.load(Ordering::Relaxed) || !self.under_way.insert(op) {
             return;
         }
         let sink = Arc::clone(&self.answers) as Arc<dyn ReplySink>;
         let reply = ReplyTo::new(sink, op.tag()).with_timeout(OP_TIMEOUT_MS);
-        routing::begin_call(shared, Command::Cluster(command), None, reply);
+        routing::begin_call(shared, Command::Cluster(command), request, reply);
     }
 }
 

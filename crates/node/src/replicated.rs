@@ -14,8 +14,16 @@ use boxoffice_shard::{RejectReason, ShardId};
 use tokio::sync::mpsc;
 
 use crate::{
-    actor, api::Failure, error::NodeError, leader_hint::LeaderInfo, message::Message, pending_commit::PendingCommit,
-    placement, routing, shard_lead::ShardLead, shared::Shared, watched::Before,
+    actor,
+    api::Failure,
+    error::{Failed, NodeError},
+    leader_hint::LeaderInfo,
+    message::Message,
+    pending_commit::PendingCommit,
+    placement, routing,
+    shard_lead::ShardLead,
+    shared::Shared,
+    watched::Before,
 };
 
 /// The completions that were committed in one pass, with the index of their entry.
@@ -161,9 +169,14 @@ impl Owner for Replicated {
             ReplicationError::DirectoryRemoved => placement::why_not_a_member(&self.shared).to_string(),
             error => error.to_string(),
         };
+        let is_damage = match error {
+            ReplicationError::Owner(error) => error.downcast_ref().is_some_and(NodeError::is_damage),
+            // What cannot be read of a store that was good at the start is a failure of its reads only.
+            error => matches!(error, ReplicationError::Outvoted { .. }),
+        };
         self.shared.failed.send_if_modified(|known| {
             let is_first = known.is_none();
-            known.get_or_insert(why);
+            known.get_or_insert(Failed { why, is_damage });
             is_first
         });
     }

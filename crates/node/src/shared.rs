@@ -24,7 +24,7 @@ use crate::{
     config::NodeConfig,
     contain::PanicLog,
     disk_pace::DiskPace,
-    error::NodeError,
+    error::{Failed, NodeError},
     history_query::HistoryPart,
     metrics::Metrics,
     outbound::Outbound,
@@ -86,7 +86,7 @@ pub(crate) struct Shared {
     /// Shards led here that have reached the target configuration of this version.
     pub(crate) reached: tracing_mutex::parkinglot::Mutex<std::collections::BTreeMap<u16, u64>>,
     /// Why the node cannot go on, once it cannot.
-    pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
+    pub(crate) failed: tokio::sync::watch::Sender<Option<Failed>>,
     /// When it was started, in monotonic milliseconds.
     pub(crate) started_ms: u64,
 }

@@ -132,6 +132,14 @@ impl NodeHandle {
         text.gauge("boxoffice_log_sync_median_microseconds", help, sync_us.unwrap_or(0));
         let help = "1 while the node leads nothing because its disk is clearly slower than those of the others.";
         text.gauge("boxoffice_disk_is_slow", help, u8::from(shared.disk_pace.is_slow()));
+        let help = "1 while something on the disk is known to be damaged.";
+        text.gauge("boxoffice_disk_damaged", help, u8::from(shared.replication.damage().is_some()));
+        let help = "When the node last replaced its damaged disk, in seconds since 1970. 0: never.";
+        text.gauge("boxoffice_disk_replaced_seconds", help, placement::renewed_ms(shared).unwrap_or(0) / 1_000);
+        let metrics = &shared.replication.metrics;
+        text.counter("boxoffice_scrubs_total", "How often everything on the disk was read.", &metrics.scrubs);
+        let help = "Damaged files that were found then.";
+        text.counter("boxoffice_scrub_findings_total", help, &metrics.scrub_findings);
     }
 
     /// Writes the reads of the store, and what cannot be read.
@@ -182,6 +190,7 @@ impl NodeHandle {
             durability: self.durability(),
             state: self.ready().map_or_else(SmolStr::from, |()| SmolStr::new("ready")),
             disk_is_slow: shared.disk_pace.is_slow(),
+            damage: shared.replication.damage().map_or_else(SmolStr::default, SmolStr::from),
             cluster_version: shared.replication.version.get().number().into(),
             upgrade: cluster_copy::upgrade(shared).map(|upgrade| upgrade.to_string().into()).unwrap_or_default(),
             linked: shared.world.net.links().iter().filter(|link| link.up).map(|link| link.node).collect(),

@@ -1,4 +1,4 @@
-//! Verifies a data directory that no node has open.
+//! Verifies a data directory that no node has open, or a backup.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use boxoffice_env::World;
 use boxoffice_replication::{error::ReplicationError, verify};
 use boxoffice_storage::chain_file::ChainPlace;
 
-pub use boxoffice_replication::verify::{Verification, VerifiedShard};
+pub use boxoffice_replication::verify::{Verification, VerifiedShard, verify_backup};
 
 use crate::audit::audit_directory;
 

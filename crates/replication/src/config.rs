@@ -40,6 +40,8 @@ pub struct ReplicationConfig {
     pub checksum_entries: u64,
     /// How much memory the store of ended entities may use.
     pub history_store: StoreSettings,
+    /// How long after it was read everything on the disk is read again, in milliseconds. `None`: never.
+    pub scrub_ms: Option<u64>,
     /// Old segments of the log are kept, compressed, up to this number of bytes in all; 0 = they are removed.
     pub history_archive_bytes: u64,
     /// Which snapshots are kept beside the archives. They take at most half of that number of bytes, and without archives none is kept.
@@ -84,6 +86,7 @@ impl Default for ReplicationConfig {
             snapshot_bytes: 64 << 20,
             checksum_entries: 256,
             history_store: StoreSettings::default(),
+            scrub_ms: None,
             history_archive_bytes: 4 << 30,
             kept_snapshots: KeepRule { every_ms: 24 * 3_600_000, count_max: 30 },
         }

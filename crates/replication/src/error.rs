@@ -106,3 +106,29 @@ pub enum ReplicationError {
     #[error("{0}")]
     Owner(Box<dyn std::error::Error + Send + Sync>),
 }
+
+impl ReplicationError {
+    /// Whether the data directory has lost or changed something that it had, so that its node must not use it any more. A failure of
+    /// the system, and bytes of another version, are none.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            ReplicationError::Log(error) => error.is_damage(),
+            ReplicationError::Snapshot(error) => matches!(error, SnapshotError::AllBad { .. }),
+            ReplicationError::HistoryStore(error) => error.is_damage(),
+            ReplicationError::Restore(error) => error.is_damage(),
+            ReplicationError::Outvoted { .. } => true,
+            ReplicationError::Identity(_)
+            | ReplicationError::Archive(_)
+            | ReplicationError::Newer { .. }
+            | ReplicationError::BadSnapshot { .. }
+            | ReplicationError::NoDataDirectory { .. }
+            | ReplicationError::UndecodableRecord { .. }
+            | ReplicationError::Undecodable { .. }
+            | ReplicationError::Diverged { .. }
+            | ReplicationError::Broken { .. }
+            | ReplicationError::Resources(_)
+            | ReplicationError::DirectoryRemoved
+            | ReplicationError::Owner(_) => false,
+        }
+    }
+}

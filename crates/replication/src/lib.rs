@@ -31,6 +31,7 @@ mod open;
 mod pieces;
 mod queue;
 mod replicator;
+mod scrub;
 mod snapshot_writer;
 mod sync;
 

@@ -35,4 +35,8 @@ pub struct Metrics {
     pub checksums_compared: AtomicU64,
     /// Those of them that were different.
     pub checksums_different: AtomicU64,
+    /// How often everything on the disk was read.
+    pub scrubs: AtomicU64,
+    /// Damaged files that were found then.
+    pub scrub_findings: AtomicU64,
 }

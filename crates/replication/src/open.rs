@@ -16,9 +16,10 @@ use boxoffice_storage::{
     identity::{DataDirectory, Wanted},
     log::{self, Log, LogConfig, Preallocation, Start},
     snapshot::{self, Snapshot},
-    snapshot_files::{KeptSnapshots, SnapshotFiles},
+    snapshot_files::{KeptSnapshots, SnapshotFiles, SnapshotName},
 };
 use bytes::Bytes;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     config::ReplicationConfig,
@@ -64,19 +65,15 @@ pub(crate) fn restored<T>(
     let version = WriteVersion::new(directory.version());
     let mut snapshot_files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
     let mut snapshots_kept = vec![SnapshotsKept::default(); usize::from(config.shards) + 1];
-    for name in snapshot_files.list()? {
-        if let Some(kept) = snapshots_kept.get_mut(usize::from(name.shard)) {
-            kept.add(name.index);
-        }
-    }
     let layouts = Arc::new(NodeLayouts::default());
     let mut shards = Vec::new();
-    let (mut metas, mut rests) = (Vec::new(), Vec::new());
+    let (mut metas, mut rests, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
     for shard in 0..=config.shards {
         let state = ShardState::new(shard);
         state.replica.lock().kept = StateMap::sharing(layouts.clone());
         if let Some(newest) = snapshot_files.load_newest(shard)? {
-            newest.warnings.iter().for_each(|warning| tracing::warn!(shard, "{warning}"));
+            newest.warnings.iter().for_each(|warning| tracing::error!(shard, "{warning}"));
+            damaged.extend(newest.damaged.iter().map(|index| SnapshotName { shard, index: *index }));
             let Snapshot { meta, store_batches, cut } =
                 snapshot::decode(&newest.payload).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
             state.replica.lock().kept = StateMap::sharing(layouts.clone()).restored(cut);
@@ -112,6 +109,19 @@ pub(crate) fn restored<T>(
     records.iter().filter_map(mark_of).for_each(|found| mark.raise(found));
     let engines = engines(&engine_config, division, &metas, records)?;
     let engine_of = |shard: ShardId| &engines[division.of(shard)];
+    // The log goes on from the older ones. Another snapshot takes the place of a damaged one as soon as the state is as new.
+    for name in &damaged {
+        snapshot_files.remove(*name)?;
+        tracing::error!(
+            file = name.file_name(),
+            "a damaged snapshot is removed; the one before it and the log are whole"
+        );
+    }
+    for name in snapshot_files.list()? {
+        if let Some(kept) = snapshots_kept.get_mut(usize::from(name.shard)) {
+            kept.add(name.index);
+        }
+    }
     for meta in metas.iter().filter(|meta| engine_of(meta.shard).snapshot_meta(meta.shard) != Some(*meta)) {
         // The snapshot is of a replica that is gone.
         let state = &shards[usize::from(meta.shard)];
@@ -142,6 +152,8 @@ pub(crate) fn restored<T>(
         log_dir: directory.log_dir(),
         snapshot_files,
         history_full: AtomicBool::new(false),
+        found: Mutex::default(),
+        damaged_snapshots: Mutex::new(damaged),
         peer_positions,
         run: world.rng.u64(),
         durable: AtomicU64::new(log.synced_seq()),

@@ -17,11 +17,12 @@ use boxoffice_shard::{KnownMark, ShardId};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
     chain_file::ChainFile,
-    history::HistoryStore,
+    history::{Damage, HistoryStore},
     identity::DataDirectory,
     peer_positions::PeerPositions,
-    snapshot_files::{KeptSnapshots, SnapshotFiles},
+    snapshot_files::{KeptSnapshots, SnapshotFiles, SnapshotName},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     config::ReplicationConfig,
@@ -66,6 +67,10 @@ pub struct Replication<T> {
     pub snapshot_files: SnapshotFiles,
     /// The store has no room for entities that leave memory.
     pub(crate) history_full: AtomicBool,
+    /// Damaged snapshots that another one has to take the place of, for the replicators.
+    pub(crate) damaged_snapshots: Mutex<Vec<SnapshotName>>,
+    /// What a look at everything on the disk has found, if it cannot be mended here.
+    pub(crate) found: Mutex<Option<String>>,
     /// The durable positions that other nodes have announced.
     pub peer_positions: PeerPositions,
     /// A random number of this process.
@@ -113,6 +118,19 @@ impl<T> Replication<T> {
     pub fn durable_position(&self) -> DurablePosition {
         let disk = self.directory.identity().disk as u64;
         DurablePosition { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
+    }
+
+    /// What of the disk cannot be read any more and cannot be mended here, in words. What is in memory is good. `None` if nothing is
+    /// known.
+    pub fn damage(&self) -> Option<String> {
+        if let Some(found) = &*self.found.lock() {
+            return Some(found.clone());
+        }
+        let (damages, count) = self.history.damages();
+        let Damage { shard, entity, .. } = damages.first()?;
+        let first = entity.as_ref().map_or_else(|| "records of a block".to_owned(), ToString::to_string);
+        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        Some(format!("the store is damaged: {first} of shard {shard}{more} cannot be read"))
     }
 
     /// Whether the disk is nearly full.

@@ -27,6 +27,7 @@ use crate::{
     replication::Replication,
     replicator::{Replicator, ReplicatorParts},
     runner::Runner,
+    scrub,
     snapshot_writer::SnapshotWriter,
     transfer::{self, Transfers},
 };
@@ -94,6 +95,7 @@ impl<T: Completion> Opened<T> {
         let Opened { replication, transfers, epochs: _, restored, runner, mut runtime } = self;
         let Restored { engines, log, replays, snapshots_kept, leftover, .. } = restored;
         history_reader::start(&replication, &runner)?;
+        scrub::start(&replication, &runner)?;
         let snapshots = Arc::new(SnapshotWriter::start(&replication, &runner)?);
         let history = Arc::new(HistoryWriter::start(&replication, &runner)?);
         // Records of replicas that had ended before the previous process did.

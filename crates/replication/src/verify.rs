@@ -1,4 +1,4 @@
-//! Verifies a data directory that no node has open: every checksum in it, the chain of each shard's entries from one known place to the
+//! Verifies a data directory that no node has open, or a backup: every checksum in it, the chain of each shard's entries from one known place to the
 //! next, and the sums that are kept beside what they count. Nothing that a node keeps in it is changed.
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 
 use boxoffice_core::version::{NEWEST, WriteVersion};
 use boxoffice_env::World;
-use boxoffice_shard::{Link, Position, Record, ShardId};
+use boxoffice_shard::{Link, Position, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
     chain_file::{self, ChainPlace},
@@ -24,6 +24,7 @@ use bytes::Bytes;
 use crate::{
     error::ReplicationError,
     inspect::{self, DirectoryContent, LoggedReplicas, REPLACED_MAX},
+    restore::{BackupSource, RestoreError},
 };
 
 /// What a data directory has, and what is wrong with it.
@@ -134,18 +135,55 @@ pub fn verify(
         Err(error) => findings.push(error.to_string()),
     }
 
+    let shards = ended(walks, &mut findings, |shard| is_log_whole && !replicas.is_gone(shard));
+    if is_log_whole {
+        findings.extend(counted(world, dir, compare).unwrap_or_else(|error| vec![error.to_string()]));
+    }
+    Ok(Verification { identity, shards, segments, snapshots, findings })
+}
+
+/// Verifies the entries of a backup, and compares them with a receipt that was printed before. Returns its shards, and what is wrong.
+///
+/// # Errors
+/// The backup cannot be read.
+pub fn verify_backup(
+    source: &dyn BackupSource,
+    receipt: &[ChainPlace],
+) -> Result<(Vec<VerifiedShard>, Vec<String>), RestoreError> {
+    let (mut walks, mut replicas) = (BTreeMap::new(), LoggedReplicas::default());
+    for shard in 0..=source.shards() {
+        let Some(payload) = source.snapshot(shard).map_err(RestoreError::Source)? else { continue };
+        let meta = snapshot::decode(&payload).map_err(|why| RestoreError::Shard { shard, why })?.meta;
+        walk(&mut walks, shard).begin(&meta);
+    }
+    for place in receipt {
+        walk(&mut walks, place.shard).know(place.position(), place.chain, RECEIPT);
+    }
+    source.entries(&mut |record| {
+        take(&mut walks, &mut replicas, record);
+        Ok(())
+    })?;
+    let mut findings = Vec::new();
+    let shards = ended(walks, &mut findings, |_| true);
+    Ok((shards, findings))
+}
+
+/// Ends the walks. Returns the shards of which something is there. `is_whole` says whether a shard has everything after its newest
+/// snapshot.
+fn ended(
+    walks: BTreeMap<ShardId, Walk>,
+    findings: &mut Vec<String>,
+    is_whole: impl Fn(ShardId) -> bool,
+) -> Vec<VerifiedShard> {
     let mut shards = Vec::new();
     for (shard, mut walk) in walks {
-        walk.end(is_log_whole && !replicas.is_gone(shard));
+        walk.end(is_whole(shard));
         findings.extend(walk.findings.iter().map(|finding| format!("shard {shard}: {finding}")));
         if walk.verified.chained + walk.verified.unchained > 0 || walk.verified.last.is_some() {
             shards.push(walk.verified);
         }
     }
-    if is_log_whole {
-        findings.extend(counted(world, dir, compare).unwrap_or_else(|error| vec![error.to_string()]));
-    }
-    Ok(Verification { identity, shards, segments, snapshots, findings })
+    shards
 }
 
 const RECEIPT: &str = "the receipt";
@@ -185,11 +223,7 @@ fn read_snapshots(
             findings
                 .push(format!("the snapshot of shard {shard} at entry {index} is read otherwise than it was written"));
         }
-        let walk = walk(walks, shard);
-        walk.snapshot = walk.snapshot.max(index);
-        if let Some(chain) = meta.chain {
-            walk.know(meta.position, chain, "its snapshot");
-        }
+        walk(walks, shard).begin(&meta);
     }
     Ok(names.len() as u64)
 }
@@ -266,6 +300,14 @@ impl Walk {
         let verified = VerifiedShard { shard, chained: 0, from: 0, unchained: 0, places: 0, last: None };
         let (known, window, findings) = (BTreeMap::new(), VecDeque::new(), Vec::new());
         Walk { verified, known, snapshot: 0, window, last: None, chain: None, met: 0, run: 0, findings }
+    }
+
+    /// The shard has this snapshot.
+    fn begin(&mut self, meta: &SnapshotMeta) {
+        self.snapshot = self.snapshot.max(meta.position.index);
+        if let Some(chain) = meta.chain {
+            self.know(meta.position, chain, "its snapshot");
+        }
     }
 
     fn know(&mut self, position: Position, chain: u128, from: &'static str) {

@@ -81,3 +81,21 @@ pub enum RestoreError {
     #[error("the configuration cannot work: {0}")]
     Config(String),
 }
+
+impl RestoreError {
+    /// Whether a part of what the disk had is missing.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            RestoreError::LogMissing { .. }
+            | RestoreError::NoReplica { .. }
+            | RestoreError::Generation { .. }
+            | RestoreError::Gap { .. }
+            | RestoreError::SnapshotMissing { .. }
+            | RestoreError::CommittedMissing { .. } => true,
+            RestoreError::UnknownShard { .. }
+            | RestoreError::Foreign { .. }
+            | RestoreError::Entry { .. }
+            | RestoreError::Config(_) => false,
+        }
+    }
+}

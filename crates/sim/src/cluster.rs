@@ -5,10 +5,10 @@ use std::time::Duration;
 use boxoffice_core::{
     answer::{Answer, ClusterView},
     cluster::{MemberState, Place, Replica},
-    command::{Admission, ClusterCommand, Command, Machine as Described},
+    command::{Admission, ClusterCommand, Command, Machine as Described, Replacing},
 };
 use rand::rngs::SmallRng;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
@@ -19,6 +19,9 @@ use crate::{
 
 /// The limit until all replicas are in place without faults, in milliseconds.
 const SETTLED_MS: u64 = 300_000;
+/// How long the cluster is asked for another disk at a time, and the pause afterwards, in milliseconds.
+const ASK_MS: u64 = 10_000;
+const AGAIN_MS: u64 = 1_000;
 /// The voters of each shard, if there are as many nodes.
 const VOTERS: usize = 3;
 
@@ -59,6 +62,52 @@ pub(crate) async fn join(client: &ClientStub, machine: &Machine, rng: &mut Small
     let others: Vec<u64> = others.filter(|node| *node != machine.number).collect();
     let generation_min = view.members[&machine.number].first_generation;
     machine.join(client.cluster_id(), &others, disk, generation_min)
+}
+
+/// Asks the cluster once whether a machine may replace its damaged disk. Returns the cluster after it was granted.
+pub(crate) async fn ask_for_disk(
+    client: &ClientStub,
+    machine: &Machine,
+    (disk, next): (u128, u128),
+    rng: &mut SmallRng,
+) -> Option<Box<ClusterView>> {
+    let at = address(machine.number);
+    let described =
+        Described { disk: next, peer: (&*at).into(), client: (&*at).into(), program: "sim".into(), versions: None };
+    let join = ClusterCommand::Join {
+        node: Some(machine.number),
+        machine: Box::new(described),
+        proof: None,
+        admission: Admission::Replacing(Replacing::of(disk)),
+    };
+    let change = client.change(rng, "a damaged node", Command::Cluster(join), u32::MAX);
+    // Without a majority of the directory nothing is decided.
+    let ended = timeout(Duration::from_millis(ASK_MS), change).await.ok()?;
+    match ended.granted().map(|answered| &answered.answer) {
+        Some(Answer::Cluster(view)) => Some(view.clone()),
+        _ => None,
+    }
+}
+
+/// Starts a machine on another disk, as the cluster has granted it.
+pub(crate) fn start_on_next_disk(client: &ClientStub, machine: &Machine, view: &ClusterView) -> Result<(), String> {
+    let others = view.members.iter().filter(|(_, member)| member.state != MemberState::Gone).map(|(node, _)| *node);
+    let others: Vec<u64> = others.filter(|node| *node != machine.number).collect();
+    machine.renew(client.cluster_id(), &others, view.members[&machine.number].first_generation)
+}
+
+/// Replaces the damaged disk of a machine whose process has ended, as soon as the cluster allows it.
+pub(crate) async fn renew(client: &ClientStub, machine: &Machine, why: &str, rng: &mut SmallRng) -> Result<(), String> {
+    machine.kill();
+    machine.disk().fail_syncs(false);
+    let disks = machine.note_damage(why);
+    loop {
+        if let Some(view) = ask_for_disk(client, machine, disks, rng).await {
+            client.trace.note(&format!("node {} replaces its disk", machine.number));
+            return start_on_next_disk(client, machine, &view);
+        }
+        sleep(Duration::from_millis(AGAIN_MS)).await;
+    }
 }
 
 /// Waits until a machine without faults serves.

@@ -126,6 +126,16 @@ impl SimDisk {
         Some(format!("{name}, byte {at} of {written}"))
     }
 
+    /// Changes one bit of one record of the store, and returns its key. `None` if it has none.
+    pub(crate) fn rot_record(&self, rng: &mut SmallRng) -> Option<String> {
+        let dir = Path::new("/data/history");
+        // Other keys are of the store as a whole.
+        let keys: Vec<_> = self.stores.keys(dir).into_iter().filter(|key| key.starts_with(b"e")).collect();
+        let key = keys.choose(rng)?;
+        self.stores.damage(dir, key);
+        Some(format!("the record at {key:?}"))
+    }
+
     /// Changes of files and stores so far.
     pub(crate) fn changes(&self) -> u64 {
         self.files.changes() + self.stores.changes()
@@ -151,6 +161,19 @@ impl Disk for SimDisk {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.files.list(dir)
+    }
+
+    fn list_dirs(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.files.list_dirs(dir)
+    }
+
+    /// A store is not kept.
+    fn move_dir(&self, from: &Path, to: Option<&Path>) -> io::Result<()> {
+        if self.stores.exists(from) {
+            self.stores.remove(from);
+            return Ok(());
+        }
+        self.files.move_dir(from, to)
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {

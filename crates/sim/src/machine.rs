@@ -28,7 +28,8 @@ use boxoffice_node::{
 };
 use boxoffice_storage::{
     fsync::Fsync,
-    identity::{ClusterId, Joining, draw_disk_id},
+    identity::{self, ClusterId, Joining, draw_disk_id},
+    renewal,
     snapshot_files::KeepRule,
 };
 use boxoffice_wire::FirstCommand;
@@ -54,6 +55,9 @@ use crate::{
 const START_MS: u64 = 60_000;
 /// Between two kept snapshots of a shard, in milliseconds.
 const KEPT_SNAPSHOTS_MS: u64 = 20_000;
+
+/// How long after it was read everything on a disk is read again, in milliseconds.
+const SCRUB_MS: u64 = 30_000;
 
 /// A machine's role in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +136,7 @@ impl Machine {
                 log_segment_bytes: 256 << 10,
                 checksum_entries: 1,
                 snapshot_entries: [50, 500, 5_000][draw.random_range(0..3)],
+                scrub_ms: Some(SCRUB_MS),
                 fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
                 history_archive_bytes: [0, 1 << 20][draw.random_range(0..2)],
                 kept_snapshots: KeepRule { every_ms: KEPT_SNAPSHOTS_MS, count_max: 30 },
@@ -141,6 +146,8 @@ impl Machine {
             // The task that upgrades the cluster finishes it.
             upgrade_settle_ms: None,
             mark_ms: 4_000,
+            renews_itself: true,
+            repair_rest_ms: 0,
             peer_address: address(number),
             client_address: address(number),
             rules: Arc::new(rules),
@@ -261,6 +268,38 @@ impl Machine {
         *self.process.lock() = Process { node: Some(node), gate, waiting: Vec::new() };
         self.lives.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether its process has found its disk damaged.
+    pub(crate) fn found_damage(&self) -> bool {
+        let handle = self.process.lock().node.as_ref().map(|node| node.handle().clone());
+        let Some(handle) = handle else { return false };
+        match pin!(handle.failure()).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(failed) => failed.is_damage,
+            Poll::Pending => false,
+        }
+    }
+
+    /// Notes that its disk is damaged, while it is off. Returns the id of the disk, and the one that the next is to have.
+    pub(crate) fn note_damage(&self, why: &str) -> (u128, u128) {
+        let (world, dir) = (self.world(), &self.config.replication.data_dir);
+        let identity = identity::read(&*world.disk, dir).expect("a disk").expect("an identity");
+        let finding = renewal::note(&world, dir, &identity, (why, false)).expect("a disk without trouble");
+        (finding.disk, finding.next)
+    }
+
+    /// Replaces its disk, as the cluster has granted it, and starts the process.
+    ///
+    /// # Errors
+    /// The reason in words.
+    pub(crate) fn renew(&self, cluster: u128, peers: &[u64], generation_min: u64) -> Result<(), String> {
+        let (world, dir) = (self.world(), &self.config.replication.data_dir);
+        let identity = identity::read(&*world.disk, dir).expect("a disk").expect("an identity");
+        let finding = renewal::noted(&*world.disk, dir, &identity).expect("a disk").expect("it was noted");
+        let peers = peers.iter().map(|&node| PeerAddress { node, address: address(node) }).collect();
+        let joining = Joining { cluster: ClusterId(cluster), disk: finding.next, peers, generation_min };
+        renewal::renew(&world, dir, (&identity, &finding), &joining).map_err(|error| error.to_string())?;
+        self.start()
     }
 
     /// Gives it the next program, or the one before, for its next start.

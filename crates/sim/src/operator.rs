@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
     answer::ClusterView,
-    cluster::MemberState,
+    cluster::{Copies, MemberState, Replica},
     command::{ClusterCommand, Command},
 };
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
@@ -32,6 +32,10 @@ const COPY_AGE_MS: std::ops::Range<u64> = 5_000..120_000;
 const LAG_MS: u64 = 20_000;
 /// The limit for the refusal of a node on an old copy, in milliseconds.
 const REFUSED_MS: u64 = 30_000;
+/// Within this time a damaged record is found and the disk is replaced, if nothing else happens, in milliseconds.
+const FOUND_MS: u64 = 120_000;
+/// How often a node whose disk is damaged asks, while another one is getting everything again.
+const IN_TURN_TRIES: u64 = 4;
 /// Attempts to find all other nodes serving before a restore.
 const ORDER_TRIES: u64 = 120;
 
@@ -87,7 +91,12 @@ impl Operator {
         match (self.rng.random_range(0..7), spare) {
             (0, Some(spare)) => self.exchange(spare, machine).await,
             (1, Some(spare)) => self.remove(machine, spare).await,
-            (2, _) => self.rot(machine).await,
+            (2, _) => match self.rng.random_range(0..4) {
+                0 => self.rot_two(machine).await,
+                1 => self.rot_in_turn(machine).await,
+                2 => self.rot_record(machine).await,
+                _ => self.rot(machine).await,
+            },
             (3, Some(spare)) if members.len() < 5 => self.add(spare).await,
             (5.., _) => self.put_back(machine).await,
             _ => self.replace(machine).await,
@@ -258,7 +267,7 @@ impl Operator {
         self.replaces(&machine).await;
     }
 
-    /// Changes a byte on a node's disk. The node may start only if it has another copy of the data.
+    /// Changes a byte on a node's disk. The node may start only if it has another copy of the data. Otherwise it replaces its disk.
     async fn rot(&mut self, machine: Arc<Machine>) {
         let _locked = machine.fault_lock.lock().await;
         machine.power_cut();
@@ -268,7 +277,7 @@ impl Operator {
         match machine.start() {
             Err(reason) => {
                 self.client.trace.note(&format!("node {} does not start: {reason} ({place})", machine.number));
-                self.replaces(&machine).await;
+                self.renews(&machine, &reason).await;
             }
             Ok(()) if of_log => self.violation(format!("node {} starts with a damaged log: {place}", machine.number)),
             Ok(()) => {
@@ -276,6 +285,134 @@ impl Operator {
                 machine.note_rotted(place.split(',').next().unwrap_or(&place));
             }
         }
+    }
+
+    async fn renews(&mut self, machine: &Machine, why: &str) {
+        if let Err(reason) = cluster::renew(&self.client, machine, why, &mut self.rng).await {
+            self.violation(format!("node {} does not replace its disk: {reason}", machine.number));
+        }
+    }
+
+    /// Changes a byte of a record of the store of a node that runs. The node finds it when it reads everything, and replaces its disk.
+    async fn rot_record(&mut self, machine: Arc<Machine>) {
+        let _locked = machine.fault_lock.lock().await;
+        if !machine.is_member() || !machine.runs() {
+            return;
+        }
+        let Some(place) = machine.disk().rot_record(&mut self.rng) else { return };
+        self.note(Fault::BitRot, &machine);
+        let found = tokio::select! {
+            biased;
+            reason = machine.failed() => Some(reason),
+            () = sleep(Duration::from_millis(FOUND_MS)) => None,
+        };
+        self.client.trace.note(&format!("node {}: {place}: {found:?}", machine.number));
+        match found {
+            Some(why) if machine.found_damage() => self.renews(&machine, &why).await,
+            Some(why) => self.violation(format!("node {} ended without a reason: {why}", machine.number)),
+            // The record was replaced before it was read, or the others could not do without the node for all the time.
+            None => self.replaces(&machine).await,
+        }
+    }
+
+    /// Changes a byte of the log of a machine that is off, so that it does not start. `None` if its log is too short.
+    fn damage_log(&mut self, machine: &Machine) -> Option<String> {
+        machine.disk().rot(true, &mut self.rng)?;
+        self.note(Fault::BitRot, machine);
+        match machine.start() {
+            Err(reason) => Some(reason),
+            Ok(()) => {
+                self.violation(format!("node {} starts with a damaged log", machine.number));
+                None
+            }
+        }
+    }
+
+    /// Another member that nobody operates.
+    fn another(&mut self, machine: &Machine) -> Option<Arc<Machine>> {
+        let members = self.client.members();
+        let others: Vec<_> = members.into_iter().filter(|other| other.number != machine.number).collect();
+        others.choose(&mut self.rng).cloned()
+    }
+
+    /// Damages the logs of two nodes. Where a shard has both, neither may replace its disk. One of them gets its log back.
+    async fn rot_two(&mut self, machine: Arc<Machine>) {
+        let Some(other) = self.another(&machine) else { return };
+        let _locked = machine.fault_lock.lock().await;
+        let Ok(_other_locked) = other.fault_lock.try_lock() else { return };
+        if !machine.is_member() || !other.is_member() {
+            return;
+        }
+        let before = self.view().await;
+        machine.power_cut();
+        other.power_cut();
+        let copy = other.copy_disk();
+        let Some(why) = self.damage_log(&machine) else {
+            self.starts(&machine);
+            return self.starts(&other);
+        };
+        let is_damaged = self.damage_log(&other).is_some();
+        let disks = machine.note_damage(&why);
+        let granted = cluster::ask_for_disk(&self.client, &machine, disks, &mut self.rng).await;
+        let both = |voters: &[Replica]| {
+            let has = |node: u64| voters.iter().any(|voter| voter.node == node);
+            has(machine.number) && has(other.number)
+        };
+        let has_both =
+            before.is_some_and(|view| view.places.iter().all(|place| !place.moving() && both(&place.target.voters)));
+        if granted.is_some() && is_damaged && has_both {
+            self.violation(format!("node {} replaces its disk without a majority of every shard", machine.number));
+        }
+        other.put_disk(copy);
+        self.starts(&other);
+        match granted {
+            Some(view) => {
+                if let Err(reason) = cluster::start_on_next_disk(&self.client, &machine, &view) {
+                    self.violation(format!("node {} does not replace its disk: {reason}", machine.number));
+                }
+            }
+            None => self.renews(&machine, &why).await,
+        }
+    }
+
+    /// Damages the log of a node, and that of another one as soon as the first has another disk. The second one may replace its disk
+    /// only when the first has everything again.
+    async fn rot_in_turn(&mut self, machine: Arc<Machine>) {
+        let Some(other) = self.another(&machine) else { return };
+        let _locked = machine.fault_lock.lock().await;
+        let Ok(_other_locked) = other.fault_lock.try_lock() else { return };
+        if !machine.is_member() || !other.is_member() {
+            return;
+        }
+        machine.power_cut();
+        let Some(why) = self.damage_log(&machine) else { return self.starts(&machine) };
+        self.renews(&machine, &why).await;
+        // The directory moves first, and decides without the second node then.
+        let rest_ms = self.rng.random_range(0..20_000);
+        sleep(Duration::from_millis(rest_ms)).await;
+        other.power_cut();
+        let copy = other.copy_disk();
+        let Some(why) = self.damage_log(&other) else { return self.starts(&other) };
+        let disks = other.note_damage(&why);
+        for _ in 0..IN_TURN_TRIES {
+            let Some(view) = cluster::ask_for_disk(&self.client, &other, disks, &mut self.rng).await else { continue };
+            let first = &view.members[&machine.number];
+            let lacks = |copies: &Copies| {
+                copies
+                    .all()
+                    .any(|replica| replica.node == machine.number && replica.generation < first.first_generation)
+            };
+            if view.places.iter().any(|place| lacks(&place.last_reached) || lacks(&place.target)) {
+                self.violation(format!("nodes {} and {} replace their disks at once", machine.number, other.number));
+            }
+            if let Err(reason) = cluster::start_on_next_disk(&self.client, &other, &view) {
+                self.violation(format!("node {} does not replace its disk: {reason}", other.number));
+            }
+            return;
+        }
+        // The first one cannot get everything without the second one, whose log is put back.
+        other.put_disk(copy);
+        self.starts(&other);
     }
 
     /// Starts a locked machine. A fault may have been cut short without its end.

@@ -166,6 +166,32 @@ impl ArchiveFiles {
         self.disk.sync_dir(&self.dir).map_err(failed("sync", &self.dir))
     }
 
+    /// Reads an archive to its end.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`] and the other errors of reading one.
+    pub fn check(&self, number: u64) -> Result<(), ArchiveError> {
+        match self.table(number)? {
+            Some(index) => index.records(|_| {}),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes an archive.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Io`].
+    pub fn remove(&self, number: u64) -> Result<(), ArchiveError> {
+        let path = self.path(number);
+        self.disk.remove(&path).map_err(failed("remove", &path))?;
+        self.disk.sync_dir(&self.dir).map_err(failed("sync", &self.dir))
+    }
+
+    /// The file of an archive.
+    pub fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(name(number))
+    }
+
     fn remove_oldest(&self) -> Result<bool, ArchiveError> {
         let Some(&oldest) = self.list()?.first() else { return Ok(false) };
         let path = self.dir.join(name(oldest));

@@ -18,7 +18,7 @@ use tracing_mutex::parkinglot::Mutex;
 pub const CHAIN_EVERY: u64 = 4_096;
 
 /// The file in the directory of archives.
-const FILE: &str = "chain";
+pub const FILE: &str = "chain";
 
 /// The chain of a shard's entries at one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,37 @@ impl ChainFile {
         }
         *open = Some(now);
         Ok(())
+    }
+
+    /// Removes damaged lines, durably. Returns their numbers from 1 on, and what is wrong with each.
+    ///
+    /// # Errors
+    /// As the disk says. Then the file is as before.
+    pub fn mend(&self) -> io::Result<Vec<(usize, String)>> {
+        let mut open = self.open.lock();
+        let bytes = match self.disk.open(&self.path, OpenMode::Read) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            file => whole(&*file?)?,
+        };
+        let damaged = parse(&bytes).damaged;
+        if damaged.is_empty() {
+            return Ok(damaged);
+        }
+        *open = None;
+        let numbered = bytes.split_inclusive(|byte| *byte == b'\n').zip(1..);
+        let good = numbered.filter(|(_, number)| damaged.iter().all(|(other, _)| other != number));
+        let kept: Vec<u8> = good.flat_map(|(line, _)| line).copied().collect();
+        let path = self.path.with_extension("new");
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.disk.open(&path, OpenMode::Create)?;
+        file.write_all_at(&kept, 0)?;
+        file.sync_data()?;
+        self.disk.rename(&path, &self.path)?;
+        self.disk.sync_dir(&self.dir)?;
+        Ok(damaged)
     }
 
     fn open(&self) -> io::Result<Open> {
@@ -239,6 +270,22 @@ mod tests {
         assert_eq!(places(&disk).damaged, vec![]);
         file(&disk).append(&[place(1, 12_288)]).unwrap();
         assert_eq!(places(&disk).places, [place(1, 4_096), place(1, 8_192), place(1, 12_288)]);
+    }
+
+    #[test]
+    fn damaged_lines_are_removed_and_the_others_stay() {
+        let disk = MemoryDisk::new();
+        let chain = file(&disk);
+        assert_eq!(chain.mend().unwrap(), []);
+        let all = [place(1, 4_096), place(2, 4_096), place(1, 8_192)];
+        chain.append(&all).unwrap();
+        assert_eq!(chain.mend().unwrap(), []);
+        let length = line(NEWEST, &all[0]).len() as u64;
+        disk.open(&Path::new(DIR).join(FILE), OpenMode::Write).unwrap().write_all_at(b"?", length).unwrap();
+        assert_eq!(chain.mend().unwrap(), [(2, "it has a bad checksum".to_owned())]);
+        disk.power_cut(&mut || false);
+        chain.append(&[place(1, 8_192), place(1, 12_288)]).unwrap();
+        assert_eq!(places(&disk), ChainPlaces { places: vec![all[0], all[2], place(1, 12_288)], damaged: vec![] });
     }
 
     #[test]

@@ -17,10 +17,13 @@ use boxoffice_env::{Disk, FileIdentity, OpenMode, World};
 use boxoffice_shard::NodeId;
 use tracing_mutex::parkinglot::Mutex;
 
-use crate::{fsync::Fsync, identity::DataDirectory};
+use crate::{
+    fsync::Fsync,
+    identity::{DataDirectory, EPOCH},
+};
 
 /// The file, and its temporary name.
-const FILE: &str = "epoch";
+const FILE: &str = EPOCH;
 const UNFINISHED: &str = "epoch.tmp";
 
 /// More than the size of any such file.

@@ -431,6 +431,27 @@ impl HistoryStore {
         Ok(true)
     }
 
+    /// Reads some records behind the key `after`, of all shards, and notes what cannot be read. Returns how many bytes they have, and
+    /// the key behind which there may be more.
+    ///
+    /// # Errors
+    /// [`HistoryStoreError::Store`] if there is no room to open the store.
+    pub fn read_on(&self, after: Option<&[u8]>) -> Result<(u64, Option<Bytes>), HistoryStoreError> {
+        let Scanned { found, gap } = self.scan_past_damage(RECORDS, after, SCAN)?;
+        if let Some(Gap { after, why }) = gap {
+            let next = found.first().map(|(key, _)| key);
+            let shard = shard_part(&after).or_else(|| shard_part(next?)).unwrap_or_default();
+            self.note_damage(shard, None, &why);
+        }
+        for (key, bytes) in &found {
+            if let Err(why) = record::decode(bytes) {
+                self.note_damage(shard_part(key).unwrap_or_default(), None, &format!("the record at {key:?}: {why}"));
+            }
+        }
+        let bytes = found.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum();
+        Ok((bytes, found.last().map(|(key, _)| key.clone())))
+    }
+
     /// Whether a lookup may find a record of this entity. Audits check that it is `true` for every record.
     pub fn may_find(&self, shard: ShardId, entity: &Entity) -> bool {
         !self.filter.excludes(shard, entity)

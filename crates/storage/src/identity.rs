@@ -27,13 +27,14 @@ pub use error::IdentityError;
 const FORMAT_BY_PREFIX: u32 = 3;
 const FILE: &str = "identity.toml";
 /// The last key of the file. Its value is the checksum of everything before it.
-const CHECKSUM: &str = "checksum = ";
+pub(crate) const CHECKSUM: &str = "checksum = ";
 const LOCK: &str = "lock";
 const DISK: &str = "disk";
-const LOG: &str = "log";
-const SNAPSHOTS: &str = "snapshots";
-const HISTORY: &str = "history";
-const ARCHIVE: &str = "archive";
+pub(crate) const LOG: &str = "log";
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+pub(crate) const HISTORY: &str = "history";
+pub(crate) const ARCHIVE: &str = "archive";
+pub(crate) const EPOCH: &str = "epoch";
 /// More than the positions of any cluster need.
 const PEER_POSITIONS_BYTES_MAX: u64 = 1 << 20;
 /// More than the text of any release has.
@@ -59,7 +60,7 @@ impl std::str::FromStr for ClusterId {
     }
 }
 
-fn hex128(text: &str) -> Option<u128> {
+pub(crate) fn hex128(text: &str) -> Option<u128> {
     let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     digits.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
@@ -262,6 +263,14 @@ impl DataDirectory {
         }
     }
 
+    /// Saves a small text beside the data.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`].
+    pub fn save_file(&self, disk: &dyn Disk, name: &str, text: &str) -> Result<(), IdentityError> {
+        write_file(disk, &self.path, name, text.as_bytes())
+    }
+
     /// Records that the log exists.
     ///
     /// # Errors
@@ -432,11 +441,16 @@ fn printable(text: &str) -> String {
 }
 
 /// The value of the last key, with its line's end.
-fn checksum(said: &str) -> String {
+pub(crate) fn checksum(said: &str) -> String {
     format!("\"{:08x}\"\n", crc32c::crc32c(said.as_bytes()))
 }
 
-fn write(disk: &dyn Disk, dir: &Path, identity: &Identity, version: ClusterVersion) -> Result<(), IdentityError> {
+pub(crate) fn write(
+    disk: &dyn Disk,
+    dir: &Path,
+    identity: &Identity,
+    version: ClusterVersion,
+) -> Result<(), IdentityError> {
     let peers = identity.peers.iter().map(|peer| format!("{}@{}", peer.node, peer.address));
     let fields = IdentityFields {
         format: version.number().into(),
@@ -456,8 +470,17 @@ fn write(disk: &dyn Disk, dir: &Path, identity: &Identity, version: ClusterVersi
     write_file(disk, dir, FILE, text.as_bytes())
 }
 
+/// Writes the file of the directory `from` into `to` as well.
+pub(crate) fn copy(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), IdentityError> {
+    let path = from.join(FILE);
+    let file = disk.open(&path, OpenMode::Read).map_err(failed("open", &path))?;
+    let mut bytes = vec![0; file.length().map_err(failed("measure", &path))?.min(FILE_BYTES_MAX) as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(failed("read", &path))?;
+    write_file(disk, to, FILE, &bytes)
+}
+
 /// Writes and syncs a temporary file and renames it, so that either the old or the new one exists at any time.
-fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &[u8]) -> Result<(), IdentityError> {
+pub(crate) fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &[u8]) -> Result<(), IdentityError> {
     let (aside, path) = (dir.join(format!("{name}.tmp")), dir.join(name));
     match disk.remove(&aside) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -508,7 +531,7 @@ fn unreadable(dir: &Path, reason: String) -> IdentityError {
     }
 }
 
-fn failed<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> IdentityError + use<'a> {
+pub(crate) fn failed<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> IdentityError + use<'a> {
     move |source| IdentityError::Io { doing, file: file.to_owned(), source }
 }
 

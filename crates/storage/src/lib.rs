@@ -31,7 +31,9 @@
 // In reading order.
 pub mod data_epoch;
 pub mod identity;
+pub mod members;
 pub mod peer_positions;
+pub mod renewal;
 
 pub mod codec;
 pub mod fsync;

@@ -16,6 +16,14 @@ use tracing_mutex::parkinglot::Mutex;
 /// The file in the data directory.
 pub const FILE: &str = "neighbours";
 
+/// What every refusal of an old copy says, by which its node recognizes it.
+const OLD_COPY: &str = "has come back with an old copy of its disk";
+
+/// Whether another node refuses this one because its disk has forgotten what it promised.
+pub fn is_of_old_copy(refusal: &str) -> bool {
+    refusal.contains(OLD_COPY)
+}
+
 /// The fields of the file. Others are passed over, since a later program of the same version may have added them.
 #[derive(Serialize, Deserialize)]
 struct Saved {
@@ -104,7 +112,7 @@ impl PeerPositions {
         match known.run == run || durable > known.durable {
             true => Ok(()),
             false => Err(format!(
-                "node {node} has come back with an old copy of its disk: its log ends with record {durable}, and it has said \
+                "node {node} {OLD_COPY}: its log ends with record {durable}, and it has said \
                  that record {} was durable. It has forgotten what it acknowledged and voted for, so this copy must not be \
                  used. Say so with `boxoffice admin replace {node}`, then start it with an empty data directory",
                 known.durable

@@ -47,8 +47,10 @@ pub struct Loaded {
     /// The log index of its state.
     pub index: u64,
     pub payload: Vec<u8>,
-    /// Damaged newer snapshots.
+    /// What is wrong with damaged newer snapshots.
     pub warnings: Vec<String>,
+    /// Their log indexes, the newest first.
+    pub damaged: Vec<u64>,
 }
 
 /// A snapshot file, by its name.
@@ -190,6 +192,15 @@ impl SnapshotFiles {
         }
     }
 
+    /// Removes one snapshot.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`].
+    pub fn remove(&self, name: SnapshotName) -> Result<(), SnapshotError> {
+        self.remove_if_there(&self.dir.join(name.file_name()))?;
+        self.disk.sync_dir(&self.dir).map_err(failed("sync", &self.dir))
+    }
+
     /// Removes every snapshot of `shard`, kept ones too.
     ///
     /// # Errors
@@ -233,15 +244,18 @@ impl SnapshotFiles {
     /// # Errors
     /// [`SnapshotError::AllBad`], [`SnapshotError::OtherVersion`], [`SnapshotError::Io`].
     pub fn load_newest(&self, shard: u16) -> Result<Option<Loaded>, SnapshotError> {
-        let mut reasons = Vec::new();
+        let (mut reasons, mut damaged) = (Vec::new(), Vec::new());
         let all = self.list()?;
         for name in all.into_iter().rev().filter(|name| name.shard == shard) {
             match self.load(name)? {
                 Ok(payload) => {
                     let index = name.index;
-                    return Ok(Some(Loaded { index, payload, warnings: reasons }));
+                    return Ok(Some(Loaded { index, payload, warnings: reasons, damaged }));
                 }
-                Err(reason) => reasons.push(reason),
+                Err(reason) => {
+                    reasons.push(reason);
+                    damaged.push(name.index);
+                }
             }
         }
         match reasons.is_empty() {

@@ -34,6 +34,24 @@ pub fn admin_proof(admin_token: &[u8], cluster: &str, node: Option<u64>, machine
     admin_mac(admin_token, cluster, node, machine).finalize().into_bytes().into()
 }
 
+/// The proof of a machine that wants to replace the damaged data directory `disk` of member `node` by a new one. It is made like
+/// [`proof`], and shows besides that the machine has the damaged directory.
+pub fn renewal_proof(secret: &[u8], cluster: &str, node: u64, machine: &Machine, disk: u128) -> [u8; PROOF_BYTES] {
+    renewal_mac(secret, cluster, node, machine, disk).finalize().into_bytes().into()
+}
+
+/// Whether this is such a proof. Compares in constant time.
+pub fn is_renewal_proof(
+    secret: &[u8],
+    cluster: &str,
+    node: u64,
+    machine: &Machine,
+    disk: u128,
+    shown: &[u8; PROOF_BYTES],
+) -> bool {
+    renewal_mac(secret, cluster, node, machine, disk).verify_slice(shown).is_ok()
+}
+
 /// Whether this was made with the admin token. Compares in constant time.
 pub fn is_admin_proof(
     admin_token: &[u8],
@@ -73,6 +91,12 @@ fn admin_mac(admin_token: &[u8], cluster: &str, node: Option<u64>, machine: &Mac
     over(admin_token, b"boxoffice join, vouched: ", cluster, node, machine)
 }
 
+fn renewal_mac(secret: &[u8], cluster: &str, node: u64, machine: &Machine, disk: u128) -> Hmac<Sha256> {
+    let mut mac = over(secret, b"boxoffice renewal: ", cluster, Some(node), machine);
+    mac.update(&disk.to_be_bytes());
+    mac
+}
+
 fn over(secret: &[u8], what: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> Hmac<Sha256> {
     let Machine { disk, peer, client, program, versions: _ } = machine;
     let (node, disk) = (node.unwrap_or_default().to_be_bytes(), disk.to_be_bytes());
@@ -98,6 +122,12 @@ mod tests {
         assert!(!is_proof(b"one secret", "c2", Some(2), &machine, &shown));
         assert!(!is_proof(b"one secret", "c1", None, &machine, &shown));
         assert!(!is_proof(b"one secret", "c1", Some(2), &Machine { disk: 8, ..machine.clone() }, &shown));
+        let renewal = renewal_proof(b"one secret", "c1", 2, &machine, 6);
+        assert!(is_renewal_proof(b"one secret", "c1", 2, &machine, 6, &renewal));
+        assert!(!is_renewal_proof(b"one secret", "c1", 2, &machine, 7, &renewal), "another directory");
+        assert!(!is_renewal_proof(b"another", "c1", 2, &machine, 6, &renewal));
+        assert!(!is_renewal_proof(b"one secret", "c1", 2, &machine, 6, &shown), "another kind of proof");
+        assert!(!is_proof(b"one secret", "c1", Some(2), &machine, &renewal), "another kind of proof");
         let vouched = admin_proof(b"one secret", "c1", Some(2), &machine);
         assert!(is_admin_proof(b"one secret", "c1", Some(2), &machine, &vouched));
         assert!(!is_admin_proof(b"one secret", "c1", Some(2), &machine, &shown), "another kind of proof");

@@ -29,6 +29,8 @@ shapes! {
         pub state: SmolStr,
         /// Whether the node leads nothing because its disk is clearly slower than those of the others.
         pub disk_is_slow?: bool,
+        /// What of the disk cannot be read. A node of a cluster serves on and replaces its disk as soon as it may.
+        pub damage?: SmolStr,
         /// The version of the cluster under which it writes.
         pub cluster_version!: u32,
         /// The upgrade that has begun and is not finished: the version that the cluster would have, and who holds it back.

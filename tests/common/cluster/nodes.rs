@@ -44,9 +44,9 @@ pub(crate) static SECRET: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Small segments and frequent snapshots, so that a node that was away for a while receives one. Little memory for writing the
-/// store, so that it writes tables. Holds outlive the longest run, so every hold that was not released is there at the final count.
+/// store, so that it writes tables. Nodes replace their damaged disks one right after the other. Holds outlive the longest run, so every hold that was not released is there at the final count.
 const CONFIG: &str = "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[history]\nmemtable_bytes = 1_048_576\n\n\
-                      [carts]\nhold_ttl_ms = 10_800_000\n";
+                      [repair]\nrest_hours = 0\n\n[carts]\nhold_ttl_ms = 10_800_000\n";
 
 /// Time after a grant until the session asks its cart about it, with a gateway, in milliseconds.
 pub(crate) const CONFIRM_MS: u64 = 3_000;

@@ -29,6 +29,9 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
     if !status.upgrade.is_empty() {
         lines.push(format!("upgrade       {}", status.upgrade));
     }
+    if !status.damage.is_empty() {
+        lines.push(format!("damaged disk  {}; the node replaces it as soon as it may", status.damage));
+    }
     if status.disk_is_slow {
         lines.push(
             "slow disk     it is clearly slower than those of the other nodes, so this node leads nothing".into(),

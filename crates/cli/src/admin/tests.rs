@@ -64,6 +64,7 @@ pub(super) fn node_status(node: &str, roles: &[&str]) -> NodeStatus {
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
         disk_is_slow: false,
+        damage: "".into(),
         cluster_version: 17,
         upgrade: "".into(),
         linked: Vec::new(),

@@ -83,6 +83,23 @@ pub struct FileSum {
     pub blake3: String,
 }
 
+impl FileSum {
+    /// Compares the file with its checksum. Returns what is wrong, in words.
+    fn check(&self, dir: &Path) -> Result<(), String> {
+        let FileSum { name, bytes: length, blake3 } = self;
+        let path = dir.join(name);
+        let (found, hash) =
+            sum(&path).map_err(|error| format!("cannot read {} of the backup: {error}", path.display()))?;
+        match (found, &hash) == (*length, blake3) {
+            true => Ok(()),
+            false => Err(format!(
+                "{} is not as it was written: it has {found} bytes and BLAKE3 {hash}, and had {length} and {blake3}",
+                path.display()
+            )),
+        }
+    }
+}
+
 impl Manifest {
     /// A backup that has nothing yet.
     pub fn new(cluster: String, shards: u16) -> Manifest {
@@ -151,6 +168,12 @@ impl Manifest {
             File::open(dir)?.sync_all()
         };
         written().map_err(|error| Failure::Refused(format!("cannot write {}: {error}", path.display())))
+    }
+
+    /// What is wrong with the files of all parts, in words.
+    pub fn changed_files(&self, dir: &Path) -> Vec<String> {
+        let files = self.parts.iter().flat_map(|part| &part.files);
+        files.filter_map(|file| file.check(dir).err()).collect()
     }
 
     /// The parts that belong to a cut: from the last full part before it on.
@@ -333,18 +356,9 @@ impl<'a> Reading<'a> {
     /// A file is missing, or has other bytes than were written.
     pub fn check(&self) -> Result<u64, Failure> {
         let mut bytes = 0;
-        for FileSum { name, bytes: length, blake3 } in self.parts.iter().flat_map(|part| &part.files) {
-            let path = self.dir.join(name);
-            let (found, hash) = sum(&path)
-                .map_err(|error| Failure::Refused(format!("cannot read {} of the backup: {error}", path.display())))?;
-            if (found, &hash) != (*length, blake3) {
-                return Err(Failure::Refused(format!(
-                    "{} is not as it was written: it has {found} bytes and BLAKE3 {hash}, and had {length} and {blake3}; use \
-                     another copy of the backup",
-                    path.display()
-                )));
-            }
-            bytes += length;
+        for file in self.parts.iter().flat_map(|part| &part.files) {
+            file.check(self.dir).map_err(|why| Failure::Refused(format!("{why}; use another copy of the backup")))?;
+            bytes += file.bytes;
         }
         Ok(bytes)
     }

@@ -216,12 +216,7 @@ pub fn restore(args: &Restore) -> Outcome {
     let bytes = reading.check()?;
     say(&format!("all files of the backup are as they were written: {}", size(bytes)));
     let shards = args.shards.unwrap_or(manifest.shards);
-    let target = Target { dir: &args.data_dir, node: 1, shards };
-    let restored = restore_cut(&World::standalone(), &reading, &cut.to_mark_cut(), target);
-    let Restored { cluster, entities, ended, entries, .. } = restored.map_err(|error| match error {
-        RestoreError::Target(error) => Failure::Node(error.to_string()),
-        error => Failure::Refused(error.to_string()),
-    })?;
+    let Restored { cluster, entities, ended, entries, .. } = make(&reading, cut, &args.data_dir, shards)?;
     say(&format!(
         "{}: cluster {cluster}, {shards} shards, as of {}: {entities} entities in memory, {ended} ended; {entries} entries applied",
         args.data_dir.display(),
@@ -242,6 +237,15 @@ pub fn restore(args: &Restore) -> Outcome {
         args.data_dir.display()
     ));
     Ok(())
+}
+
+/// Makes the data directory of a cut.
+pub fn make(reading: &Reading<'_>, cut: &Cut, dir: &Path, shards: u16) -> Result<Restored, Failure> {
+    let target = Target { dir, node: 1, shards };
+    restore_cut(&World::standalone(), reading, &cut.to_mark_cut(), target).map_err(|error| match error {
+        RestoreError::Target(error) => Failure::Node(error.to_string()),
+        error => Failure::Refused(error.to_string()),
+    })
 }
 
 /// Neither a backup nor a restore writes into a directory that has anything else.

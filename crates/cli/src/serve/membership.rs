@@ -13,11 +13,11 @@ use boxoffice_payment::HttpGateway;
 use boxoffice_storage::identity::{self, IdentityError, Joining};
 
 use crate::{
-    config::Config,
+    config::{Config, PeersConfig},
     descriptors::Shares,
     failure::{Failure, Outcome},
     invitation::Invitation,
-    join,
+    join::{self, Joined},
     peer_secret::{self, Standing},
     secret,
     version::VERSION,
@@ -104,8 +104,7 @@ pub(super) async fn become_member(
 ) -> Outcome {
     let Some(peers) = &config.peers else { return Ok(()) };
     config.node.peer_address.clone_from(&peers.advertise);
-    let advertised = config.edge.web.advertise.clone();
-    config.node.client_address = advertised.unwrap_or_else(|| peers.client_address(config.edge.listen));
+    config.node.client_address = client_address(config, peers);
     config.node.peer_routes.clone_from(&peers.routes);
     let Some(secret) = secrets.first().cloned() else { return Ok(()) };
     config.node.peer_secrets = secrets;
@@ -152,21 +151,36 @@ pub(super) async fn become_member(
         invitation: invited.map(|invited| invited.invitation.clone()),
         key: config.join_key.take(),
         admin_token: config.edge.admin_token.clone(),
+        replaces: None,
     };
     let joined = join::join(&peers.join, config.join_ca.as_deref(), &request, JOIN_TIMEOUT).await?;
-    let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
-    let own = joined.members.iter().find(|member| member.node == joined.node);
-    let own = own.ok_or_else(|| strange("this node is not among its members"))?;
-    let others = joined.members.iter().filter(|member| member.node != joined.node && member.state != "gone");
     tracing::info!(node = joined.node, cluster = %joined.cluster, "joined");
     config.node.replication.node_id = joined.node;
     config.node.replication.shards = joined.shards;
     config.node.replicas = joined.replicas;
-    config.node.replication.joining = Some(Joining {
+    config.node.replication.joining = Some(joining(&joined, disk)?);
+    Ok(())
+}
+
+/// Where clients reach this node, as the cluster's table says it.
+pub(super) fn client_address(config: &Config, peers: &PeersConfig) -> String {
+    let advertised = config.edge.web.advertise.clone();
+    advertised.unwrap_or_else(|| peers.client_address(config.edge.listen))
+}
+
+/// What the data directory `disk` of a node that has joined must know.
+///
+/// # Errors
+/// The cluster's answer lacks it.
+pub(super) fn joining(joined: &Joined, disk: u128) -> Result<Joining, Failure> {
+    let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
+    let own = joined.members.iter().find(|member| member.node == joined.node);
+    let own = own.ok_or_else(|| strange("this node is not among its members"))?;
+    let others = joined.members.iter().filter(|member| member.node != joined.node && member.state != "gone");
+    Ok(Joining {
         cluster: joined.cluster.parse().map_err(strange)?,
         disk,
         peers: others.map(|member| PeerAddress { node: member.node, address: member.peer.to_string() }).collect(),
         generation_min: own.first_generation,
-    });
-    Ok(())
+    })
 }

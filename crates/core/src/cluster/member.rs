@@ -31,6 +31,20 @@ pub struct Member {
     /// The versions that its program reads. `None` if it has not started yet.
     #[n(7)]
     pub versions: Option<ReadVersions>,
+    /// Its own replacement of a damaged disk, the last one.
+    #[n(8)]
+    pub renewed: Option<Renewed>,
+}
+
+/// A member has replaced its damaged data directory by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
+pub struct Renewed {
+    /// When, in true time.
+    #[n(0)]
+    pub at: Timestamp,
+    /// The name of the damaged data directory.
+    #[n(1)]
+    pub from: u128,
 }
 
 /// The state of a member.
@@ -66,7 +80,7 @@ impl Member {
     /// A machine as a member, from now on.
     pub(crate) fn new(machine: &Machine, state: MemberState, first_generation: u64, since: Timestamp) -> Member {
         let Machine { disk, peer, client, program, versions } = machine.clone();
-        Member { disk: Some(disk), peer, client, program, state, first_generation, since, versions }
+        Member { disk: Some(disk), peer, client, program, state, first_generation, since, versions, renewed: None }
     }
 
     /// The same member in another state from now on. Nothing changes if it has that state.

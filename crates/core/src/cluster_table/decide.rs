@@ -8,15 +8,15 @@ use super::{ClusterTable, FIRST_GENERATION};
 use crate::{
     cluster::{
         ADDRESS_BYTES_MAX, Copies, GENERATIONS, INVITATIONS_MAX, Invitation, Member, MemberState, NODE_MAX, Place,
-        REPLICAS_MAX, Replica,
+        REPLICAS_MAX, Renewed, Replica,
     },
-    command::{Admission, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move},
+    command::{Admission, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move, Replacing},
     event::ClusterEvent,
     id::Request,
     planted,
     refusal::Refusal,
     time::Timestamp,
-    version::ReadVersions,
+    version::{RENEWS, ReadVersions},
 };
 
 /// The fewest voters that tolerate the loss of one.
@@ -64,6 +64,9 @@ impl ClusterTable {
             let fit = versions.check(self.cluster_version);
             fit.map_err(|why| bad(format_smolstr!("the machine runs program {}: {why}", machine.program)))?;
         }
+        if let Admission::Replacing(replacing) = admission {
+            return self.renew(now, wanted, machine, replacing, request);
+        }
         let invitation = self.admitted(at, machine, admission)?;
         let known = self.members.iter().find(|(_, member)| member.disk == Some(machine.disk)).map(|(node, _)| *node);
         let node = match (wanted, known) {
@@ -100,8 +103,98 @@ impl ClusterTable {
                 known.map(|_| Some(*hash)).ok_or(Refusal::NotInvited)
             }
             Admission::Nothing | Admission::AdminProof(_) if planted::is("a proof without an invitation") => Ok(None),
-            Admission::Nothing | Admission::AdminProof(_) => Err(Refusal::NotInvited),
+            Admission::Nothing | Admission::AdminProof(_) | Admission::Replacing(_) => Err(Refusal::NotInvited),
         }
+    }
+
+    /// Gives the member whose data directory is damaged another one under the same id. All its replicas are lost, so every shard must
+    /// have a live majority without it, and no other member may be without some of its replicas.
+    fn renew(
+        &self,
+        now: Timestamp,
+        wanted: Option<u64>,
+        machine: &Machine,
+        replacing: &Replacing,
+        request: Request,
+    ) -> Result<(u64, Option<ClusterEvent>), Refusal> {
+        let node = wanted.ok_or_else(|| bad("a machine that replaces a disk says which node it is"))?;
+        let member = self.present(node)?;
+        if member.disk == Some(machine.disk) {
+            return Ok((node, None));
+        }
+        if member.disk != Some(replacing.disk) {
+            return Err(Refusal::DiskDiffers { node });
+        }
+        if !self.cluster_version.has(RENEWS) {
+            let why = format_smolstr!("that comes with version {RENEWS} of the cluster, so finish the upgrade first");
+            return Err(Refusal::NotRenewed { node, why });
+        }
+        self.check_renewal(now, node, member, replacing)?;
+        let renewed = Member {
+            first_generation: self.next_generation,
+            renewed: Some(Renewed { at: now, from: replacing.disk }),
+            ..member.on(machine).turned(MemberState::Joining, now)
+        };
+        let member = Box::new(renewed);
+        Ok((node, Some(ClusterEvent::MemberPut { node, member, request: Some(request), invitation: None })))
+    }
+
+    fn check_renewal(
+        &self,
+        now: Timestamp,
+        node: u64,
+        member: &Member,
+        Replacing { disk: _, down, rest_ms }: &Replacing,
+    ) -> Result<(), Refusal> {
+        let refused = |why: SmolStr| Err(Refusal::NotRenewed { node, why });
+        if member.state == MemberState::Draining {
+            return refused("it is being drained".into());
+        }
+        // A single vote of this node is gone for good, and nothing that waits brings it back.
+        let has_only_vote = |copies: &Copies| copies.voters.len() == 1 && copies.voters[0].node == node;
+        let shards = self.shards_where(|place| place.possible().any(has_only_vote));
+        if !shards.is_empty() && !planted::is("a replacement without a majority") {
+            return Err(Refusal::QuorumWouldBeLost { node, shards });
+        }
+        let others = self.members.iter().filter(|(other, member)| **other != node && member.state != MemberState::Gone);
+        let unfinished =
+            others.into_iter().find(|(other, member)| member.disk.is_none() || self.lacks_replicas(**other));
+        if let Some((other, _)) = unfinished.filter(|_| !planted::is("two replacements at once")) {
+            return refused(format_smolstr!("node {other} is still getting what it lost with its disk"));
+        }
+        let is_there = |voter: &&Replica| {
+            let is_whole = self.is_whole(**voter) || planted::is("two replacements at once");
+            voter.node != node && is_whole && !down.contains(&voter.node)
+        };
+        let is_lost = |copies: &Copies| copies.voters.iter().filter(is_there).count() * 2 <= copies.voters.len();
+        let shards = self.shards_where(|place| place.possible().any(is_lost));
+        if let Some(first) = shards.first().filter(|_| !planted::is("a replacement without a majority")) {
+            let count = shards.len();
+            let down = match down.is_empty() {
+                true => SmolStr::default(),
+                false => format_smolstr!("; down are {down:?}"),
+            };
+            return refused(format_smolstr!(
+                "{count} of the shards, the first of them {first}, would have no majority that is up{down}"
+            ));
+        }
+        // Clocks that were set back since then say nothing about how long ago it was.
+        let last = self.members.iter().filter_map(|(other, member)| Some((member.renewed?.at, *other))).max();
+        if let Some((at, other)) = last.filter(|(at, _)| (*at..at.after(*rest_ms)).contains(&now)) {
+            let hours = |ms: u64| ms / 3_600_000;
+            return refused(format_smolstr!(
+                "node {other} replaced its disk {} h ago, and {} h are to pass (repair.rest_hours)",
+                hours(now.0.saturating_sub(at.0)),
+                hours(*rest_ms)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether shards still count on replicas of a member that were on a disk that is lost.
+    fn lacks_replicas(&self, node: u64) -> bool {
+        let is_lost = |replica: Replica| replica.node == node && !self.is_whole(replica);
+        self.shards.iter().any(|place| place.possible().flat_map(Copies::all).any(is_lost))
     }
 
     /// Invites a machine, until `for_ms` after the running time `at`.

@@ -147,6 +147,31 @@ pub enum Admission {
     /// An operator asks for it, or there are no credentials of operators yet. The node that is asked decides this.
     #[n(3)]
     Vouched,
+    /// The data directory of a member is damaged, and its machine wants another disk id. It proves that it has both the secret of the
+    /// nodes and the damaged directory.
+    #[n(4)]
+    Replacing(#[n(0)] Replacing),
+}
+
+/// A damaged data directory that is to be replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct Replacing {
+    /// The random name of the damaged data directory.
+    #[n(0)]
+    pub disk: u128,
+    /// The members that the deciding node has no link to. It fills them in.
+    #[n(1)]
+    pub down: Vec<u64>,
+    /// How long ago the last node of the cluster must have replaced its disk, in milliseconds. The deciding node fills it in.
+    #[n(2)]
+    pub rest_ms: u64,
+}
+
+impl Replacing {
+    /// The wish of a machine with this data directory.
+    pub fn of(disk: u128) -> Replacing {
+        Replacing { disk, down: Vec::new(), rest_ms: 0 }
+    }
 }
 
 /// A machine that is, or wants to be, a member.

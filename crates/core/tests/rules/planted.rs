@@ -112,7 +112,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 44] = [
+    let stories: [(&str, fn()); 46] = [
         ("a payment key used twice", ends::an_attempt_after_a_restore_has_a_key_of_its_own),
         ("a late grant becomes a line", late_grants::a_grant_for_a_client_that_has_gone_is_released),
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
@@ -169,6 +169,8 @@ fn every_story_fails_with_its_bug() {
         ),
         ("a deposed host outranks its successor", deposed::a_deposed_cart_does_not_outrank_its_successor),
         ("a payment that nobody confirms keeps its seats", fairness::a_payment_for_what_is_set_aside_late_is_given_up),
+        ("two replacements at once", cluster::stories::a_damaged_disk_is_replaced_by_its_node),
+        ("a replacement without a majority", cluster::stories::a_damaged_disk_is_replaced_by_its_node),
         ("points ignored", side_by_side::nobody_sits_across_an_aisle_of_a_large_house),
         ("an aisle is crossed", side_by_side::nobody_sits_across_an_aisle_of_a_large_house),
         ("best seats before named ones", side_by_side::named_seats_are_held_before_best_ones),

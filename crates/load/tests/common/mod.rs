@@ -454,6 +454,7 @@ fn status() -> NodeStatus {
         durability: durability(),
         state: "ready".into(),
         disk_is_slow: false,
+        damage: "".into(),
         cluster_version: 17,
         upgrade: "".into(),
         linked: Vec::new(),

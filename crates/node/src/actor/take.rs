@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{
-    command::{CartCommand, ClusterCommand, Command},
+    command::{Admission, CartCommand, ClusterCommand, Command},
     host::Input,
     id::{Entity, Request},
 };
@@ -47,8 +47,13 @@ pub(crate) fn take_here(
         return reply.answer(Err(Failure::ReadOnly));
     }
     // The table does not know which members are up. This node knows to which of them it has a link.
-    if let Command::Cluster(ClusterCommand::FinishUpgrade { down }) = &mut command {
-        *down = cluster_copy::down(shared);
+    match &mut command {
+        Command::Cluster(ClusterCommand::FinishUpgrade { down }) => *down = cluster_copy::down(shared),
+        Command::Cluster(ClusterCommand::Join { admission: Admission::Replacing(replacing), .. }) => {
+            replacing.down = cluster_copy::down(shared);
+            replacing.rest_ms = shared.config.repair_rest_ms;
+        }
+        _ => {}
     }
     let entity = command.entity();
     let lead = shared.lead_of(&entity);

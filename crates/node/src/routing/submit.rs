@@ -3,30 +3,38 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{
-    command::{ClusterCommand, Command},
+    command::{Admission, ClusterCommand, Command, Machine, PROOF_BYTES, Replacing},
     id::{Entity, Request},
     refusal::Refusal,
+    version::RENEWS,
 };
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::{FirstCommand, joining};
+use smol_str::format_smolstr;
 
 use super::calls::begin_call;
 use crate::{
     actor::{CallContext, take_here},
     admission::Class,
     api::{CallTimes, Failure, ReplyTo},
+    cluster_copy::{cluster, table},
     shared::Shared,
 };
 
 /// Takes a client's command. A node that is alone hands it to its entity's actor. Otherwise it becomes a call, which may be sent to
 /// the node that leads. It is counted by the admission of the node that decides it.
-pub(crate) fn submit(shared: &Arc<Shared>, command: Command, request: Option<Request>, reply: ReplyTo) {
+pub(crate) fn submit(shared: &Arc<Shared>, mut command: Command, request: Option<Request>, reply: ReplyTo) {
     shared.metrics.commands.fetch_add(1, Ordering::Relaxed);
     if shared.draining.load(Ordering::Relaxed) {
         return reply.answer(Err(Failure::Draining));
     }
-    if !knows_secret(shared, &command) {
-        return reply.answer(Ok(Err(Refusal::WrongSecret)));
+    if let Command::Cluster(ClusterCommand::Join { node, machine, proof, admission }) = &mut command {
+        match replaced(shared, *node, machine, proof.as_ref()) {
+            Ok(Some(replacing)) => *admission = Admission::Replacing(replacing),
+            Ok(None) if knows_secret(shared, *node, machine, proof.as_ref()) => {}
+            Ok(None) => return reply.answer(Ok(Err(Refusal::WrongSecret))),
+            Err(refusal) => return reply.answer(Ok(Err(refusal))),
+        }
     }
     if matches!(command, Command::Cluster(ClusterCommand::Invite { .. })) && shared.config.peer_secrets.is_empty() {
         let why = "no machine can join this node: set peers.listen (--peers-listen) and start it again";
@@ -109,13 +117,37 @@ fn sheds_now(shared: &Shared, class: impl FnOnce() -> Option<Class>, times: Call
 
 /// Whether a machine that wants to join proves that it knows the secret of the nodes. Without the secret, it would become a
 /// member that no node deals with.
-fn knows_secret(shared: &Shared, command: &Command) -> bool {
-    let Command::Cluster(ClusterCommand::Join { node, machine, proof, admission: _ }) = command else {
-        return true;
-    };
-    let shown = proof.as_ref().map_or(&[][..], |proof| &proof[..]);
+fn knows_secret(shared: &Shared, node: Option<u64>, machine: &Machine, proof: Option<&[u8; PROOF_BYTES]>) -> bool {
+    let shown = proof.map_or(&[][..], |proof| &proof[..]);
     let secrets = &shared.config.peer_secrets;
     let is_proof =
-        |secret: &Secret| joining::is_proof(secret.as_ref(), &shared.cluster.to_string(), *node, machine, shown);
+        |secret: &Secret| joining::is_proof(secret.as_ref(), &shared.cluster.to_string(), node, machine, shown);
     secrets.is_empty() || secrets.iter().any(is_proof)
+}
+
+/// The damaged data directory that a machine proves to have, and to be a member's. It may be the one before, if the answer to the
+/// machine was lost. `None` if it proves no such thing.
+fn replaced(
+    shared: &Shared,
+    node: Option<u64>,
+    machine: &Machine,
+    proof: Option<&[u8; PROOF_BYTES]>,
+) -> Result<Option<Replacing>, Refusal> {
+    let (Some(node), Some(proof), Some(state)) = (node, proof, table(shared)) else { return Ok(None) };
+    let Some(member) = cluster(&state).members().get(&node) else { return Ok(None) };
+    let disks = member.disk.into_iter().chain(member.renewed.map(|renewed| renewed.from));
+    let of_cluster = shared.cluster.to_string();
+    let is_proven = |disk: &u128| {
+        let is_proof =
+            |secret: &Secret| joining::is_renewal_proof(secret.as_ref(), &of_cluster, node, machine, *disk, proof);
+        shared.config.peer_secrets.iter().any(is_proof)
+    };
+    match disks.into_iter().find(is_proven) {
+        // A leader with an older program could not read the command.
+        Some(_) if !cluster(&state).cluster_version().has(RENEWS) => Err(Refusal::NotRenewed {
+            node,
+            why: format_smolstr!("that comes with version {RENEWS} of the cluster, so finish the upgrade first"),
+        }),
+        found => Ok(found.map(Replacing::of)),
+    }
 }

@@ -66,6 +66,7 @@ impl<O: Owner> Replicator<O> {
         }
         self.noted = (self.noted + NOTED_A_TICK) % self.replication.shards.len();
         self.cut_for_release();
+        self.cut_for_damaged();
         self.hand_over();
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! Writes the log: records, syncs, seals and segments, within the room that is left.
 
-use std::sync::atomic::Ordering;
+use std::{mem, sync::atomic::Ordering};
 
 use boxoffice_core::planted;
-use boxoffice_shard::{SnapshotMeta, Write, grows_log};
+use boxoffice_shard::{ShardId, SnapshotMeta, Write, grows_log};
 use boxoffice_storage::{
     fsync::Fsync,
     log::{Kind, LastEntry, LogError},
@@ -185,9 +185,24 @@ impl<O: Owner> Replicator<O> {
         }
     }
 
+    /// Cuts a snapshot in place of a damaged one, once the state is as new.
+    pub(super) fn cut_for_damaged(&mut self) {
+        let own = |shard: ShardId| self.division.of(shard) == self.number;
+        let due: Vec<_> = self.replication.damaged_snapshots.lock().extract_if(.., |name| own(name.shard)).collect();
+        for name in due {
+            let meta = self.engine.snapshot_meta(name.shard).filter(|_| !self.is_waiting(name.shard));
+            match meta.filter(|meta| meta.position.index >= name.index).cloned() {
+                Some(meta) => self.cut(meta),
+                None if self.engine.group(name.shard).is_some() => self.replication.damaged_snapshots.lock().push(name),
+                // Its replica is gone.
+                None => {}
+            }
+        }
+    }
+
     /// Cuts snapshots of the shards when there are too many segments.
     pub(super) fn cut_for_release(&mut self) {
-        if std::mem::take(&mut self.cut_for_release) {
+        if mem::take(&mut self.cut_for_release) {
             // The engine is ahead of a replica that waits for the store.
             let whole = self.own_shards().filter(|state| !self.is_waiting(state.id));
             let metas: Vec<SnapshotMeta> =

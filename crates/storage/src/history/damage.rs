@@ -364,6 +364,19 @@ impl Number {
 }
 
 impl HistoryStoreError {
+    /// Whether the store has lost something that was durable, or does not fit the rest of the data directory.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            HistoryStoreError::Store(error) => error.is_damage(),
+            HistoryStoreError::Foreign { .. } => false,
+            HistoryStoreError::Missing { .. }
+            | HistoryStoreError::Older { .. }
+            | HistoryStoreError::Newer { .. }
+            | HistoryStoreError::BadRecord { .. }
+            | HistoryStoreError::Damaged { .. } => true,
+        }
+    }
+
     /// Whether a retry helps once a resource is free again, such as room on the disk.
     pub fn is_full(&self) -> bool {
         matches!(self, HistoryStoreError::Store(error) if StoreError::is_full(error))

@@ -101,6 +101,11 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Whether the log has lost something that was durable.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, LogError::Damaged { .. } | LogError::MissingSegment { .. } | LogError::Missing { .. })
+    }
+
     /// Converts an error of the operation `doing` on `file`.
     pub(super) fn io<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> LogError + use<'a> {
         move |source| LogError::Io { doing, file: file.to_owned(), source }

@@ -28,7 +28,7 @@ pub use config::{LogConfig, Preallocation, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN}
 pub use error::LogError;
 pub use group_commit::{GroupCommit, LogWriter};
 pub use record::{Kind, LastEntry};
-pub use recovery::{Recovery, TornEnd, read_segment, segment_numbers};
+pub use recovery::{Recovery, TornEnd, check_segment, cold_segments, read_segment, segment_numbers, segment_path};
 
 use recovery::ScannedSegment;
 use segment::{NewSegment, PAGE, Segment};

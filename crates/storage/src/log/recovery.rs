@@ -150,6 +150,50 @@ pub fn read_segment(
     Ok(())
 }
 
+/// The file of a segment in `dir`.
+pub fn segment_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(segment::name(number))
+}
+
+/// The segments in `dir` to which nothing is written any more. The log may be in use.
+///
+/// # Errors
+/// [`LogError::Io`].
+pub fn cold_segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError> {
+    let mut numbers = segment_numbers(disk, dir)?;
+    while numbers.last().is_some_and(|last| segment::is_empty(disk, dir, *last).unwrap_or(true)) {
+        numbers.pop();
+    }
+    numbers.pop();
+    Ok(numbers)
+}
+
+/// Checks every record of a segment to which nothing is written any more. The log may be in use. The caller must check afterwards that
+/// the segment still exists, as for [`read_segment`].
+///
+/// # Errors
+/// [`LogError::Damaged`], [`LogError::Io`] and the other errors of opening a segment.
+pub fn check_segment(disk: &dyn Disk, dir: &Path, number: u64) -> Result<(), LogError> {
+    let (segment, _, bytes) = segment::open(disk, dir, number, None, OpenMode::Read)?;
+    let (mut at, mut seq) = (PAGE, None);
+    while at + LINE <= bytes.len() {
+        let why = match record::find(&bytes, at, segment.salt) {
+            Found::Whole(header, whole) if seq.is_none_or(|seq| seq == header.seq) => {
+                seq = Some(header.seq + 1);
+                at += whole;
+                continue;
+            }
+            Found::Nothing if is_zero(&bytes[at..]) => return Ok(()),
+            Found::Whole(..) => "another record stands in its place",
+            Found::Nothing => "its header was not written",
+            Found::Unwritten(why) | Found::Bad(why) => why,
+        };
+        let why = format!("{why}, although a later segment was begun");
+        return Err(LogError::Damaged { file: segment.path, offset: at as u64, seq, why });
+    }
+    Ok(())
+}
+
 /// The segments' numbers, which must have no gap.
 fn numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError> {
     let numbers = segment_numbers(disk, dir)?;

@@ -101,6 +101,22 @@ impl KeptSnapshots {
         SnapshotFiles { disk: Arc::clone(&self.disk), dir: self.dir.clone(), kept: None }
     }
 
+    /// All of them.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`].
+    pub fn list(&self) -> Result<Vec<SnapshotName>, SnapshotError> {
+        self.files().list()
+    }
+
+    /// Reads one whole. `Ok(Err)` says what is damaged.
+    ///
+    /// # Errors
+    /// [`SnapshotError::OtherVersion`], [`SnapshotError::Io`].
+    pub fn check(&self, name: SnapshotName) -> Result<Result<(), String>, SnapshotError> {
+        Ok(self.files().load(name)?.map(|_| ()))
+    }
+
     /// Bytes of all of them.
     ///
     /// # Errors
@@ -173,7 +189,10 @@ impl KeptSnapshots {
     }
 
     /// Removes one. Without a sync of the directory it may come back after a power cut, and be removed again.
-    fn remove(&self, name: SnapshotName) -> Result<(), SnapshotError> {
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`].
+    pub fn remove(&self, name: SnapshotName) -> Result<(), SnapshotError> {
         let path = self.dir.join(name.file_name());
         self.files().remove_if_there(&path)
     }

@@ -6,6 +6,7 @@
 //! | `join d2` `join d2 as 2` | a machine with the disk d2 wants to become a member, or this member |
 //! | `arrived 2 d2` | a member has started |
 //! | `drain 2` `undrain 2` `remove 2` `replace 2` | commands of an operator; `force` before the first or third |
+//! | `renew 2 d2 d5` `renew 2 d2 d5 without 3` `renew 2 d2 d5 rest 60000` | a member wants to replace its damaged disk d2 by d5; node 3 cannot be reached; the last one was so many milliseconds ago |
 //! | `place 1 to 1 2 + 3 led by 2` | another target for shard 1: voters, learners, leader; `; 2 to …` for more |
 //! | `stale place …` | the same, based on the previous version |
 //! | `reached 1 2` | the leader of shard 1 has reached the target of version 2 |
@@ -19,7 +20,7 @@ use boxoffice_core::{
     answer::{Answer, Outcome},
     cluster::{Copies, MemberState, Place, Replica},
     cluster_table::ClusterTable,
-    command::{Admission, ClusterCommand, Command, Machine, Move},
+    command::{Admission, ClusterCommand, Command, Machine, Move, Replacing},
     event::Event,
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
@@ -141,6 +142,11 @@ impl Play {
             ["join", disk, "as", node, "invited", name] => {
                 join(Some(number(node)), disk, Admission::Invitation(invitation(name)))
             }
+            ["renew", node, from, to] => renewal(node, from, to, Vec::new(), 0),
+            ["renew", node, from, to, "rest", ms] => renewal(node, from, to, Vec::new(), number(ms)),
+            ["renew", node, from, to, "without", ref down @ ..] => {
+                renewal(node, from, to, down.iter().map(|node| number(node)).collect(), 0)
+            }
             ["invite", name, "for", ms] => ClusterCommand::Invite { hash: invitation(name), for_ms: number(ms) },
             ["arrived", node, disk] => ClusterCommand::Arrived { node: number(node), machine: machine(disk).into() },
             ["drain", node] => ClusterCommand::Drain { node: number(node), force: false },
@@ -168,6 +174,12 @@ impl Play {
 pub(crate) fn join(node: Option<u64>, disk: &str, admission: Admission) -> ClusterCommand {
     let machine = Machine { versions: None, ..machine(disk) };
     ClusterCommand::Join { node, machine: machine.into(), proof: None, admission }
+}
+
+/// The wish of member `node` to replace its damaged disk `from` by `to`, decided where the members `down` are not linked.
+fn renewal(node: &str, from: &str, to: &str, down: Vec<u64>, rest_ms: u64) -> ClusterCommand {
+    let replacing = Replacing { disk: machine(from).disk, down, rest_ms };
+    join(Some(number(node)), to, Admission::Replacing(replacing))
 }
 
 /// The hash of the invitation with this name.

@@ -351,6 +351,125 @@ fn no_member_is_removed_if_either_side_of_a_move_would_lose_its_majority() {
     );
 }
 
+/// Three members with three voters in each shard.
+const THREE: &str = "found 1 d1n shards 1 replicas 3
+     join d2
+     join d3
+     arrived 2 d2n
+     arrived 3 d3n
+     place 1 to 1 2 3 led by 2 ; 0 to 1 2 3 led by 1
+     reached 1 2
+     reached 0 2
+     ";
+
+#[test]
+pub(crate) fn a_damaged_disk_is_replaced_by_its_node() {
+    check(
+        &format!(
+            "{THREE}renew 2 d9 d5
+             renew 2 d2 d5 without 3
+             renew 2 d2 d5
+             renew 2 d2 d5
+             renew 2 d2 d6
+             renew 3 d3 d7
+             arrived 2 d5n
+             renew 3 d3 d7
+             place 1 to 1 2 3 led by 1 ; 0 to 1 2 3 led by 1
+             renew 3 d3 d7
+             reached 0 3
+             renew 3 d3 d7
+             reached 1 3
+             renew 3 d3 d7 rest 3600000
+             renew 3 d3 d7"
+        ),
+        expect![[r#"
+            found 1 d1n shards 1 replicas 3 -> done at 1
+              node 1: serving since 1, disk 1 at host1:7280
+              shard 0: target 1 is 1.1 led by 1.1
+              shard 1: target 1 is 1.1 led by 1.1
+            join d2 -> ok as node 2 at 2, 2 members, 2 places
+              node 2: joining since 2, disk 2 at host2:7280
+            join d3 -> ok as node 3 at 3, 3 members, 2 places
+              node 3: joining since 3, disk 3 at host3:7280
+            arrived 2 d2n -> ok as node 2 at 4, 3 members, 2 places
+              node 2: serving since 4, disk 2 at host2:7280
+            arrived 3 d3n -> ok as node 3 at 5, 3 members, 2 places
+              node 3: serving since 5, disk 3 at host3:7280
+            place 1 to 1 2 3 led by 2 ; 0 to 1 2 3 led by 1 -> done at 6
+              shard 0: target 2 is 1.1 2.4 3.5 led by 1.1, coming from 1.1
+              shard 1: target 2 is 1.1 2.2 3.3 led by 2.2, coming from 1.1
+            reached 1 2 -> done at 7
+              shard 1: target 2 is 1.1 2.2 3.3 led by 2.2
+            reached 0 2 -> done at 8
+              shard 0: target 2 is 1.1 2.4 3.5 led by 1.1
+            renew 2 d9 d5 -> refused 803 disk_differs: node 2 has another disk; if that is lost, `admin replace 2` comes first
+            renew 2 d2 d5 without 3 -> refused 814 not_renewed: node 2 may not replace its damaged disk now: 2 of the shards, the first of them 0, would have no majority that is up; down are [3]
+            renew 2 d2 d5 -> ok as node 2 at 9, 3 members, 2 places
+              node 2: joining since 11, disk 5 at host5:7280, from generation 6 on
+            renew 2 d2 d5 -> ok as node 2 at 9, 3 members, 2 places
+            renew 2 d2 d6 -> refused 803 disk_differs: node 2 has another disk; if that is lost, `admin replace 2` comes first
+            renew 3 d3 d7 -> refused 814 not_renewed: node 3 may not replace its damaged disk now: node 2 is still getting what it lost with its disk
+            arrived 2 d5n -> ok as node 2 at 10, 3 members, 2 places
+              node 2: serving since 15, disk 5 at host5:7280, from generation 6 on
+            renew 3 d3 d7 -> refused 814 not_renewed: node 3 may not replace its damaged disk now: node 2 is still getting what it lost with its disk
+            place 1 to 1 2 3 led by 1 ; 0 to 1 2 3 led by 1 -> done at 11
+              shard 0: target 3 is 1.1 2.7 3.5 led by 1.1, coming from 1.1 2.4 3.5
+              shard 1: target 3 is 1.1 2.6 3.3 led by 1.1, coming from 1.1 2.2 3.3
+            renew 3 d3 d7 -> refused 814 not_renewed: node 3 may not replace its damaged disk now: node 2 is still getting what it lost with its disk
+            reached 0 3 -> done at 12
+              shard 0: target 3 is 1.1 2.7 3.5 led by 1.1
+            renew 3 d3 d7 -> refused 814 not_renewed: node 3 may not replace its damaged disk now: node 2 is still getting what it lost with its disk
+            reached 1 3 -> done at 13
+              shard 1: target 3 is 1.1 2.6 3.3 led by 1.1
+            renew 3 d3 d7 rest 3600000 -> refused 814 not_renewed: node 3 may not replace its damaged disk now: node 2 replaced its disk 0 h ago, and 1 h are to pass (repair.rest_hours)
+            renew 3 d3 d7 -> ok as node 3 at 14, 3 members, 2 places
+              node 3: joining since 23, disk 7 at host7:7280, from generation 8 on
+        "#]],
+    );
+}
+
+#[test]
+fn a_disk_with_the_only_vote_is_not_replaced() {
+    check(
+        "found 1 d1 shards 1 replicas 3
+         renew 1 d1 d5
+         arrived 1 d1n
+         join d2
+         arrived 2 d2n
+         finish
+         place 1 to 1 + 2 led by 1 ; 0 to 1 + 2 led by 1
+         reached 1 2
+         reached 0 2
+         renew 1 d1 d5
+         renew 2 d2 d6",
+        expect![[r#"
+            found 1 d1 shards 1 replicas 3 -> done at 1
+              node 1: serving since 1, disk 1 at host1:7280
+              shard 0: target 1 is 1.1 led by 1.1
+              shard 1: target 1 is 1.1 led by 1.1
+            renew 1 d1 d5 -> refused 814 not_renewed: node 1 may not replace its damaged disk now: that comes with version 18 of the cluster, so finish the upgrade first
+            arrived 1 d1n -> ok as node 1 at 2, 1 members, 2 places
+              node 1: serving since 1, disk 1 at host1:7280
+            join d2 -> ok as node 2 at 3, 2 members, 2 places
+              node 2: joining since 4, disk 2 at host2:7280
+            arrived 2 d2n -> ok as node 2 at 4, 2 members, 2 places
+              node 2: serving since 5, disk 2 at host2:7280
+            finish -> done at 5
+              the cluster is at version 19
+            place 1 to 1 + 2 led by 1 ; 0 to 1 + 2 led by 1 -> done at 6
+              shard 0: target 2 is 1.1 + 2.3 led by 1.1, coming from 1.1
+              shard 1: target 2 is 1.1 + 2.2 led by 1.1, coming from 1.1
+            reached 1 2 -> done at 7
+              shard 1: target 2 is 1.1 + 2.2 led by 1.1
+            reached 0 2 -> done at 8
+              shard 0: target 2 is 1.1 + 2.3 led by 1.1
+            renew 1 d1 d5 -> refused 804 quorum_would_be_lost: without node 1, 2 of the shards would have no majority of their voters
+            renew 2 d2 d6 -> ok as node 2 at 9, 2 members, 2 places
+              node 2: joining since 11, disk 6 at host6:7280, from generation 4 on
+        "#]],
+    );
+}
+
 #[test]
 fn a_lost_disk_is_replaced() {
     check(

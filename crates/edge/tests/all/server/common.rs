@@ -339,6 +339,7 @@ impl Backend for Node {
             durability: Durability { replicas: 1, fsync: "never".into() },
             state: "ready".into(),
             disk_is_slow: false,
+            damage: "".into(),
             cluster_version: 17,
             upgrade: "".into(),
             linked: Vec::new(),

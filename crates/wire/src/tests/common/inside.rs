@@ -207,6 +207,7 @@ pub fn status() -> NodeStatus {
         durability: Durability { replicas: 1, fsync: "always".into() },
         state: "ready".into(),
         disk_is_slow: true,
+        damage: "the store is damaged: records of a block of shard 3 cannot be read".into(),
         cluster_version: 17,
         upgrade: "to version 18, held back by node 2: it cannot be reached".into(),
         linked: vec![2, 17],

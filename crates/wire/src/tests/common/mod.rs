@@ -101,6 +101,7 @@ pub fn cluster_view() -> ClusterView {
         first_generation: 1,
         since: evening(),
         versions: disk.map(|_| ReadVersions::own()),
+        renewed: None,
     };
     let (one, two) = (Replica { node: 1, generation: 1 }, Replica { node: 2, generation: 17 });
     let alone = Copies { voters: vec![one], learners: Vec::new() };

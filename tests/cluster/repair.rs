@@ -1,0 +1,365 @@
+//! Single bits of a node's files that are wrong. The node replaces its disk by itself, and nothing that was acknowledged is lost.
+
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    NODE, THREE,
+    cluster::{Cluster, Plan, Stage},
+    common::{Buyers, Rng, written_to},
+};
+
+/// Wrong bits, one after the other.
+const FLIPS: usize = 10;
+const FLIPS_LONG: usize = 300;
+
+/// Wrong bits between two checks of everything.
+const FLIPS_OF_A_STORY: usize = 5;
+
+/// How long a finding that comes late may take: the reads of a start, and the next question whether the disk may be replaced.
+const LATE: Duration = Duration::from_millis(1_500);
+
+/// After so many wrong bits in a part, or so many times 100 orders until it has a file, one is found.
+const FLIPS_OF_A_PART: usize = 100;
+
+/// Everything that a small node has is read in this time.
+const A_PASS: Duration = Duration::from_secs(10);
+
+/// The header of a log segment, in bytes.
+const HEAD: usize = 4_096;
+
+/// A part of the data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Log,
+    Snapshots,
+    Store,
+    Archive,
+    KeptSnapshots,
+    Chain,
+    Identity,
+}
+
+const PARTS: [Part; 7] =
+    [Part::Log, Part::Store, Part::Snapshots, Part::Archive, Part::KeptSnapshots, Part::Chain, Part::Identity];
+
+impl Part {
+    fn place(self) -> &'static str {
+        match self {
+            Part::Log => "log",
+            Part::Snapshots => "snapshots",
+            Part::Store => "history",
+            Part::Archive | Part::KeptSnapshots => "archive",
+            Part::Chain => "archive/chain",
+            Part::Identity => "identity.toml",
+        }
+    }
+
+    /// Whether a file of its place is of this part.
+    fn has(self, file: &Path) -> bool {
+        let is_snapshot = file.extension().is_some_and(|extension| extension == "snap");
+        let name = file.file_name().and_then(|name| name.to_str());
+        match self {
+            Part::Archive => !is_snapshot && name != Some("chain"),
+            Part::KeptSnapshots => is_snapshot,
+            // The names of what a process has open are no data.
+            Part::Store => name != Some("lock"),
+            Part::Log | Part::Snapshots | Part::Chain | Part::Identity => true,
+        }
+    }
+}
+
+fn files(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_file() {
+        found.push(path.to_owned());
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        files(&entry.path(), found);
+    }
+}
+
+/// Flips one bit of the written part of a file, which its node may have open. `None` if the part has no file that is written.
+fn flip_one(data: &Path, part: Part, rng: &mut Rng) -> Option<String> {
+    let mut found = Vec::new();
+    files(&data.join(part.place()), &mut found);
+    found.retain(|file| part.has(file));
+    found.sort();
+    for _ in 0..20 {
+        if found.is_empty() {
+            return None;
+        }
+        let path = &found[rng.below(found.len())];
+        // A node that runs may have removed it.
+        let Ok(bytes) = fs::read(path) else { continue };
+        let Some(written) = bytes.iter().rposition(|byte| *byte != 0) else { continue };
+        let at = rng.below(written + 1);
+        let Ok(file) = OpenOptions::new().write(true).open(path) else { continue };
+        file.write_all_at(&[bytes[at] ^ 1 << rng.below(8)], at as u64).expect("a written byte");
+        file.sync_all().expect("a synced file");
+        return Some(format!("byte {at} of {} in {}", bytes.len(), path.display()));
+    }
+    None
+}
+
+/// Whether everything that the node has found damaged is replaced.
+fn is_mended(output: &str) -> bool {
+    let found = ["the data directory is damaged", "a part of the disk cannot be read"];
+    let last = found.iter().filter_map(|words| output.rfind(words)).max();
+    last.is_none_or(|last| output.rfind("has another disk").is_some_and(|mended| mended > last))
+}
+
+/// Replaces a disk as an operator does whose node cannot tell whose its data directory is.
+async fn replace_by_hand(cluster: &mut Cluster, node: u64) {
+    cluster.lose_disk(node);
+    cluster.admin("admin.replace", json!({"node": node})).await;
+    cluster.start_node(node).await;
+}
+
+/// One wrong bit at one node, which runs or stands meanwhile. Returns how long the cluster took until it was whole.
+async fn one_flip(cluster: &mut Cluster, buyers: &mut Buyers, part: Part, rng: &mut Rng) -> (String, Duration) {
+    let nodes = cluster.running();
+    let node = nodes[rng.below(nodes.len())];
+    let data = cluster.home(node).data_dir();
+    let runs = rng.percent(50);
+    let is_clean = rng.percent(50);
+    let end = |cluster: &mut Cluster| if is_clean { cluster.terminate(node) } else { cluster.kill(node) };
+    if !runs {
+        end(cluster);
+    }
+    let flipped = flip_one(&data, part, rng);
+    buyers.orders(3).await;
+    if runs {
+        end(cluster);
+    }
+    let what = format!("node {node}, {part:?}, runs: {runs}, ends in order: {is_clean}: {flipped:?}");
+    println!("{what}");
+    let began = Instant::now();
+    if part == Part::Identity && flipped.is_some() {
+        let refused = cluster.refused(cluster.command(node)).await;
+        assert_eq!(refused.code, Some(NODE), "{what}: {}", refused.stderr);
+        assert!(refused.stderr.contains("identity.toml"), "{what}: {}", refused.stderr);
+        replace_by_hand(cluster, node).await;
+    } else {
+        cluster.start_node(node).await;
+    }
+    cluster.ready().await;
+    let whole = began.elapsed();
+    // A store is read in the background.
+    sleep(LATE).await;
+    let late = Instant::now();
+    cluster
+        .until("the node has mended its disk", async || {
+            let output = cluster.stderr(node);
+            if is_mended(&output) { Ok(()) } else { Err(format!("{what}: {output}")) }
+        })
+        .await;
+    cluster.ready().await;
+    let late = if late.elapsed() > Duration::from_millis(500) { LATE + late.elapsed() } else { Duration::ZERO };
+    (what, whole + late)
+}
+
+async fn flips(test: &str, count: usize) {
+    let mut stage = Stage::new(Rng::of_test(test), THREE).await;
+    let mut longest = (String::new(), Duration::ZERO);
+    for first in (0..count).step_by(FLIPS_OF_A_STORY) {
+        let numbers = first..count.min(first + FLIPS_OF_A_STORY);
+        stage
+            .story(&format!("wrong bits {numbers:?}"), async |cluster, buyers, rng| {
+                buyers.orders(100).await;
+                for number in numbers {
+                    let (what, took) = one_flip(cluster, buyers, PARTS[number % PARTS.len()], rng).await;
+                    println!("whole after {took:?}");
+                    if took > longest.1 {
+                        longest = (what, took);
+                    }
+                }
+            })
+            .await;
+    }
+    stage.check_everything().await;
+    println!("{count} wrong bits; the longest time until all was whole: {:?} ({})", longest.1, longest.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_with_wrong_bits_replace_their_disks() {
+    flips("nodes_with_wrong_bits_replace_their_disks", FLIPS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: `tests/run long` runs it"]
+async fn nodes_with_many_wrong_bits_replace_their_disks() {
+    flips("nodes_with_many_wrong_bits_replace_their_disks", FLIPS_LONG).await;
+}
+
+/// A process that waits for another disk, with what it has said in a file.
+struct Waiting {
+    child: Child,
+    output: PathBuf,
+}
+
+impl Waiting {
+    fn start(cluster: &Cluster, node: u64) -> Waiting {
+        let output = cluster.home(node).path().join("output");
+        let file = fs::File::create(&output).expect("a file");
+        let mut command = cluster.command(node);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).spawn().expect("it starts");
+        Waiting { child, output }
+    }
+
+    async fn says(&self, cluster: &Cluster, words: &str) -> String {
+        cluster
+            .until(words, async || {
+                let said = fs::read_to_string(&self.output).expect("the output");
+                if said.contains(words) { Ok(said) } else { Err(said) }
+            })
+            .await
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+}
+
+/// Changes a record in the first half of the log, which is surely found. Returns how to undo it.
+fn damage_log(cluster: &Cluster, node: u64, rng: &mut Rng) -> impl Fn() + use<> {
+    let segments = cluster.home(node).segments();
+    let segment = segments.into_iter().find(|segment| written_to(segment) > 4 * HEAD).expect("a used segment");
+    let bytes = fs::read(&segment).expect("a segment");
+    let written = HEAD..(HEAD + written_to(&segment)) / 2;
+    let at = written.clone().filter(|at| bytes[*at] != 0).nth(rng.below(written.len() / 4)).expect("a written byte");
+    let file = OpenOptions::new().write(true).open(&segment).expect("a segment");
+    file.write_all_at(&[bytes[at] ^ 4], at as u64).expect("a written byte");
+    let finding = cluster.home(node).data_dir().join("damage");
+    move || {
+        file.write_all_at(&bytes[at..=at], at as u64).expect("a written byte");
+        fs::remove_file(&finding).expect("what was found");
+    }
+}
+
+/// Two of three nodes have a damaged log. None may replace its disk, and each says so. One is mended by hand, and then the other one
+/// replaces its disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_of_three_nodes_with_wrong_bits_are_refused() {
+    two_at_once("two_of_three_nodes_with_wrong_bits_are_refused", THREE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_of_five_nodes_with_wrong_bits_lose_nothing() {
+    two_at_once("two_of_five_nodes_with_wrong_bits_lose_nothing", Plan { nodes: 5, places: 5, ..THREE }).await;
+}
+
+async fn two_at_once(test: &str, plan: Plan) {
+    let mut stage = Stage::new(Rng::of_test(test), plan).await;
+    stage
+        .story("two logs are damaged", async |cluster, buyers, rng| {
+            buyers.orders(100).await;
+            let one = cluster.a_leader().await;
+            let other = 1 + one % plan.nodes as u64;
+            cluster.kill(one);
+            cluster.kill(other);
+            let _ = damage_log(cluster, one, rng);
+            let mend = damage_log(cluster, other, rng);
+            let (first, second) = (Waiting::start(cluster, one), Waiting::start(cluster, other));
+            for (node, waiting) in [(one, &first), (other, &second)] {
+                let said = waiting.says(cluster, "has not replaced it").await;
+                for words in ["the log is damaged", &format!("admin replace {node}"), "restore a backup"] {
+                    assert!(said.contains(words), "{words:?} is missing: {said}");
+                }
+                assert!(!said.contains("has another disk"), "{said}");
+            }
+            first.kill();
+            second.kill();
+            // What is put back was never forgotten.
+            mend();
+            // The first one gets another disk once the second one is up.
+            cluster.start_nodes(&[one, other]).await;
+            assert!(cluster.stderr(one).contains("has another disk"), "{}", cluster.stderr(one));
+            assert!(!cluster.stderr(other).contains("has another disk"), "{}", cluster.stderr(other));
+        })
+        .await;
+    stage.check_everything().await;
+}
+
+/// Damaged files that a node finds while it runs, because it reads everything again and again: those that can be mended are, and for the
+/// others it replaces its disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_is_found_before_it_matters() {
+    let mut stage = Stage::new(Rng::of_test("damage_is_found_before_it_matters"), THREE).await;
+    stage
+        .story("nodes read what they have", async |cluster, buyers, rng| {
+            for node in cluster.running() {
+                let file = cluster.home(node).config_file();
+                let config = fs::read_to_string(&file).expect("a configuration");
+                cluster.home(node).write_config(&config.replace("rest_hours = 0", "rest_hours = 0\nscrub_hours = 0"));
+                cluster.terminate(node);
+                cluster.start_node(node).await;
+            }
+            cluster.ready().await;
+            buyers.orders(400).await;
+            let found = [
+                (Part::Snapshots, "a snapshot is damaged; another one is cut"),
+                (Part::Archive, "an archive is damaged and is removed"),
+                (Part::KeptSnapshots, "a kept snapshot is damaged and is removed"),
+                (Part::Chain, "a place of the chains is damaged and is removed"),
+                (Part::Log, "has another disk"),
+            ];
+            for (part, words) in found {
+                let nodes = cluster.running();
+                let node = nodes[rng.below(nodes.len())];
+                let data = cluster.home(node).data_dir();
+                let began = Instant::now();
+                // There is no archive before the log has many segments. And a node that sells replaces its snapshots and segments, maybe
+                // before it reads the damaged one.
+                for _ in 0..FLIPS_OF_A_PART {
+                    let flipped = match part {
+                        Part::Log => flip_cold_record(cluster, node),
+                        part => flip_one(&data, part, rng),
+                    };
+                    match flipped {
+                        Some(flipped) => {
+                            println!("node {node}, {part:?}: {flipped}");
+                            let until = Instant::now() + A_PASS;
+                            while !cluster.stderr(node).contains(words) && Instant::now() < until {
+                                sleep(Duration::from_millis(100)).await;
+                            }
+                        }
+                        None => buyers.orders(100).await,
+                    }
+                    if cluster.stderr(node).contains(words) {
+                        break;
+                    }
+                }
+                let output = cluster.stderr(node);
+                assert!(output.contains(words), "{words}: {output}");
+                println!("found after {:?}", began.elapsed());
+                cluster.ready().await;
+            }
+        })
+        .await;
+    stage.check_everything().await;
+    // A damaged snapshot is removed when another one is there.
+    sleep(LATE).await;
+    stage.cluster.stop();
+}
+
+/// Flips a bit of the first record of a segment to which nothing is written any more. `None` if there is none.
+fn flip_cold_record(cluster: &Cluster, node: u64) -> Option<String> {
+    let segments = cluster.home(node).segments();
+    let written: Vec<_> = segments.into_iter().filter(|segment| written_to(segment) > HEAD).collect();
+    let (_, cold) = written.split_last()?;
+    let segment = cold.last()?;
+    let bytes = fs::read(segment).expect("a segment");
+    let at = HEAD + 64 + bytes[HEAD + 64..].iter().position(|byte| *byte != 0)?;
+    let file = OpenOptions::new().write(true).open(segment).expect("a segment");
+    file.write_all_at(&[bytes[at] ^ 1], at as u64).expect("a written byte");
+    Some(format!("byte {at} of {}", segment.display()))
+}
