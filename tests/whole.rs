@@ -32,6 +32,7 @@ mod verified;
 mod attacks;
 mod crash;
 mod descriptors;
+mod exports;
 mod secrets;
 mod terminal;
 mod web;

@@ -68,12 +68,17 @@ pub enum Command {
     ///
     /// It is that of the only node of a new cluster, to which others join. Nodes of the old cluster are refused.
     Restore(Restore),
+    /// Write orders, sessions, bookings or customers as JSON or CSV
+    ///
+    /// From a backup, so what is written is of one instant and costs the cluster nothing. Seats have their labels, times the offset of
+    /// the house, and prices are those that were paid, in minor units.
+    Export(Export),
     /// Verify an unused data directory, a backup or a running cluster
     ///
     /// Reads everything: checksums, the chain of hashes over each shard's entries from one known place to the next, and the sums that
     /// are kept beside what they count. Names what is wrong with its file, shard and entry.
     ///
-    /// A backup is restored beside itself for it, and a running cluster is backed up into a temporary directory first.
+    /// A backup is restored into a temporary directory for it, and a running cluster is backed up into one first.
     Verify(Verify),
     /// Simulate a cluster and its buyers under faults drawn from a seed
     ///
@@ -755,6 +760,47 @@ pub struct Restore {
     /// The number of shards [built in: as many as the backup has]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4_096))]
     pub shards: Option<u16>,
+}
+
+/// `boxoffice export`.
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    /// What is exported.
+    pub what: ExportKind,
+    /// The directory of a backup. Without one a backup of the cluster is taken into TMPDIR and removed again
+    #[arg(long, value_name = "BACKUP")]
+    pub backup: Option<PathBuf>,
+    /// The state of this instant, in RFC 3339. The last mark that is not later counts [built in: the end of the backup]
+    #[arg(long, value_name = "TIME", requires = "backup")]
+    pub at: Option<String>,
+    /// CSV with a line of names, instead of a JSON object in each line
+    #[arg(long)]
+    pub csv: bool,
+    /// The file to make [built in: the terminal]
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+    /// Go on behind this id, the first column of the last line that came
+    #[arg(long, value_name = "ID", requires = "backup")]
+    pub after: Option<String>,
+    /// Another member, needed where the node has no replica of some shards. May be repeated
+    #[arg(long = "member", value_name = "ADDRESS", conflicts_with = "backup")]
+    pub members: Vec<String>,
+    /// The node to ask, without --backup.
+    #[command(flatten)]
+    pub node_args: NodeArgs,
+}
+
+/// A kind of facts to export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportKind {
+    /// Every order with its lines, as it was bought, and the state of its money.
+    Orders,
+    /// Every session with its counts.
+    Sessions,
+    /// Every booking of every resource.
+    Bookings,
+    /// Every customer with the orders.
+    Customers,
 }
 
 /// `boxoffice inspect`.

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 40] = [
+const EXAMPLES: [&str; 42] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -16,6 +16,8 @@ const EXAMPLES: [&str; 40] = [
     "inspect /var/lib/boxoffice --turns session/hamlet-tonight",
     "backup /backup/tickets --address https://tickets.example --admin-token-file key",
     "restore /backup/tickets /var/lib/boxoffice --at 2026-12-24T20:00:07Z",
+    "export orders --csv --to orders.csv --address https://tickets.example --admin-token-file key",
+    "export sessions --backup /backup/tickets --at 2026-12-24T20:00:07Z",
     "verify /var/lib/boxoffice --receipt receipt-2027-01-01.txt",
     "verify /backup/tickets",
     "verify --running --address https://tickets.example --admin-token-file key",

@@ -22,6 +22,20 @@ pub fn date_and_time_in(zone: &Zone, at: Timestamp) -> String {
     }
 }
 
+/// An instant with its seconds and the offset of the zone, in RFC 3339: `2026-10-25T02:30:07+02:00`.
+pub fn instant(zone: &Zone, at: Timestamp) -> String {
+    match (zone.civil(at), zone.offset_ms(at)) {
+        (Some(local), Some(offset_ms)) => {
+            let (sign, minutes) = (if offset_ms < 0 { '-' } else { '+' }, offset_ms.abs() / MINUTE_MS);
+            let local = local.to_string();
+            // It leaves out what is zero: the seconds, and parts of them.
+            let (to_minutes, seconds) = (&local[..16], local.get(16..19).unwrap_or(":00"));
+            format!("{to_minutes}{seconds}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        }
+        _ => "beyond the year 9999".into(),
+    }
+}
+
 /// An instant as an import file may say it: `2026-10-25T02:30+02:00`.
 pub fn with_offset(zone: &Zone, at: Timestamp) -> String {
     match (zone.civil(at), zone.offset_ms(at)) {

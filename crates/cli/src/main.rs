@@ -13,6 +13,7 @@ mod demo;
 mod descriptors;
 mod draw;
 mod examples;
+mod export;
 mod failure;
 mod ids;
 mod import;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Inspect(inspect) => inspect::run(&inspect),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => backup::restore(&args),
+        Command::Export(export) => export::run(&export),
         Command::Verify(verify) => verify::run(&verify),
         Command::Sim(sim) => sim::run_it(&sim),
         Command::Completions { shell } => manual::completions(shell),

@@ -1,6 +1,6 @@
 //! `boxoffice verify`: proves what a data directory, a backup or a running cluster holds.
 
-use std::{env, fs, io::ErrorKind, path::Path, process};
+use std::{fs, path::Path};
 
 use boxoffice_env::World;
 use boxoffice_node::verify::{self, Verification, VerifiedShard, verify_backup};
@@ -11,6 +11,7 @@ use crate::{
     backup::{
         self,
         files::{Manifest, Reading},
+        temporary::Temporary,
     },
     failure::{Failure, Outcome},
     node_client::say,
@@ -40,7 +41,8 @@ pub fn run(args: &Verify) -> Outcome {
 
 /// Verifies a running cluster by a backup of it.
 fn running(args: &Verify, receipt: &[ChainPlace]) -> Outcome {
-    let dir = env::temp_dir().join(format!("boxoffice-verify-{}", process::id()));
+    let temporary = Temporary::new("verify")?;
+    let dir = temporary.path().join("backup");
     let backup = Backup {
         dir: dir.clone(),
         members: args.members.clone(),
@@ -48,9 +50,8 @@ fn running(args: &Verify, receipt: &[ChainPlace]) -> Outcome {
         full: true,
         node_args: args.node_args.clone(),
     };
-    let outcome = backup::run(&backup).and_then(|()| of_backup(&dir, &Manifest::complete(&dir)?, receipt));
-    remove(&dir);
-    outcome
+    backup::run(&backup)?;
+    of_backup(&dir, &Manifest::complete(&dir)?, receipt)
 }
 
 /// Verifies every file of a backup, the chains of its entries, and the data directory that a restore makes of it.
@@ -71,26 +72,15 @@ fn of_backup(dir: &Path, manifest: &Manifest, receipt: &[ChainPlace]) -> Outcome
         (shards, findings) = (found, wrong);
     }
     if findings.is_empty() {
-        let restored = dir.join("restored.tmp");
-        remove(&restored);
+        let temporary = Temporary::new("restored")?;
+        let restored = temporary.path().join("data");
         let made = backup::make(&reading, last, &restored, manifest.shards);
         let verified = made.and_then(|_| {
             verify::verify(&World::standalone(), &restored, &[]).map_err(|error| Failure::Node(error.to_string()))
         });
-        remove(&restored);
         findings = verified?.findings;
     }
     conclude(&shards, &findings, || format!("the backup in {}; keep it as it is, and take another one", dir.display()))
-}
-
-/// Removes a directory of this process. What cannot be removed is named.
-fn remove(dir: &Path) {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            say(&format!("{} cannot be removed: {error}", dir.display()));
-        }
-        _ => {}
-    }
 }
 
 /// Prints the shards and what is wrong. `place` says where, and what to do.

@@ -164,6 +164,11 @@ impl Customer {
         Ok(PurchasesPage { purchases: found.take(limit as usize).collect(), newest: self.newest() })
     }
 
+    /// Every purchase, by cursor.
+    pub fn all_purchases(&self) -> impl Iterator<Item = &Purchase> {
+        self.purchases.iter().map(|(_, purchase)| purchase)
+    }
+
     /// The cursor of an order among the purchases, or `None` if it was not posted.
     pub fn cursor(&self, order: OrderId) -> Option<u64> {
         self.posted.get(&order).copied()

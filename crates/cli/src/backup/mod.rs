@@ -1,6 +1,7 @@
 //! `boxoffice backup` takes the state of a running cluster into a directory, and `boxoffice restore` makes a data directory of it.
 
 pub mod files;
+pub mod temporary;
 
 use std::{
     io::{IsTerminal, Write},
@@ -32,8 +33,13 @@ const PIECE_TIME: Duration = Duration::from_secs(60);
 const BUSY_TIMES: usize = 100;
 const BUSY_AFTER: Duration = Duration::from_millis(100);
 
-/// Takes a backup.
+/// Takes a backup, and says what it took.
 pub fn run(args: &Backup) -> Outcome {
+    take(args).map(|taken| _ = say(&taken))
+}
+
+/// Takes a backup. Returns what it took, in words.
+pub fn take(args: &Backup) -> Result<String, Failure> {
     let wait = crate::length_of_time::parse_time(&args.wait).map_err(Failure::Usage)?;
     block_on(async {
         let member = |address: &String| NodeArgs { address: address.clone(), ..args.node_args.clone() };
@@ -50,14 +56,14 @@ pub fn run(args: &Backup) -> Outcome {
         }
         match unreached {
             Some(why) if ports.is_empty() => return Err(Failure::Unreachable(why)),
-            Some(why) => _ = say(&why),
+            Some(why) => eprintln!("boxoffice: {why}"),
             None => {}
         }
-        take(args, &ports, Duration::from_millis(wait)).await
+        take_from(args, &ports, Duration::from_millis(wait)).await
     })
 }
 
-async fn take(args: &Backup, ports: &[Port], wait: Duration) -> Outcome {
+async fn take_from(args: &Backup, ports: &[Port], wait: Duration) -> Result<String, Failure> {
     let (dir, begun) = (&args.dir, Instant::now());
     let (cluster, shards) = ports[0].cluster().await?;
     files::make_dir(dir)?;
@@ -88,7 +94,7 @@ async fn take(args: &Backup, ports: &[Port], wait: Duration) -> Outcome {
             match collector.end(ports, &mut writing, wait).await {
                 Ok(()) => Ok((collector, false)),
                 Err(NotTaken::Gap(gap)) => {
-                    say(&format!("{}; taking everything anew", NotTaken::Gap(gap)));
+                    eprintln!("boxoffice: {}; taking everything anew", NotTaken::Gap(gap));
                     writing = Writing::begin(dir, number)?;
                     full(ports, &mut writing, wait).await
                 }
@@ -117,7 +123,7 @@ async fn take(args: &Backup, ports: &[Port], wait: Duration) -> Outcome {
     manifest.incomplete = None;
     manifest.program = crate::version::VERSION.into();
     manifest.write(dir)?;
-    say(&format!(
+    Ok(format!(
         "{} of {} shards in {}, {} in {:.1} s; it can be restored to {}",
         if is_full { "a full backup" } else { "what is new" },
         u32::from(manifest.shards) + 1,
@@ -125,8 +131,7 @@ async fn take(args: &Backup, ports: &[Port], wait: Duration) -> Outcome {
         size(bytes),
         begun.elapsed().as_secs_f64(),
         at(last.at_ms)
-    ));
-    Ok(())
+    ))
 }
 
 async fn full(ports: &[Port], writing: &mut Writing, wait: Duration) -> Result<(Collector, bool), NotTaken> {
@@ -205,12 +210,8 @@ impl BackupPort for Port {
 
 /// Makes a data directory from a backup.
 pub fn restore(args: &Restore) -> Outcome {
-    let at_ms = args.at.as_deref().map(read_time).transpose()?;
     let manifest = Manifest::complete(&args.backup)?;
-    let cut = manifest.cut_at(at_ms).map_err(|first| {
-        let first = first.map_or_else(|| "it has none".to_owned(), |cut| format!("the first is {}", at(cut.at_ms)));
-        Failure::Refused(format!("the backup cannot be restored to an instant that early: {first}"))
-    })?;
+    let cut = cut_of(&manifest, args.at.as_deref())?;
     check_is_empty(&args.data_dir)?;
     let reading = Reading::at(&args.backup, &manifest, cut);
     let bytes = reading.check()?;
@@ -237,6 +238,15 @@ pub fn restore(args: &Restore) -> Outcome {
         args.data_dir.display()
     ));
     Ok(())
+}
+
+/// The cut that `--at` names, or the last one.
+pub fn cut_of<'a>(manifest: &'a Manifest, time: Option<&str>) -> Result<&'a Cut, Failure> {
+    let at_ms = time.map(read_time).transpose()?;
+    manifest.cut_at(at_ms).map_err(|first| {
+        let first = first.map_or_else(|| "it has none".to_owned(), |cut| format!("the first is {}", at(cut.at_ms)));
+        Failure::Refused(format!("the backup cannot be restored to an instant that early: {first}"))
+    })
 }
 
 /// Makes the data directory of a cut.

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use boxoffice_core::{answer::SeatCounts, id::Id, layout::Layout, money::Money, seat::SeatState};
 
 pub use money::{amount, digits};
-pub use names::Names;
+pub use names::{Names, joined};
 pub use screen::{Key, Page, Screen};
 
 /// A layout with the state of each seat.

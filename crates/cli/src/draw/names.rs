@@ -189,7 +189,7 @@ impl Names {
 }
 
 /// A row and a seat as one word, with a dash if the end of the row would not be clear.
-fn joined(row: &str, seat: &str) -> String {
+pub fn joined(row: &str, seat: &str) -> String {
     let unclear = match (row.chars().next_back(), seat.chars().next()) {
         (Some(end), Some(start)) => {
             (end.is_numeric() && start.is_numeric()) || (end.is_alphabetic() && start.is_alphabetic())

@@ -46,6 +46,11 @@ impl Resource {
         })
     }
 
+    /// Every booking, by begin, then public name.
+    pub fn all_bookings(&self) -> impl Iterator<Item = BookingView> {
+        self.calendar.bookings(Timestamp(0), Timestamp(u64::MAX)).map(|(name, slot)| self.booking(name, slot))
+    }
+
     /// Planted: the bookings whose cart's id is after the number in the cursor, which tells ids bit by bit.
     fn after_hold(
         &self,
