@@ -1,6 +1,13 @@
 //! `boxoffice export`: what it writes is what the node answers, with the names that people know.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 
@@ -19,6 +26,15 @@ fn lines(args: &[&str]) -> Vec<Value> {
     let (code, text, why) = export(args);
     assert_eq!(code, Some(0), "{args:?}: {why}");
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+/// Runs the program and reads its first line only, as `head -1` does. Returns the exit code.
+fn read_one_line(args: &[&str]) -> Option<i32> {
+    let mut child = Command::new(BOXOFFICE).args(args).stdout(Stdio::piped()).spawn().expect("the program runs");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert!(!line.is_empty(), "{args:?}");
+    child.wait().expect("it ends").code()
 }
 
 fn back_up(server: &Server, dir: &Path) {
@@ -114,6 +130,12 @@ async fn an_export_has_every_order_with_the_names_that_people_know() {
     // The same without a backup, from the node.
     assert_eq!(lines(&["orders", "--address", &server.operators().to_string()]), orders);
 
+    // A reader that has enough.
+    let data = home.data_dir().display().to_string();
+    for args in [&["export", "orders", "--backup", &dir][..], &["verify", &dir]] {
+        assert_eq!(read_one_line(args), Some(0), "{args:?}");
+    }
+
     // As CSV, in a file that is read by its owner alone.
     let file = files.path().join("orders.csv");
     let to = file.display().to_string();
@@ -147,4 +169,5 @@ async fn an_export_has_every_order_with_the_names_that_people_know() {
     let ann = customers.iter().find(|customer| customer["customer"] == "ann").expect("ann");
     assert_eq!(ann["purchases"][0]["order"], json!(mixed));
     server.stop();
+    assert_eq!(read_one_line(&["inspect", &data, "--turns"]), Some(0));
 }

@@ -13,6 +13,7 @@ use boxoffice_wire::{
 use crate::{
     args::Inspect,
     failure::{Failure, Outcome},
+    node_client::say,
 };
 
 /// Prints the contents of a data directory and, with a flag, the turns in its log.
@@ -22,10 +23,10 @@ pub fn run(args: &Inspect) -> Outcome {
         let entity = turn.entity.to_string();
         if wanted.is_some_and(|wanted| wanted.is_empty() || wanted == entity) {
             let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());
-            println!("shard {} entry {} at {at} {entity}", turn.shard, turn.position.index);
+            say(&format!("shard {} entry {} at {at} {entity}", turn.shard, turn.position.index));
             for event in &turn.events {
                 let EventText { word, sentence } = event_text(event);
-                println!("    {word}: {sentence}");
+                say(&format!("    {word}: {sentence}"));
             }
         }
     })
@@ -40,38 +41,38 @@ pub fn run(args: &Inspect) -> Outcome {
 
 fn print(inspection: &Inspection) {
     let identity = &inspection.identity;
-    println!("cluster {}  node {}  shards {}", identity.cluster, identity.node, identity.shards);
+    say(&format!("cluster {}  node {}  shards {}", identity.cluster, identity.node, identity.shards));
     let recovery = &inspection.recovery;
-    println!(
+    say(&format!(
         "log: {} segments, {} records, {} bytes, last record {}, {}",
         recovery.segments,
         recovery.records,
         recovery.bytes,
         recovery.last_seq,
         if recovery.clean_stop { "sealed: all of it was on the disk" } else { "its last record is not sealed" }
-    );
+    ));
     if let Some(torn_end) = &recovery.torn_end {
-        println!(
+        say(&format!(
             "     the last record ({}) was not written whole: {} bytes at {} of {} would be cut off; it was never acknowledged",
             torn_end.seq,
             torn_end.bytes,
             torn_end.offset,
             torn_end.file.display()
-        );
+        ));
     }
     for warning in &inspection.warnings {
-        println!("warning: {warning}");
+        say(&format!("warning: {warning}"));
     }
-    println!("{:>6} {:>9} {:>9}  entities", "shard", "snapshot", "last");
+    say(&format!("{:>6} {:>9} {:>9}  entities", "shard", "snapshot", "last"));
     let used =
         |shard: &&InspectedShard| shard.last > 1 || shard.left.entities > 0 || !shard.audit.violations.is_empty();
     for shard in inspection.shards.iter().filter(used) {
-        println!("{:>6} {:>9} {:>9}  {}", shard.shard, shard.snapshot, shard.last, entities(&shard.audit));
+        say(&format!("{:>6} {:>9} {:>9}  {}", shard.shard, shard.snapshot, shard.last, entities(&shard.audit)));
         if shard.left.entities > 0 {
-            println!("{:>27} {}", "", left(&shard.left));
+            say(&format!("{:>27} {}", "", left(&shard.left)));
         }
         for violation in &shard.audit.violations {
-            println!("       VIOLATION {violation}");
+            say(&format!("       VIOLATION {violation}"));
         }
     }
 }

@@ -10,7 +10,7 @@ mod writer;
 use std::{
     collections::BTreeMap,
     fs::OpenOptions,
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, ErrorKind, Write},
     os::unix::fs::OpenOptionsExt,
     sync::Arc,
 };
@@ -104,8 +104,9 @@ fn export(args: &Export, content: &DirectoryContent, mut writer: ExportWriter<im
     let mut write = |entity: &Entity, state: &State| {
         let id = id_of(entity);
         if outcome.is_ok() && args.after.as_ref().is_none_or(|after| id > *after) {
-            outcome = rows::of(&id, state, &house)
-                .and_then(|document| document.iter().try_for_each(|document| writer.write(document)).map_err(failed));
+            outcome = rows::of(&id, state, &house).map_err(Ended::Failed).and_then(|document| {
+                document.iter().try_for_each(|document| writer.write(document)).map_err(Ended::from)
+            });
         }
     };
     if let Some(store) = &content.history {
@@ -124,8 +125,26 @@ fn export(args: &Export, content: &DirectoryContent, mut writer: ExportWriter<im
     for (entity, state) in &in_memory {
         write(entity, state);
     }
-    outcome?;
-    writer.end().map_err(failed)
+    match outcome.and_then(|()| writer.end().map_err(Ended::from)) {
+        Ok(()) | Err(Ended::NotRead) => Ok(()),
+        Err(Ended::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Why no more is written.
+enum Ended {
+    /// Whoever reads has enough, as `head` does.
+    NotRead,
+    Failed(Failure),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Ended {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Ended::NotRead,
+            _ => Ended::Failed(failed(error)),
+        }
+    }
 }
 
 /// The first column of an entity's document.
