@@ -202,6 +202,26 @@ async fn a_backup_and_a_running_node_are_proven_by_a_receipt() {
     let (code, text) = running(&proof);
     assert!(code == Some(0) && text.contains("nothing is wrong"), "{text}");
     assert_eq!(fs::read_dir(&tmp).expect("a directory").count(), 0, "the temporary backup is removed");
+    // Interrupted while it waits for the node, which does not answer.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent_address = silent.local_addr().expect("an address").to_string();
+    let mut command = Command::new(BOXOFFICE);
+    command
+        .args(["verify", "--running", "--address", &silent_address])
+        .env("BOXOFFICE_ADMIN_TOKEN", ADMIN)
+        .env("TMPDIR", &tmp);
+    let mut child = command.spawn().expect("it runs");
+    let is_there = || fs::read_dir(&tmp).expect("a directory").count() > 0;
+    while !is_there() {
+        assert_eq!(child.try_wait().expect("a child"), None, "it ended before it was interrupted");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a process");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(!is_there(), "what it had is removed");
+
     back_up(&server, &backup);
     buyers.stop().await;
     back_up(&server, &backup);

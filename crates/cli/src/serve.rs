@@ -361,7 +361,7 @@ async fn ready(handle: &NodeHandle) {
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
     Failed(String),
-    /// Its data directory is damaged. It answers nobody any more.
+    /// Its data directory is damaged, and it answers nothing any more.
     Damaged(String),
     /// What is configured does not fit what the cluster has.
     Misconfigured(String),

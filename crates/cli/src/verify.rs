@@ -24,7 +24,7 @@ pub fn run(args: &Verify) -> Outcome {
         return running(args, &receipt);
     }
     if let Some(manifest) = Manifest::read(&args.dir)? {
-        return of_backup(&args.dir, &manifest, &receipt);
+        return of_backup(&args.dir, &manifest, &receipt, &Temporary::new("verify")?);
     }
     let verified =
         verify::verify(&World::standalone(), &args.dir, &receipt).map_err(|error| Failure::Node(error.to_string()))?;
@@ -51,11 +51,12 @@ fn running(args: &Verify, receipt: &[ChainPlace]) -> Outcome {
         node_args: args.node_args.clone(),
     };
     backup::run(&backup)?;
-    of_backup(&dir, &Manifest::complete(&dir)?, receipt)
+    of_backup(&dir, &Manifest::complete(&dir)?, receipt, &temporary)
 }
 
-/// Verifies every file of a backup, the chains of its entries, and the data directory that a restore makes of it.
-fn of_backup(dir: &Path, manifest: &Manifest, receipt: &[ChainPlace]) -> Outcome {
+/// Verifies every file of a backup, the chains of its entries, and the data directory that a restore makes of it
+/// in `temporary`.
+fn of_backup(dir: &Path, manifest: &Manifest, receipt: &[ChainPlace], temporary: &Temporary) -> Outcome {
     let _ = Manifest::complete(dir)?;
     let mut findings = manifest.changed_files(dir);
     let mut shards = Vec::new();
@@ -72,7 +73,6 @@ fn of_backup(dir: &Path, manifest: &Manifest, receipt: &[ChainPlace]) -> Outcome
         (shards, findings) = (found, wrong);
     }
     if findings.is_empty() {
-        let temporary = Temporary::new("restored")?;
         let restored = temporary.path().join("data");
         let made = backup::make(&reading, last, &restored, manifest.shards);
         let verified = made.and_then(|_| {

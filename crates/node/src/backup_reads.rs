@@ -8,7 +8,7 @@ use tracing_mutex::parkinglot::Mutex;
 /// Pieces that are read at the same time. Each holds a whole snapshot or segment in memory.
 const READS_MAX: usize = 2;
 
-/// A part that nobody has asked for in these milliseconds is freed. The program that backs up may have ended.
+/// After so long without a question about it a part is freed, because the program that backs up may have ended, in milliseconds.
 const KEPT_MS: u64 = 30_000;
 
 /// The part that was read last, so that its next piece does not read it again.

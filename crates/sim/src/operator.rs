@@ -328,7 +328,7 @@ impl Operator {
         }
     }
 
-    /// Another member that nobody operates.
+    /// Another member, drawn.
     fn another(&mut self, machine: &Machine) -> Option<Arc<Machine>> {
         let members = self.client.members();
         let others: Vec<_> = members.into_iter().filter(|other| other.number != machine.number).collect();

@@ -133,7 +133,7 @@ fn export(args: &Export, content: &DirectoryContent, mut writer: ExportWriter<im
 
 /// Why no more is written.
 enum Ended {
-    /// Whoever reads has enough, as `head` does.
+    /// The reader has closed the pipe, as `head` does.
     NotRead,
     Failed(Failure),
 }

@@ -93,7 +93,7 @@ pub fn columns(what: ExportKind) -> Columns {
     Columns { head, lines }
 }
 
-/// The document of a state, of the entity with this id. `None` of a cart that is no order.
+/// The document of a state, of the entity with this id. `None` if it is a cart that is no order.
 ///
 /// # Errors
 /// What it names cannot be read.
@@ -253,7 +253,7 @@ fn booking_line(zone: &Zone, booking: &BookingView) -> Vec<Value> {
     values.into()
 }
 
-/// `None` of a customer who has bought nothing.
+/// `None` if the customer has bought nothing.
 fn purchases(id: &str, customer: &Customer) -> Option<Document> {
     let lines: Vec<_> = customer.all_purchases().map(purchase_line).collect();
     let head: [Value; CUSTOMER.len()] = [json!(id)];
