@@ -16,7 +16,7 @@ const EXAMPLES: [&str; 42] = [
     "inspect /var/lib/boxoffice --turns session/hamlet-tonight",
     "backup /backup/tickets --address https://tickets.example --admin-token-file key",
     "restore /backup/tickets /var/lib/boxoffice --at 2026-12-24T20:00:07Z",
-    "export orders --csv --to orders.csv --address https://tickets.example --admin-token-file key",
+    "export orders --csv --to orders.csv --admin-token-file key",
     "export sessions --backup /backup/tickets --at 2026-12-24T20:00:07Z",
     "verify /var/lib/boxoffice --receipt receipt-2027-01-01.txt",
     "verify /backup/tickets",
