@@ -5,7 +5,10 @@ use std::{fs, path::Path, process::Command, sync::Arc};
 use serde_json::{Value, json};
 
 use crate::{
-    common::{ADMIN, BOXOFFICE, Buyers, Encoding, Home, Port, Record, Rng, Server, Shopper, Theatre, fixture, flip},
+    common::{
+        ADMIN, BOXOFFICE, Buyers, Encoding, Gateway, Home, Port, Record, Rng, Server, Shopper, Theatre, eventually,
+        fixture, flip,
+    },
     verified::receipt,
 };
 
@@ -144,6 +147,90 @@ async fn a_backup_is_restored_to_an_instant() {
     let (code, text) = restore(&backup, &early, &["--at", "2020-01-01T00:00:00Z"]);
     assert!(code == Some(1) && text.contains("the first is 20"), "{code:?}: {text}");
     assert!(!early.data_dir().exists(), "nothing is begun");
+}
+
+/// A node that pays through this gateway.
+fn paying(gateway: &Gateway, shards: u16) -> String {
+    let url = gateway.address();
+    format!(
+        "{}[payments]\nurl = \"http://{url}\"\ntimeout_ms = 2_000\nagain_ms = 40\nwait_ms = 20_000\n",
+        config(shards)
+    )
+}
+
+/// Payments that the gateway has and the cluster does not, by key, and the exit code.
+fn reconcile(server: &Server, home: &Home, more: &[&str]) -> (Option<i32>, Vec<String>, String) {
+    let (address, file) = (server.operators().to_string(), home.config_file().display().to_string());
+    let (code, text) = run(&[&["admin", "reconcile", "--address", &address, "--config", &file], more].concat());
+    let keys = text.lines().filter_map(|line| line.split_once("  ")).map(|(key, _)| key.to_owned()).collect();
+    (code, keys, text)
+}
+
+/// A payment under way at the backup keeps its key, attempts that begin after the restore have others, and the gateway's list shows
+/// what was paid after the backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_cluster_pays_and_names_the_payments_that_it_does_not_know() {
+    let mut rng = Rng::of_test("a_restored_cluster_pays_and_names_the_payments_that_it_does_not_know");
+    let gateway = Gateway::start();
+    let home = Home::with_config(&paying(&gateway, 3));
+    let server = home.start();
+    let port = Arc::new(server.port(Encoding::Json).await);
+    fixture::event(&port, "finals", 500, Value::Null).await;
+    let [known, under_way, again, lost] = [(); 4].map(|()| Shopper::new(&port, &mut rng));
+    for buyer in [&known, &under_way, &again] {
+        buyer.places("finals", "yard", 2).await.ok();
+    }
+    known.pay("ok").await.ok();
+    let files = tempfile::tempdir().expect("a directory");
+    let backup = files.path().join("backup");
+    let taken = async {
+        // The backup comes between the authorization and its answer.
+        eventually("the gateway is asked", async || {
+            (!gateway.charges(&under_way.cart()).await.is_empty()).then_some(())
+        })
+        .await;
+        tokio::task::block_in_place(|| back_up(&server, &backup));
+    };
+    let (order, ()) = tokio::join!(under_way.pay("late-2500"), taken);
+    order.ok();
+    again.pay("ok").await.ok();
+    lost.places("finals", "yard", 1).await.ok();
+    lost.pay("ok").await.ok();
+    let money = |amount: i64| ("captured".to_owned(), amount, amount, 0);
+    for (buyer, amount) in [(&known, 2_000), (&under_way, 2_000), (&again, 2_000), (&lost, 1_000)] {
+        eventually("its money is taken", async || {
+            (gateway.charges(&buyer.cart()).await == [money(amount)]).then_some(())
+        })
+        .await;
+    }
+    let (code, keys, text) = reconcile(&server, &home, &[]);
+    assert_eq!((code, keys), (Some(0), Vec::new()), "{text}");
+    server.stop();
+
+    let restored = Home::with_config(&paying(&gateway, 5));
+    let (code, text) = restore(&backup, &restored, &["--shards", "5"]);
+    assert_eq!(code, Some(0), "{text}");
+    restored.is_whole();
+    let server = restored.start();
+    let port = Arc::new(server.port(Encoding::Json).await);
+    let [under_way, again, lost] = [under_way, again, lost].map(|buyer| Shopper::with(&port, buyer.token.clone()));
+    eventually("the payment under way is decided", async || (under_way.state().await == "done").then_some(())).await;
+    assert_eq!(gateway.charges(&under_way.cart()).await, [money(2_000)], "the same key");
+    let not_known = [format!("{}-1", again.cart()), format!("{}-1", lost.cart())];
+    let is_named = |found: &[String]| found.len() == 2 && not_known.iter().all(|key| found.contains(key));
+    let (code, keys, text) = reconcile(&server, &restored, &[]);
+    assert!(code == Some(1) && is_named(&keys), "{text}");
+    // Its seats are still in the cart, so the buyer pays again. The gateway must not answer as it answered before.
+    again.ask_as("paid-anew", "cart.checkout", json!({"payment": {"gateway": {"source": "ok"}}})).await.ok();
+    let twice = [money(2_000), money(2_000)];
+    eventually("it is paid anew", async || (gateway.charges(&again.cart()).await == twice).then_some(())).await;
+    let (code, keys, text) = reconcile(&server, &restored, &["--since", "2026-01-01T00:00:00Z"]);
+    assert!(code == Some(1) && is_named(&keys), "{text}");
+    let (code, keys, text) = reconcile(&server, &restored, &["--since", "2100-01-01T00:00:00Z"]);
+    assert!(code == Some(0) && keys.is_empty() && text.contains("0 attempts"), "{text}");
+    fixture::audit(&port).await;
+    server.stop();
+    restored.is_whole();
 }
 
 fn now() -> String {

@@ -55,7 +55,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("boxoffice-replication", &["core", "env", "shard", "storage"]),
     ("boxoffice-seating", &["core"]),
     ("boxoffice-shard", &["core"]),
-    ("boxoffice-sim", &["core", "env", "feeds", "gateway", "node", "storage", "wire", "workload"]),
+    ("boxoffice-sim", &["core", "env", "feeds", "gateway", "node", "shard", "storage", "wire", "workload"]),
     ("boxoffice-storage", &["core", "env", "shard"]),
     ("boxoffice-wire", &["core", "declare"]),
     ("boxoffice-workload", &["core", "wire"]),

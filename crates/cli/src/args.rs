@@ -535,6 +535,18 @@ pub enum AdminCommand {
         #[arg(long)]
         refund: Option<u32>,
     },
+    /// List payments that the gateway knows and the cluster does not
+    ///
+    /// After a restore from a backup, orders from after its instant are gone, and the gateway has their money. It is asked for its list
+    /// of attempts to pay, which is an optional part of its contract.
+    Reconcile {
+        /// The configuration file of a node, with `payments.url` and its key
+        #[arg(long, env = "BOXOFFICE_CONFIG")]
+        config: Option<PathBuf>,
+        /// Only attempts from this instant on, like 2026-12-24T20:00:07Z
+        #[arg(long, value_name = "TIME", value_parser = parse_instant)]
+        since: Option<Timestamp>,
+    },
     /// Make a customer's token from the secret, without a node
     CustomerToken {
         /// The customer.

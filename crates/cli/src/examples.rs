@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 42] = [
+const EXAMPLES: [&str; 43] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -36,6 +36,7 @@ const EXAMPLES: [&str; 42] = [
     "admin upgrade show",
     "admin upgrade finish --admin-token-file key",
     "admin settle order/0f1e2d3c4b5a69788796a5b4c3d2e1f0 1 captured",
+    "admin reconcile --config boxoffice.toml --since 2026-12-24T20:00:07Z",
     "admin customer-token ada --customer-secret-file secret",
     "admin invite --for 30m",
     "admin token",

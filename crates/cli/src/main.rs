@@ -27,6 +27,7 @@ mod log;
 mod manual;
 mod node_client;
 mod peer_secret;
+mod progress;
 mod secret;
 mod serve;
 mod sim;

@@ -15,6 +15,7 @@ use crate::{
     },
     failure::{Failure, Outcome},
     node_client::say,
+    progress::Progress,
 };
 
 /// Verifies what is asked for, and prints what was verified and what is wrong.
@@ -26,8 +27,10 @@ pub fn run(args: &Verify) -> Outcome {
     if let Some(manifest) = Manifest::read(&args.dir)? {
         return of_backup(&args.dir, &manifest, &receipt, &Temporary::new("verify")?);
     }
+    let progress = Progress::of_items("verifying");
     let verified =
         verify::verify(&World::standalone(), &args.dir, &receipt).map_err(|error| Failure::Node(error.to_string()))?;
+    drop(progress);
     let Verification { identity, shards, segments, snapshots, findings } = verified;
     say(&format!("cluster {}  node {}  shards {}", identity.cluster, identity.node, identity.shards));
     say(&format!(

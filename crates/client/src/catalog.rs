@@ -11,7 +11,8 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_wire::{
-    Op, body,
+    Op,
+    body::{self, PurchaseCursor},
     call::BackupPart,
     city::CityPage,
     reply::{Available, BookingPage, FreeSlots, TitlePage},
@@ -163,23 +164,24 @@ impl Client {
         self.ask(&body::OrderRefund { order, lines, reason: Reason::as_said(reason.as_ref()) }).await
     }
 
-    /// `customer.purchases`: the orders of a customer after a cursor, at most `limit`. Cursor 0 is before the first
-    /// order.
+    /// `customer.purchases`: the orders of a customer after a cursor, at most `limit`. In another epoch than the cursor's it begins
+    /// with the first order.
     pub async fn purchases(
         &self,
         customer: &Id,
-        cursor: u64,
+        PurchaseCursor { epoch, cursor }: PurchaseCursor,
         limit: Option<u32>,
     ) -> Result<Reply<PurchasesPage>, Error> {
-        let body = body::CustomerPurchases { customer: customer.clone(), cursor: Some(cursor), limit };
+        let body = body::CustomerPurchases { customer: customer.clone(), cursor: Some(cursor), epoch, limit };
         self.ask_of(&Entity::Customer(customer.clone()), &body).await
     }
 
-    /// `watch`: every purchase of a customer after a cursor, each once, across reconnects. Cursor 0 is before the first
-    /// purchase.
-    pub fn watch_purchases(&self, customer: &Id, cursor: u64) -> Watch<LivePurchases> {
-        let state = LivePurchases::from_cursor(cursor);
-        Watch::new(self.clone(), Entity::Customer(customer.clone()), None, Some(state))
+    /// `watch`: every purchase of a customer after a cursor, each once, across reconnects. In another epoch than the cursor's it begins
+    /// with the first purchase.
+    pub fn watch_purchases(&self, customer: &Id, cursor: PurchaseCursor) -> Watch<LivePurchases> {
+        // Without a state it begins with a snapshot, which has the epoch.
+        let state = (cursor != PurchaseCursor::default()).then(|| LivePurchases::from_cursor(cursor));
+        Watch::new(self.clone(), Entity::Customer(customer.clone()), None, state)
     }
 
     /// `watch`: follows a product's units by state.

@@ -123,6 +123,7 @@ pub use boxoffice_wire::{
 };
 
 pub use batch::BatchCommand;
+pub use boxoffice_wire::body::PurchaseCursor;
 pub use cart::{BestWish, Cart, gateway, recorded};
 pub use catalog::CitySearch;
 pub use client::Client;

@@ -6,7 +6,7 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use boxoffice_wire::{
-    body::{Resume, ResumeBody},
+    body::{PurchaseCursor, Resume, ResumeBody},
     feed::{
         CartDelta, CartSnapshot, ProductDelta, ProductSnapshot, PurchasesDelta, PurchasesSnapshot, ResourceDelta,
         ResourceSnapshot, SnapshotBody,
@@ -249,22 +249,23 @@ impl Live for LiveResource {
 /// The purchases of a customer: those of the last frame, and the cursor from which a later watch can continue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LivePurchases {
-    cursor: u64,
+    cursor: PurchaseCursor,
     new: Vec<Purchase>,
 }
 
 impl LivePurchases {
-    /// The state of a watch that continues after this cursor. 0 is before the first purchase.
-    pub(crate) fn from_cursor(cursor: u64) -> LivePurchases {
+    /// The state of a watch that continues after this cursor.
+    pub(crate) fn from_cursor(cursor: PurchaseCursor) -> LivePurchases {
         LivePurchases { cursor, new: Vec::new() }
     }
 
     /// The cursor of the last purchase received. Store it to continue from it later.
-    pub fn cursor(&self) -> u64 {
+    pub fn cursor(&self) -> PurchaseCursor {
         self.cursor
     }
 
-    /// The purchases that were new with the last frame, by cursor. Each purchase is new once.
+    /// The purchases that were new with the last frame, by cursor. Each purchase is new once in an epoch: after a restore of the cluster
+    /// all that it has are new.
     pub fn new_purchases(&self) -> &[Purchase] {
         &self.new
     }
@@ -275,11 +276,11 @@ impl LivePurchases {
         if !is_complete || !is_in_order {
             return Err(Unreadable("a frame does not have exactly the purchases between its cursors".into()));
         }
-        let applied = compare_versions(self.cursor, from, to);
+        let seen = self.cursor.cursor;
+        let applied = compare_versions(seen, from, to);
         if applied == Applied::Newer {
-            let seen = self.cursor;
             self.new = purchases.into_iter().filter(|purchase| purchase.cursor > seen).collect();
-            self.cursor = to;
+            self.cursor.cursor = to;
         }
         Ok(applied)
     }
@@ -289,12 +290,17 @@ impl Live for LivePurchases {
     type Snapshot = PurchasesSnapshot;
 
     fn from_snapshot(snapshot: PurchasesSnapshot) -> Result<LivePurchases, Unreadable> {
-        let mut state = LivePurchases::from_cursor(snapshot.from);
+        let epoch = Some(snapshot.epoch);
+        let mut state = LivePurchases::from_cursor(PurchaseCursor { epoch, cursor: snapshot.from });
         state.apply(snapshot.from, snapshot.to, snapshot.purchases)?;
         Ok(state)
     }
 
     fn apply_snapshot(&mut self, snapshot: PurchasesSnapshot) -> Result<Applied, Unreadable> {
+        if self.cursor.epoch.replace(snapshot.epoch).is_some_and(|before| before != snapshot.epoch) {
+            *self = LivePurchases::from_snapshot(snapshot)?;
+            return Ok(Applied::Newer);
+        }
         self.apply(snapshot.from, snapshot.to, snapshot.purchases)
     }
 

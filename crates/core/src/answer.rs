@@ -281,6 +281,9 @@ pub struct PurchasesPage {
     /// The cursor of the newest purchase. 0 if there is none.
     #[n(0)]
     pub newest: u64,
+    /// The epoch of the cursors. The rules leave it out, and the node adds it.
+    #[n(2)]
+    pub epoch: Option<u64>,
 }
 
 /// Places of an area by state. They add up to its capacity (P1).
@@ -518,6 +521,9 @@ pub struct CartAudit {
     /// Attempts to pay that were given up.
     #[n(4)]
     pub voids: Vec<VoidRecord>,
+    /// The number of the newest attempt to pay that the gateway was asked for. An order that the gateway paid was paid by it.
+    #[n(7)]
+    pub attempt: Option<u32>,
     /// How many messages it owes.
     #[n(1)]
     pub owed: u32,

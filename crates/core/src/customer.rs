@@ -161,7 +161,7 @@ impl Customer {
             return bad(format_smolstr!("a page has 1 to {PAGE_MAX} purchases"));
         }
         let found = self.purchases.range((Excluded(after), Unbounded)).map(|(_, purchase)| purchase.clone());
-        Ok(PurchasesPage { purchases: found.take(limit as usize).collect(), newest: self.newest() })
+        Ok(PurchasesPage { purchases: found.take(limit as usize).collect(), newest: self.newest(), epoch: None })
     }
 
     /// Every purchase, by cursor.

@@ -210,6 +210,16 @@ impl State {
         }
     }
 
+    /// Forgets the requests of a cart. Only a planted bug does so.
+    #[must_use]
+    pub fn without_requests(&self) -> State {
+        let mut state = self.clone();
+        if let State::Cart(cart) = &mut state {
+            cart.forget_requests();
+        }
+        state
+    }
+
     /// Whether it is a cart that no client has opened.
     pub fn is_tombstone(&self) -> bool {
         matches!(self, State::Cart(cart) if cart.is_tombstone())

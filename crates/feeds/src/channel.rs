@@ -3,7 +3,12 @@
 use std::sync::{Arc, atomic::AtomicBool};
 
 use boxoffice_core::{answer::Purchase, id::Entity};
-use boxoffice_wire::{body::Resume, call::Since, encode, feed::Ended};
+use boxoffice_wire::{
+    body::{PurchaseCursor, Resume},
+    call::Since,
+    encode,
+    feed::Ended,
+};
 use smol_str::SmolStr;
 use tracing_mutex::parkinglot::Mutex;
 
@@ -173,7 +178,9 @@ impl Channel {
     /// The version that a watcher has, `None` without one or in another epoch.
     fn version_of(&self, known: u64, since: Option<Since>) -> Option<u64> {
         match (since?, &self.entity) {
-            (Since::Cursor(cursor), Entity::Customer(_)) => Some(cursor),
+            (Since::Cursor(PurchaseCursor { epoch, cursor }), Entity::Customer(_)) => {
+                epoch.is_none_or(|epoch| epoch == known).then_some(cursor)
+            }
             (Since::Version(_), Entity::Customer(_)) | (Since::Cursor(_), _) => None,
             (Since::Version(Resume { epoch, version }), _) => (epoch == known).then_some(version),
         }
@@ -357,10 +364,8 @@ impl Channel {
                 return Pulled::All;
             }
         };
-        if let Position::At { epoch, version } | Position::ResumeAhead { epoch, version, .. } = *position
+        if let Position::At { epoch, .. } | Position::ResumeAhead { epoch, .. } = *position
             && epoch != published_epoch
-            // Cursors are valid in all epochs, unless there never was such a purchase.
-            && (!matches!(self.entity, Entity::Customer(_)) || version > publisher.published())
         {
             *position = Position::NeedsSnapshot;
         }

@@ -29,7 +29,7 @@ pub(super) fn publisher(entity: &Entity, view: View, terms: (u64, usize), initia
             Box::new(StatePublisher::from_initial(entity, terms, CartFeedState { version, cart }))
         }
         InitialState::Customer { newest } => match entity {
-            Entity::Customer(customer) => Box::new(PurchasePublisher::from_initial(customer.clone(), newest)),
+            Entity::Customer(customer) => Box::new(PurchasePublisher::from_initial(customer.clone(), terms.0, newest)),
             other => panic!("{other} begins as a customer"),
         },
     }

@@ -37,6 +37,7 @@ const PAGES_MAX: usize = 16;
 /// The publisher of a customer. Its versions are cursors.
 pub(super) struct PurchasePublisher {
     customer: Id,
+    epoch: u64,
     newest: u64,
     ring: Ring<PurchasesDelta>,
     /// Pages from another node by the cursor before them. `None` while a page is requested.
@@ -45,8 +46,9 @@ pub(super) struct PurchasePublisher {
 
 impl PurchasePublisher {
     /// Begins with all purchases up to the cursor `newest` in the store.
-    pub(super) fn from_initial(customer: Id, newest: u64) -> PurchasePublisher {
-        PurchasePublisher { customer, newest, ring: Ring::new(DELTAS_MAX, PURCHASES_MAX), pages: BTreeMap::new() }
+    pub(super) fn from_initial(customer: Id, epoch: u64, newest: u64) -> PurchasePublisher {
+        let ring = Ring::new(DELTAS_MAX, PURCHASES_MAX);
+        PurchasePublisher { customer, epoch, newest, ring, pages: BTreeMap::new() }
     }
 
     /// Published purchases after a cursor, as many as fit into one frame.
@@ -90,7 +92,8 @@ impl PurchasePublisher {
         }
         let to = at + purchases.len() as u64;
         let purchases = purchases.into_iter().map(Purchase::from).collect();
-        let snapshot = PurchasesSnapshot { entity: Entity::Customer(self.customer.clone()), from: at, to, purchases };
+        let (entity, epoch) = (Entity::Customer(self.customer.clone()), self.epoch);
+        let snapshot = PurchasesSnapshot { entity, epoch, from: at, to, purchases };
         let (encoding, feed) = (reader.encoding, reader.feed);
         reader.give(frame_from(|out| encode::snapshot(encoding, out, feed, &snapshot)));
         Ok(to)

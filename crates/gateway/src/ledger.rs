@@ -1,13 +1,19 @@
 //! The gateway's ledger: charges, and the steps that were requested, by idempotency key.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use boxoffice_core::{
     id::{OrderId, hash64},
     money::Money,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
+    time::Timestamp,
 };
-use boxoffice_wire::payment::{AuthorizationBody, GatewayAnswer, MoveBody, StepBody, StepKey, VoidBody};
+use boxoffice_wire::{
+    payment::{
+        AuthorizationBody, GatewayAnswer, ListedAttempt, ListedPage, ListedState, MoveBody, StepBody, StepKey, VoidBody,
+    },
+    repr::rfc3339,
+};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -38,6 +44,9 @@ pub struct Charge {
     pub key: String,
     /// The order that the payment is for, 32 hexadecimal digits. Empty if the gateway only got a void.
     pub order: String,
+    /// When it was asked for first, in milliseconds since 1970.
+    #[serde(default)]
+    pub at_ms: u64,
     /// The client's payment token, which is also the charge's plan.
     pub source: SmolStr,
     pub state: ChargeState,
@@ -167,6 +176,8 @@ pub struct Ledger {
     steps: BTreeMap<String, Step>,
     authorizations: u64,
     requests: u64,
+    /// When the request came, in milliseconds since 1970.
+    now_ms: u64,
 }
 
 impl Ledger {
@@ -204,9 +215,19 @@ impl Ledger {
         }
     }
 
-    /// Handles a request.
-    pub(crate) fn handle(&mut self, operation: StepBody) -> Effects {
+    /// A page of all charges from an instant on, in milliseconds since 1970, behind the key `after`, by key.
+    pub(crate) fn page(&self, since_ms: u64, after: Option<PaymentKey>, limit: usize) -> ListedPage {
+        let behind = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let mut found = self.charges.range(behind).filter(|(_, charge)| charge.at_ms >= since_ms);
+        let authorizations: Vec<ListedAttempt> = found.by_ref().take(limit).map(|(_, charge)| listed(charge)).collect();
+        let last = authorizations.last().map(|attempt| attempt.key.clone());
+        ListedPage { next: last.filter(|_| found.next().is_some()), authorizations }
+    }
+
+    /// Handles a request that came at `now_ms`, in milliseconds since 1970.
+    pub(crate) fn handle(&mut self, operation: StepBody, now_ms: u64) -> Effects {
         self.requests += 1;
+        self.now_ms = now_ms;
         let key = operation.key();
         let text = key.to_string();
         let reply_only = |reply, delay_ms| Effects { reply, delay_ms, decide_in_ms: None, notify_twice: None };
@@ -331,7 +352,7 @@ impl Ledger {
     /// Adds the charge of a pending authorization, so that the ledger shows it before it is decided.
     fn add_pending_charge(&mut self, operation: &StepBody) {
         if let StepBody::Authorize(body) = operation {
-            let pending = charge(body.key.attempt, body.order, body, ChargeState::Pending);
+            let pending = charge((body.key.attempt, self.now_ms), body.order, body, ChargeState::Pending);
             self.charges.entry(body.key.attempt).or_insert(pending);
         }
     }
@@ -345,7 +366,7 @@ impl Ledger {
             Some(_) => "declined as asked".into(),
             None => format_smolstr!("no such source: {}", body.source),
         });
-        let mut charge = charge(key, body.order, body, ChargeState::Declined);
+        let mut charge = charge((key, self.now_ms), body.order, body, ChargeState::Declined);
         let outcome = match declined {
             Some(reason) => GatewayOutcome::Declined { reason },
             None => {
@@ -421,6 +442,7 @@ impl Ledger {
             let voided = Charge {
                 key: key.to_string(),
                 order: String::new(),
+                at_ms: self.now_ms,
                 source: SmolStr::default(),
                 state: ChargeState::Voided,
                 reference: None,
@@ -447,10 +469,30 @@ impl Ledger {
     }
 }
 
-fn charge(key: PaymentKey, order: OrderId, body: &AuthorizationBody, state: ChargeState) -> Charge {
+fn listed(charge: &Charge) -> ListedAttempt {
+    ListedAttempt {
+        key: charge.key.as_str().into(),
+        status: match charge.state {
+            ChargeState::Pending => ListedState::Pending,
+            ChargeState::Declined => ListedState::Declined,
+            ChargeState::Authorized => ListedState::Authorized,
+            ChargeState::Captured => ListedState::Captured,
+            ChargeState::Voided => ListedState::Voided,
+        },
+        at: rfc3339(Timestamp(charge.at_ms)).map_or_else(SmolStr::default, |at| at.as_str().into()),
+        reference: charge.reference.clone(),
+        currency: charge.currency.clone(),
+        authorized: charge.authorized,
+        captured: charge.captured,
+        refunded: charge.refunded,
+    }
+}
+
+fn charge((key, at_ms): (PaymentKey, u64), order: OrderId, body: &AuthorizationBody, state: ChargeState) -> Charge {
     Charge {
         key: key.to_string(),
         order: order.to_string(),
+        at_ms,
         source: body.source.clone(),
         state,
         reference: None,

@@ -8,11 +8,14 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use boxoffice_core::payment::{PaymentKey, PaymentStep, SOURCE_BYTES_MAX};
-use boxoffice_wire::payment::{GATEWAY_BODY_BYTES_MAX, IDEMPOTENCY_KEY, StepBody, StepKey};
+use boxoffice_wire::{
+    payment::{GATEWAY_BODY_BYTES_MAX, IDEMPOTENCY_KEY, LIST_PAGE_MAX, LIST_PATH, StepBody, StepKey},
+    repr::timestamp,
+};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
@@ -185,6 +188,7 @@ impl Shared {
         }
         match (request.method(), request.uri().path()) {
             (&Method::GET, "/ledger") => Ok(json(StatusCode::OK, &self.view())),
+            (&Method::GET, LIST_PATH) => Ok(self.list(request.uri().query().unwrap_or_default())),
             (&Method::GET, path) => Ok(self.authorization(path)),
             (&Method::POST, _) => match parse_operation(request).await {
                 Ok(operation) => self.handle_operation(operation).await,
@@ -203,6 +207,23 @@ impl Shared {
         })
     }
 
+    /// A page of the list of authorizations.
+    fn list(&self, query: &str) -> Answer {
+        let (mut since_ms, mut after, mut limit) = (0, None, LIST_PAGE_MAX);
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let is_known = match &*name {
+                "since" => timestamp(&value).map(|at| since_ms = at.0),
+                "after" => value.parse::<PaymentKey>().ok().map(|key| after = Some(key)),
+                "limit" => value.parse::<usize>().ok().map(|number| limit = number.clamp(1, LIST_PAGE_MAX)),
+                _ => None,
+            };
+            if is_known.is_none() {
+                return error(StatusCode::BAD_REQUEST, "the list has `since`, a time, `after`, a key, and `limit`");
+            }
+        }
+        json(StatusCode::OK, &self.ledger.lock().page(since_ms, after, limit))
+    }
+
     fn authorization(&self, path: &str) -> Answer {
         let key = path.strip_prefix("/authorizations/").and_then(|key| key.parse::<PaymentKey>().ok());
         match key.and_then(|key| self.ledger.lock().authorization(key)) {
@@ -214,7 +235,7 @@ impl Shared {
 
     async fn handle_operation(self: &Arc<Shared>, operation: StepBody) -> Result<Answer, Dropped> {
         let key = operation.key();
-        let Effects { reply, delay_ms, decide_in_ms, notify_twice } = self.ledger.lock().handle(operation);
+        let Effects { reply, delay_ms, decide_in_ms, notify_twice } = self.ledger.lock().handle(operation, now_ms());
         if let Some(late_ms) = decide_in_ms {
             tokio::spawn(Arc::clone(self).decide_later(key, late_ms));
         }
@@ -302,6 +323,12 @@ fn malformed(body: MalformedBody) -> Answer {
         }
     };
     response(StatusCode::OK, body)
+}
+
+/// Now, in milliseconds since 1970.
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn error(status: StatusCode, message: &str) -> Answer {

@@ -4,7 +4,7 @@
 use std::{error::Error, time::Duration};
 
 use boxoffice_core::payment::{GatewayOutcome, PaymentStep};
-use boxoffice_wire::payment::{GATEWAY_BODY_BYTES_MAX, GatewayAnswer, Misfit};
+use boxoffice_wire::payment::{GATEWAY_BODY_BYTES_MAX, GatewayAnswer, LIST_PATH, ListedPage, Misfit};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{HeaderMap, Response, StatusCode, body::Incoming, header::CONTENT_TYPE};
@@ -24,6 +24,10 @@ pub(super) enum CallError {
     TooLarge,
     #[error("the answer is not understood: {0}")]
     Misfit(Misfit),
+    #[error("the list is not understood: {0}")]
+    List(String),
+    #[error("it has no list of authorizations (GET {LIST_PATH}), which the contract leaves open")]
+    NoList,
 }
 
 /// A hint for the operator.
@@ -56,6 +60,18 @@ pub(super) async fn read(step: PaymentStep, response: Response<Incoming>) -> Res
             answer.outcome(step).map_err(CallError::Misfit)
         }
         StatusCode::ACCEPTED => Ok(GatewayOutcome::Unknown { reason: "pending".into() }),
+        other => Err(CallError::Status(other)),
+    }
+}
+
+/// Reads a page of a gateway's list.
+pub(super) async fn read_list(response: Response<Incoming>) -> Result<ListedPage, CallError> {
+    let (head, body) = response.into_parts();
+    let body = whole(body).await;
+    match head.status {
+        StatusCode::OK if !is_json(&head.headers) => Err(CallError::ContentType),
+        StatusCode::OK => serde_json::from_slice(&body?).map_err(|error| CallError::List(error.to_string())),
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Err(CallError::NoList),
         other => Err(CallError::Status(other)),
     }
 }

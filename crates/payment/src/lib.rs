@@ -7,12 +7,13 @@ use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::payment::{GatewayCall, GatewayOutcome};
 use boxoffice_env::gateway::{Gateway, OnOutcome};
-use boxoffice_wire::payment::{IDEMPOTENCY_KEY, StepBody, plain, step_path};
+use boxoffice_wire::payment::{IDEMPOTENCY_KEY, LIST_PAGE_MAX, LIST_PATH, ListedPage, StepBody, plain, step_path};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{
     Request, Uri,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT},
+    http::request,
 };
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
@@ -74,6 +75,29 @@ impl HttpGateway {
     }
 }
 
+impl HttpGateway {
+    /// A page of the gateway's list of attempts, from `since` (RFC 3339) on, behind `after`.
+    ///
+    /// # Errors
+    /// Why there is none, in words: a gateway need not have a list.
+    pub async fn list(&self, since: Option<&str>, after: Option<&str>) -> Result<ListedPage, String> {
+        let named = [("since", since), ("after", after)].into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let query = query.extend_pairs(named).append_pair("limit", &LIST_PAGE_MAX.to_string()).finish();
+        let uri: Uri = self.calls.url.below(&format!("{LIST_PATH}?{query}"));
+        let request = self.calls.with_authorization(Request::get(uri)).body(Full::new(Bytes::new()));
+        let asked = async {
+            let request = request.expect("the parts of a request are valid");
+            let response = self.calls.client.request(request).await.map_err(|error| CallError::lost(&error))?;
+            answer::read_list(response).await
+        };
+        let answered = tokio::time::timeout(self.calls.timeout, asked).await;
+        answered
+            .unwrap_or(Err(CallError::TooLate(self.calls.timeout)))
+            .map_err(|error| plain(&error.to_string()).into())
+    }
+}
+
 fn connector(config: &GatewayConfig) -> Result<HttpsConnector<HttpConnector>, GatewayError> {
     let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -132,16 +156,20 @@ impl Calls {
         let body = StepBody::of(call);
         let (key, body) = (body.key(), body.json());
         let uri: Uri = self.url.below(step_path(call.step()));
-        let mut request = Request::post(uri)
+        self.with_authorization(Request::post(uri))
             .header(IDEMPOTENCY_KEY, key.to_string())
             .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json")
-            .header(USER_AGENT, concat!("boxoffice/", env!("CARGO_PKG_VERSION")))
             .body(Full::new(Bytes::from(body)))
-            .expect("the parts of a request are valid");
-        if let Some(authorization) = &self.authorization {
-            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+            .expect("the parts of a request are valid")
+    }
+
+    fn with_authorization(&self, request: request::Builder) -> request::Builder {
+        let request = request
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, concat!("boxoffice/", env!("CARGO_PKG_VERSION")));
+        match &self.authorization {
+            Some(authorization) => request.header(AUTHORIZATION, authorization.clone()),
+            None => request,
         }
-        request
     }
 }

@@ -3,6 +3,10 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use boxoffice_core::{
+    id::{Request, RequestHash},
+    state_map::StateMap,
+};
 use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_node::{
     backup::{
@@ -11,6 +15,8 @@ use boxoffice_node::{
     },
     verify::verify,
 };
+use boxoffice_shard::ring;
+use boxoffice_storage::{snapshot, snapshot_files::SnapshotFiles};
 use boxoffice_wire::call::BackupQuery;
 use bytes::Bytes;
 use rand::{Rng, rngs::SmallRng, seq::SliceRandom};
@@ -46,7 +52,7 @@ pub(crate) async fn back_up(
                 cuts += cuts_of.len() as u64;
                 for cut in &cuts_of {
                     client.trace.note(&format!("{cut:?}"));
-                    if let Err(found) = backup.restored(cut, settings.shards) {
+                    if let Err(found) = backup.restored(cut, settings.shards, &client) {
                         let of = |what| format!("the cut at mark {}, restored: {what}", cut.mark);
                         stats.lock().violations.extend(found.into_iter().map(of));
                     }
@@ -95,18 +101,35 @@ impl Backup {
     }
 
     /// Restores a cut into an empty directory and verifies it.
-    fn restored(&self, cut: &MarkCut, shards: u16) -> Result<(), Vec<String>> {
+    fn restored(&self, cut: &MarkCut, own_shards: u16, client: &ClientStub) -> Result<(), Vec<String>> {
         let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
         let world = World { disk, stores, ..World::standalone() };
         let dir = PathBuf::from("/restored");
         // Sometimes into more shards, sometimes into fewer.
-        let shards = [shards, shards + 3, 1][(cut.mark % 3) as usize];
+        let shards = [own_shards, own_shards + 3, 1][(cut.mark % 3) as usize];
         restore(&world, self, cut, Target { dir: &dir, node: 1, shards }).map_err(|error| vec![error.to_string()])?;
         match verify(&world, &dir, &[]) {
-            Ok(verified) if verified.findings.is_empty() => Ok(()),
-            Ok(verified) => Err(verified.findings),
-            Err(error) => Err(vec![error.to_string()]),
+            Ok(verified) if verified.findings.is_empty() => {}
+            Ok(verified) => return Err(verified.findings),
+            Err(error) => return Err(vec![error.to_string()]),
         }
+        let files = SnapshotFiles::open(Arc::clone(&world.disk), &dir.join("snapshots"));
+        let files = files.map_err(|error| vec![error.to_string()])?;
+        let mut forgotten = Vec::new();
+        for shard in 0..=shards {
+            let newest = files.load_newest(shard).map_err(|error| vec![error.to_string()])?;
+            let newest = newest.ok_or_else(|| vec![format!("shard {shard} has no snapshot")])?;
+            let read = snapshot::decode(&Bytes::from(newest.payload)).map_err(|why| vec![why.to_string()])?;
+            let kept = StateMap::new().restored(read.cut);
+            forgotten.extend(kept.entities().filter_map(|(entity, state)| {
+                let end = cut.ends.get(&ring::shard_of(entity.hash_prefix(), own_shards)).copied().unwrap_or(0);
+                let oracle = client.oracle.lock();
+                let (_, number) = *oracle.granted.get(entity)?.iter().rfind(|(position, _)| *position < end)?;
+                let request = Request { id: RequestHash(number), body: number };
+                (!state.knows_request(request)).then(|| format!("{entity} forgets the granted request {number}"))
+            }));
+        }
+        if forgotten.is_empty() { Ok(()) } else { Err(forgotten) }
     }
 }
 

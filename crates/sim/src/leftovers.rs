@@ -89,7 +89,8 @@ pub(crate) async fn purchases(
     for customer in fixture.customers() {
         let mut after = 0;
         loop {
-            let read = Command::Customer(customer.clone(), CustomerCommand::Purchases { after, limit: PAGE });
+            let read =
+                Command::Customer(customer.clone(), CustomerCommand::Purchases { after, limit: PAGE, epoch: None });
             let Some(Ok(answered)) = client.read(rng, "judge", read).await else { break };
             let Answer::Purchases(page) = answered.answer else {
                 wrong.push(format!("the purchases of {} are told as something else", Entity::Customer(customer)));

@@ -1,6 +1,6 @@
 //! Checks all answers by their versions. Also checks that all clients see the same state of an entity at one version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use boxoffice_core::{
     answer::{Answer, Answered, At, MapView},
@@ -17,6 +17,9 @@ use crate::{
 
 /// Violations that are kept.
 const TOLD_MAX: usize = 20;
+
+/// Granted changes of one entity that are kept.
+const GRANTED_MAX: usize = 8;
 
 /// A change: its entity and the number of its request.
 type Request = (Entity, u64);
@@ -40,6 +43,8 @@ pub(crate) struct Oracle {
     /// Attempts that were turned away.
     pub(crate) turned_away: u64,
     pub(crate) tally: Tally,
+    /// The newest granted changes of each cart and resource: the position of its entry, and the number of the request.
+    pub(crate) granted: BTreeMap<Entity, VecDeque<(u64, u64)>>,
     pub(crate) violations: Vec<String>,
 }
 
@@ -69,6 +74,13 @@ impl Oracle {
             if *position == 0 {
                 self.calls.reached(times, entity, *version);
                 continue;
+            }
+            if *entity == request.0 && matches!(entity, Entity::Cart(_) | Entity::Resource(_)) {
+                let granted = self.granted.entry(entity.clone()).or_default();
+                granted.push_back((*position, request.1));
+                if granted.len() > GRANTED_MAX {
+                    granted.pop_front();
+                }
             }
             let wrong = self.calls.changed(request, times, (entity, *version, Some(*position)));
             wrong.into_iter().for_each(|wrong| self.violation(wrong));

@@ -16,7 +16,7 @@ use boxoffice_core::{
 use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher, Watching};
 use boxoffice_wire::{
     Encoding,
-    body::Resume,
+    body::{PurchaseCursor, Resume},
     call::Since,
     feed::{CountsSnapshot, Delta, ProductSnapshot, PurchasesSnapshot, Snapshot, SnapshotBody},
     reply::{Event, RawEvent, ServerFrame},
@@ -58,7 +58,7 @@ enum LastSeen {
     Session { epoch: u64, version: u64, seats: Vec<u8>, counts: SeatCounts, areas: Vec<AreaCounts> },
     Counts { version: u64 },
     Product { epoch: u64, version: u64 },
-    Purchases { cursor: u64 },
+    Purchases { epoch: u64, cursor: u64 },
 }
 
 impl LastSeen {
@@ -67,7 +67,7 @@ impl LastSeen {
             LastSeen::Session { version, .. } | LastSeen::Counts { version } | LastSeen::Product { version, .. } => {
                 *version
             }
-            LastSeen::Purchases { cursor } => *cursor,
+            LastSeen::Purchases { cursor, .. } => *cursor,
         }
     }
 
@@ -77,7 +77,9 @@ impl LastSeen {
                 Some(Since::Version(Resume { epoch: *epoch, version: *version }))
             }
             LastSeen::Counts { .. } => None,
-            LastSeen::Purchases { cursor } => Some(Since::Cursor(*cursor)),
+            LastSeen::Purchases { epoch, cursor } => {
+                Some(Since::Cursor(PurchaseCursor { epoch: Some(*epoch), cursor: *cursor }))
+            }
         }
     }
 }
@@ -365,19 +367,24 @@ impl Spectator {
         at: Option<LastSeen>,
         event: Event<PurchasesSnapshot>,
     ) -> Result<LastSeen, String> {
-        let (from, to, purchases) = match event {
-            Event::Snapshot(page) => (page.from, page.to, page.purchases),
-            Event::Delta(delta) => (delta.from, delta.to, delta.purchases),
+        let (epoch_before, cursor) = match at {
+            Some(LastSeen::Purchases { epoch, cursor }) => (Some(epoch), cursor),
+            _ => (None, 0),
+        };
+        let (epoch, from, to, purchases) = match event {
+            Event::Snapshot(page) => (page.epoch, page.from, page.to, page.purchases),
+            Event::Delta(delta) => (epoch_before.ok_or("a delta came first")?, delta.from, delta.to, delta.purchases),
             Event::Ended(_) | Event::Stale(_) => unreachable!("taken before"),
         };
-        let cursor = at.map_or(0, |last_seen| last_seen.version());
+        // In another epoch it begins anew.
+        let cursor = if epoch_before.is_none_or(|before| before == epoch) { cursor } else { 0 };
         if from != cursor || purchases.iter().map(|purchase| purchase.cursor).ne(from + 1..=to) {
             return Err(format!("{of}: purchases {from} to {to} came after {cursor}: {purchases:?}"));
         }
         for purchase in purchases {
             self.shown(of.clone(), purchase.cursor, Shown::Purchase(purchase.order));
         }
-        Ok(LastSeen::Purchases { cursor: to })
+        Ok(LastSeen::Purchases { epoch, cursor: to })
     }
 
     fn shown(&self, entity: Entity, version: u64, shown: Shown) {

@@ -163,8 +163,17 @@ pub struct Resume {
 pub enum Since {
     /// A version.
     Version(Resume),
-    /// A customer's purchases up to this cursor.
-    Cursor(u64),
+    /// A customer's purchases up to a cursor.
+    Cursor(PurchaseCursor),
+}
+
+/// A place among the purchases of a customer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PurchaseCursor {
+    /// The epoch in which the cursor was given, which a restore from a backup ends. Without it, cursors of any epoch are compared.
+    pub epoch: Option<u64>,
+    /// The last purchase that is known. 0 is before the first.
+    pub cursor: u64,
 }
 
 /// Sessions of all venues of a city, by start, then id.

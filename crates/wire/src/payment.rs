@@ -116,6 +116,59 @@ impl WireRepr for PaymentKey {
     }
 }
 
+/// The path of the list of authorizations below the gateway's address.
+pub const LIST_PATH: &str = "/authorizations";
+
+/// The most authorizations of one page of the list.
+pub const LIST_PAGE_MAX: usize = 200;
+
+/// What a gateway says of the money of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListedState {
+    /// Not decided yet.
+    Pending,
+    Declined,
+    /// The amount is set aside.
+    Authorized,
+    /// The amount is taken.
+    Captured,
+    /// It is given up.
+    Voided,
+}
+
+/// An attempt to pay in a gateway's list. Amounts are minor units.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedAttempt {
+    /// The idempotency key of its authorization.
+    pub key: SmolStr,
+    pub status: ListedState,
+    /// When it was asked for first, as RFC 3339.
+    pub at: SmolStr,
+    /// The gateway's name for it, once it is authorized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<SmolStr>,
+    pub currency: SmolStr,
+    /// The amount that was set aside.
+    #[serde(default)]
+    pub authorized: i64,
+    /// The amount that was taken.
+    #[serde(default)]
+    pub captured: i64,
+    /// The amount that was paid back.
+    #[serde(default)]
+    pub refunded: i64,
+}
+
+/// The answer to `GET /authorizations`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedPage {
+    pub authorizations: Vec<ListedAttempt>,
+    /// The `after` of the next page, if there may be more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<SmolStr>,
+}
+
 shapes! {
     /// The body of `POST /authorizations`.
     #[derive(Eq)]

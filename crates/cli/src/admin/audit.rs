@@ -148,7 +148,7 @@ fn holds_and_sales(holds: &[HoldView], sales: &[SaleView], names: Option<&Names>
 
 /// The audit of a cart.
 pub fn cart(audit: &CartAudit) -> Vec<String> {
-    let CartAudit { cart, holds, payment, refunds, voids, owed, violations } = audit;
+    let CartAudit { cart, holds, payment, refunds, voids, attempt: _, owed, violations } = audit;
     let mut lines = verdict(violations);
     let customer = cart.customer.as_ref().map_or_else(String::new, |customer| format!(" of {customer}"));
     lines.push(format!(

@@ -9,6 +9,7 @@ pub mod keys;
 mod map;
 mod nodes;
 mod receipt;
+mod reconcile;
 mod sessions;
 mod status;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub fn run(args: &Admin) -> Outcome {
     match &args.what {
         AdminCommand::Status { json } => show_status(&args.node_args, *json),
         AdminCommand::Audit { entity, json } => show_audit(&args.node_args, entity.as_deref(), *json),
+        AdminCommand::Reconcile { config, since } => reconcile::run(&args.node_args, config.as_deref(), *since),
         AdminCommand::Receipt => receipt::print(&args.node_args),
         AdminCommand::Nodes { json } => nodes::show(&args.node_args, *json),
         AdminCommand::Invite { for_ms } => invite::run(&args.node_args, *for_ms),

@@ -337,6 +337,7 @@ fn audits_tell_slots_by_the_clocks_of_the_place() {
         payment: None,
         refunds: Vec::new(),
         voids: Vec::new(),
+        attempt: None,
         owed: 0,
         violations: Vec::new(),
     };

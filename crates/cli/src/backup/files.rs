@@ -16,15 +16,18 @@ use std::{
     io::{self, BufReader, BufWriter, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use boxoffice_node::backup::{BackupSink, BackupSource, MarkCut, Record, RestoreError, ShardId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, progress::Progress};
 
 const MANIFEST: &str = "backup.json";
+/// The file of a part with the entries of all shards.
+const ENTRIES: &str = "entries";
 /// The version of the directory's format.
 const FORMAT: u32 = 1;
 
@@ -85,11 +88,11 @@ pub struct FileSum {
 
 impl FileSum {
     /// Compares the file with its checksum. Returns what is wrong, in words.
-    fn check(&self, dir: &Path) -> Result<(), String> {
+    fn check(&self, dir: &Path, progress: &Progress) -> Result<(), String> {
         let FileSum { name, bytes: length, blake3 } = self;
         let path = dir.join(name);
         let (found, hash) =
-            sum(&path).map_err(|error| format!("cannot read {} of the backup: {error}", path.display()))?;
+            sum(&path, progress).map_err(|error| format!("cannot read {} of the backup: {error}", path.display()))?;
         match (found, &hash) == (*length, blake3) {
             true => Ok(()),
             false => Err(format!(
@@ -172,8 +175,9 @@ impl Manifest {
 
     /// What is wrong with the files of all parts, in words.
     pub fn changed_files(&self, dir: &Path) -> Vec<String> {
+        let progress = comparing(&self.parts);
         let files = self.parts.iter().flat_map(|part| &part.files);
-        files.filter_map(|file| file.check(dir).err()).collect()
+        files.filter_map(|file| file.check(dir, &progress).err()).collect()
     }
 
     /// The parts that belong to a cut: from the last full part before it on.
@@ -203,8 +207,9 @@ pub fn make_dir(dir: &Path) -> Result<(), Failure> {
     made.map_err(|error| Failure::Usage(format!("cannot make {}: {error}", dir.display())))
 }
 
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+/// The file of a part with the records of a shard.
+fn records_of(shard: ShardId) -> String {
+    format!("records-{shard}")
 }
 
 fn put(file: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
@@ -214,7 +219,11 @@ fn put(file: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Calls `see` with each of the records in a file, which is whole as its checksum has shown.
-fn each(path: &Path, see: &mut dyn FnMut(Bytes) -> Result<(), RestoreError>) -> Result<(), RestoreError> {
+fn each(
+    path: &Path,
+    progress: &Progress,
+    see: &mut dyn FnMut(Bytes) -> Result<(), RestoreError>,
+) -> Result<(), RestoreError> {
     let failed = |error: io::Error| RestoreError::Source(format!("cannot read {}: {error}", path.display()));
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
     loop {
@@ -225,7 +234,57 @@ fn each(path: &Path, see: &mut dyn FnMut(Bytes) -> Result<(), RestoreError>) -> 
         }
         let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
         file.read_exact(&mut bytes).map_err(failed)?;
+        progress.add(size_of::<u32>() as u64 + bytes.len() as u64);
         see(bytes.into())?;
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// A file of a part while it is written. It is made durable as it grows: much at once would hold up the log of a node that has the same
+/// disk.
+struct Growing {
+    file: File,
+    hasher: blake3::Hasher,
+    bytes: u64,
+    /// Bytes since the last time that it was durable.
+    unsynced: usize,
+}
+
+/// So many bytes of a file are written before it is made durable.
+const SYNC_BYTES: usize = 1 << 20;
+
+impl Growing {
+    fn create(path: &Path) -> io::Result<BufWriter<Growing>> {
+        Ok(BufWriter::new(Growing { file: create(path)?, hasher: blake3::Hasher::new(), bytes: 0, unsynced: 0 }))
+    }
+
+    /// Makes all of it durable. Returns its length and hash.
+    fn finish(writer: &mut BufWriter<Growing>) -> io::Result<(u64, String)> {
+        writer.flush()?;
+        let Growing { file, hasher, bytes, .. } = writer.get_ref();
+        file.sync_all()?;
+        Ok((*bytes, hasher.finalize().to_hex().to_string()))
+    }
+}
+
+impl Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(&bytes[..bytes.len().min(SYNC_BYTES)])?;
+        self.hasher.update(&bytes[..written]);
+        self.bytes += written as u64;
+        self.unsynced += written;
+        if self.unsynced >= SYNC_BYTES {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -234,8 +293,8 @@ pub struct Writing {
     dir: PathBuf,
     aside: PathBuf,
     number: u32,
-    records: BTreeMap<ShardId, BufWriter<File>>,
-    entries: BufWriter<File>,
+    /// By name.
+    files: BTreeMap<String, BufWriter<Growing>>,
     /// Bytes so far.
     pub bytes: u64,
 }
@@ -253,8 +312,9 @@ impl Writing {
             removed => removed.map_err(failed)?,
         }
         make_dir(&aside)?;
-        let entries = BufWriter::new(create(&aside.join("entries")).map_err(failed)?);
-        Ok(Writing { dir: dir.to_owned(), aside, number, records: BTreeMap::new(), entries, bytes: 0 })
+        let entries = Growing::create(&aside.join(ENTRIES)).map_err(failed)?;
+        let files = BTreeMap::from([(ENTRIES.to_owned(), entries)]);
+        Ok(Writing { dir: dir.to_owned(), aside, number, files, bytes: 0 })
     }
 
     /// Makes it durable under its name. Returns its files.
@@ -264,19 +324,11 @@ impl Writing {
     pub fn finish(mut self) -> Result<Vec<FileSum>, Failure> {
         let aside = self.aside.clone();
         let failed = |error: io::Error| Failure::Refused(format!("cannot write {}: {error}", aside.display()));
-        self.entries.flush().map_err(failed)?;
-        for file in self.records.values_mut() {
-            file.flush().map_err(failed)?;
-        }
         let mut files = Vec::new();
-        for entry in fs::read_dir(&aside).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            File::open(&path).and_then(|file| file.sync_all()).map_err(failed)?;
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let (bytes, blake3) = sum(&path).map_err(failed)?;
+        for (name, writer) in &mut self.files {
+            let (bytes, blake3) = Growing::finish(writer).map_err(failed)?;
             files.push(FileSum { name: format!("{}/{name}", self.number), bytes, blake3 });
         }
-        files.sort_by(|one, other| one.name.cmp(&other.name));
         let path = self.dir.join(self.number.to_string());
         let placed = || {
             if path.exists() {
@@ -294,15 +346,19 @@ impl Writing {
 
 impl BackupSink for Writing {
     fn begin(&mut self, shard: ShardId, snapshot: Option<Bytes>) -> Result<(), String> {
-        let path = self.aside.join(format!("snapshot-{shard}"));
+        let (snapshot_name, records_name) = (format!("snapshot-{shard}"), records_of(shard));
+        let path = self.aside.join(&snapshot_name);
         let mut begun = || {
-            self.records.insert(shard, BufWriter::new(create(&self.aside.join(format!("records-{shard}")))?));
+            self.files.insert(records_name.clone(), Growing::create(&self.aside.join(&records_name))?);
             match &snapshot {
-                Some(payload) => create(&path)?.write_all(payload),
-                None => match fs::remove_file(&path) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                    removed => removed,
-                },
+                Some(payload) => {
+                    let mut file = Growing::create(&path)?;
+                    file.write_all(payload)?;
+                    self.files.insert(snapshot_name.clone(), file);
+                    Ok(())
+                }
+                None if self.files.remove(&snapshot_name).is_some() => fs::remove_file(&path),
+                None => Ok(()),
             }
         };
         begun().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -311,7 +367,7 @@ impl BackupSink for Writing {
     }
 
     fn record(&mut self, shard: ShardId, record: Bytes) -> Result<(), String> {
-        let file = self.records.get_mut(&shard).expect("a shard begins before its records");
+        let file = self.files.get_mut(&records_of(shard)).expect("a shard begins before its records");
         self.bytes += record.len() as u64;
         put(file, &record).map_err(|error| format!("cannot write records of shard {shard}: {error}"))
     }
@@ -320,11 +376,18 @@ impl BackupSink for Writing {
         let mut bytes = Vec::new();
         entry.encode(&mut bytes);
         self.bytes += bytes.len() as u64;
-        put(&mut self.entries, &bytes).map_err(|error| format!("cannot write entries: {error}"))
+        let file = self.files.get_mut(ENTRIES).expect("it is there from the beginning");
+        put(file, &bytes).map_err(|error| format!("cannot write entries: {error}"))
     }
 }
 
-fn sum(path: &Path) -> io::Result<(u64, String)> {
+/// The progress of comparing all files with their checksums.
+fn comparing(parts: &[Part]) -> Progress {
+    let bytes = parts.iter().flat_map(|part| &part.files).map(|file| file.bytes).sum();
+    Progress::of_bytes("comparing checksums", Some(bytes))
+}
+
+fn sum(path: &Path, progress: &Progress) -> io::Result<(u64, String)> {
     let (mut file, mut hasher, mut length) = (File::open(path)?, blake3::Hasher::new(), 0);
     let mut piece = vec![0; 1 << 20];
     loop {
@@ -334,6 +397,7 @@ fn sum(path: &Path) -> io::Result<(u64, String)> {
         }
         hasher.update(&piece[..read]);
         length += read as u64;
+        progress.add(read as u64);
     }
 }
 
@@ -342,12 +406,14 @@ pub struct Reading<'a> {
     dir: &'a Path,
     shards: u16,
     parts: &'a [Part],
+    /// The bytes that are read, from the first one on.
+    progress: OnceLock<Progress>,
 }
 
 impl<'a> Reading<'a> {
     /// The parts that a cut needs.
     pub fn at(dir: &'a Path, manifest: &'a Manifest, cut: &Cut) -> Reading<'a> {
-        Reading { dir, shards: manifest.shards, parts: manifest.parts_of(cut.mark) }
+        Reading { dir, shards: manifest.shards, parts: manifest.parts_of(cut.mark), progress: OnceLock::new() }
     }
 
     /// Compares every file with its checksum. Returns how many bytes they have.
@@ -355,12 +421,22 @@ impl<'a> Reading<'a> {
     /// # Errors
     /// A file is missing, or has other bytes than were written.
     pub fn check(&self) -> Result<u64, Failure> {
-        let mut bytes = 0;
+        let (mut bytes, progress) = (0, comparing(self.parts));
         for file in self.parts.iter().flat_map(|part| &part.files) {
-            file.check(self.dir).map_err(|why| Failure::Refused(format!("{why}; use another copy of the backup")))?;
+            file.check(self.dir, &progress)
+                .map_err(|why| Failure::Refused(format!("{why}; use another copy of the backup")))?;
             bytes += file.bytes;
         }
         Ok(bytes)
+    }
+
+    fn progress(&self) -> &Progress {
+        self.progress.get_or_init(|| {
+            let files = self.parts.iter().flat_map(|part| &part.files);
+            // Entries are read twice.
+            let read = files.map(|file| file.bytes * if file.name.ends_with(ENTRIES) { 2 } else { 1 }).sum();
+            Progress::of_bytes("reading the backup", Some(read))
+        })
     }
 
     fn has(&self, name: &str) -> bool {
@@ -380,6 +456,7 @@ impl BackupSource for Reading<'_> {
         }
         let path = self.dir.join(name);
         let read = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        self.progress().add(read.len() as u64);
         Ok(Some(read.into()))
     }
 
@@ -388,13 +465,13 @@ impl BackupSource for Reading<'_> {
         shard: ShardId,
         see: &mut dyn FnMut(Bytes) -> Result<(), RestoreError>,
     ) -> Result<(), RestoreError> {
-        let name = format!("{}/records-{shard}", self.parts[0].number);
-        if self.has(&name) { each(&self.dir.join(name), see) } else { Ok(()) }
+        let name = format!("{}/{}", self.parts[0].number, records_of(shard));
+        if self.has(&name) { each(&self.dir.join(name), self.progress(), see) } else { Ok(()) }
     }
 
     fn entries(&self, see: &mut dyn FnMut(Record) -> Result<(), RestoreError>) -> Result<(), RestoreError> {
         for part in self.parts {
-            each(&self.dir.join(part.number.to_string()).join("entries"), &mut |mut bytes| {
+            each(&self.dir.join(part.number.to_string()).join(ENTRIES), self.progress(), &mut |mut bytes| {
                 let record = Record::decode(&mut bytes)
                     .map_err(|why| RestoreError::Source(format!("an entry of part {}: {why}", part.number)))?;
                 see(record)

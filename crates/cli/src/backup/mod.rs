@@ -4,9 +4,8 @@ pub mod files;
 pub mod temporary;
 
 use std::{
-    io::{IsTerminal, Write},
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -23,6 +22,7 @@ use crate::{
     args::{Backup, NodeArgs, Restore},
     failure::{Failure, Outcome},
     node_client::{block_on, say},
+    progress::Progress,
 };
 use files::{Cut, Manifest, Part, Reading, Writing};
 
@@ -42,11 +42,12 @@ pub fn run(args: &Backup) -> Outcome {
 pub fn take(args: &Backup) -> Result<String, Failure> {
     let wait = crate::length_of_time::parse_time(&args.wait).map_err(Failure::Usage)?;
     block_on(async {
+        let progress = Arc::new(Progress::of_bytes("backup", None));
         let member = |address: &String| NodeArgs { address: address.clone(), ..args.node_args.clone() };
         let (mut ports, mut unreached): (Vec<Port>, Option<String>) = (Vec::new(), None);
         for node in [args.node_args.clone()].into_iter().chain(args.members.iter().map(member)) {
             match node.connect().await {
-                Ok(client) => ports.push(Port::new(client, node)),
+                Ok(client) => ports.push(Port::new(client, node, Arc::clone(&progress))),
                 // Another one may have the same shards.
                 Err(Failure::Unreachable(why)) => {
                     unreached.get_or_insert(why);
@@ -103,7 +104,6 @@ async fn take_from(args: &Backup, ports: &[Port], wait: Duration) -> Result<Stri
         }
         None => full(ports, &mut writing, wait).await,
     };
-    Port::clear(ports);
     let (collector, is_full) = taken.map_err(|error| {
         if manifest.parts.is_empty() {
             manifest.incomplete = Some(error.to_string());
@@ -144,34 +144,18 @@ async fn full(ports: &[Port], writing: &mut Writing, wait: Duration) -> Result<(
 struct Port {
     client: Client,
     args: NodeArgs,
-    /// Bytes that it has sent, for the line of the progress.
-    bytes: AtomicU64,
+    progress: Arc<Progress>,
 }
 
 impl Port {
-    fn new(client: Client, args: NodeArgs) -> Port {
-        Port { client: client.with_deadline(PIECE_TIME), args, bytes: AtomicU64::new(0) }
+    fn new(client: Client, args: NodeArgs, progress: Arc<Progress>) -> Port {
+        Port { client: client.with_deadline(PIECE_TIME), args, progress }
     }
 
     /// The cluster, and its number of shards.
     async fn cluster(&self) -> Result<(String, u16), Failure> {
         let places = self.client.backup(Vec::new(), false).await.map_err(|error| self.args.failure(error))?.value;
         Ok((places.cluster.to_string(), places.shard_count))
-    }
-
-    fn show(&self, more: usize) {
-        let before = self.bytes.fetch_add(more as u64, Ordering::Relaxed);
-        let mut out = std::io::stderr();
-        if out.is_terminal() && before / 1_000_000 != (before + more as u64) / 1_000_000 {
-            let _ = write!(out, "\r{}: {} MB", self.args.address, (before + more as u64) / 1_000_000);
-        }
-    }
-
-    fn clear(ports: &[Port]) {
-        let is_shown = ports.iter().any(|port| port.bytes.load(Ordering::Relaxed) >= 1_000_000);
-        if is_shown && std::io::stderr().is_terminal() {
-            eprint!("\r{:60}\r", "");
-        }
     }
 
     async fn ask_once(&self, query: &BackupQuery) -> Result<BackupAnswer, Error> {
@@ -185,7 +169,7 @@ impl Port {
                 let bytes = STANDARD.decode(data.as_bytes());
                 let bytes =
                     bytes.map_err(|error| Error::Protocol(Unreadable(format!("a piece is no base64: {error}"))))?;
-                self.show(bytes.len());
+                self.progress.add(bytes.len() as u64);
                 Ok(BackupAnswer::Piece { bytes: bytes.into(), next })
             }
         }
@@ -223,8 +207,10 @@ pub fn restore(args: &Restore) -> Outcome {
         args.data_dir.display(),
         at(cut.at_ms)
     ));
+    let verifying = Progress::of_items("verifying what was restored");
     let verified =
         verify(&World::standalone(), &args.data_dir, &[]).map_err(|error| Failure::Node(error.to_string()))?;
+    drop(verifying);
     for finding in &verified.findings {
         say(&format!("FOUND {finding}"));
     }

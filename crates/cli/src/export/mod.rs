@@ -10,7 +10,7 @@ mod writer;
 use std::{
     collections::BTreeMap,
     fs::OpenOptions,
-    io::{self, BufWriter, ErrorKind, Write},
+    io::{self, BufWriter, ErrorKind, IsTerminal, Write},
     os::unix::fs::OpenOptionsExt,
     sync::Arc,
 };
@@ -27,6 +27,7 @@ use crate::{
         temporary::Temporary,
     },
     failure::{Failure, Outcome},
+    progress::Progress,
 };
 use house::House;
 use writer::ExportWriter;
@@ -101,12 +102,15 @@ fn export(args: &Export, content: &DirectoryContent, mut writer: ExportWriter<im
         .map(|(entity, state)| (entity.clone(), Arc::clone(state)))
         .collect();
     let mut outcome = Ok(());
+    // Lines on the terminal show how far it is.
+    let progress = (args.to.is_some() || !io::stdout().is_terminal()).then(|| Progress::of_items("exporting"));
     let mut write = |entity: &Entity, state: &State| {
         let id = id_of(entity);
         if outcome.is_ok() && args.after.as_ref().is_none_or(|after| id > *after) {
             outcome = rows::of(&id, state, &house).map_err(Ended::Failed).and_then(|document| {
                 document.iter().try_for_each(|document| writer.write(document)).map_err(Ended::from)
             });
+            progress.iter().for_each(|progress| progress.add(1));
         }
     };
     if let Some(store) = &content.history {

@@ -3,8 +3,8 @@
 use std::pin::pin;
 
 use boxoffice_client::{
-    AreaCounts, Client, Entity, Error, Id, LiveCounts, LivePurchases, LiveResource, LiveStock, Purchase, SeatCounts,
-    Timestamp,
+    AreaCounts, Client, Entity, Error, Id, LiveCounts, LivePurchases, LiveResource, LiveStock, Purchase,
+    PurchaseCursor, SeatCounts, Timestamp,
 };
 
 use super::{old, stop_requested};
@@ -35,7 +35,7 @@ pub async fn watch(client: &Client, entity: &Entity, node_args: &NodeArgs) -> Re
             follow(node_args, async || feed.next().await.map(calendar)).await?;
         }
         Entity::Customer(id) => {
-            let mut feed = client.watch_purchases(id, 0);
+            let mut feed = client.watch_purchases(id, PurchaseCursor::default());
             follow(node_args, async || feed.next().await.map(purchases)).await?;
         }
         Entity::Session(_) | Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {

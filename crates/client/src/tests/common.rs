@@ -268,7 +268,7 @@ pub fn watched(request: &Request) -> (String, Option<(u64, u64)>) {
     };
     let version = |since: &Since| match since {
         Since::Version(resume) => (resume.epoch, resume.version),
-        Since::Cursor(cursor) => panic!("cursor {cursor} is not a version"),
+        Since::Cursor(cursor) => panic!("{cursor:?} is not a version"),
     };
     (session.to_string(), since.as_ref().map(version))
 }

@@ -20,7 +20,8 @@ use rcgen::{CertificateParams, KeyPair};
 use tokio::{runtime::Handle, task::JoinHandle, time::timeout};
 
 use crate::{
-    Cart, CartState, Client, ClientConfig, Encoding, Error, Id, LivePurchases, TlsAuthorities, Watch, recorded,
+    Cart, CartState, Client, ClientConfig, Encoding, Error, Id, LivePurchases, PurchaseCursor, TlsAuthorities, Watch,
+    recorded,
 };
 
 /// Longer than any step takes on a busy machine.
@@ -39,7 +40,7 @@ async fn buy(client: &Client) -> OrderId {
 /// The orders of the next purchases, up to the cursor `to`.
 async fn purchases(watch: &mut Watch<LivePurchases>, to: u64) -> Vec<OrderId> {
     let mut orders = Vec::new();
-    while watch.state().is_none_or(|state| state.cursor() < to) {
+    while watch.state().is_none_or(|state| state.cursor().cursor < to) {
         let state = timeout(TIMEOUT, watch.next()).await.expect("purchases in time").expect("a state");
         orders.extend(state.new_purchases().iter().map(|purchase| purchase.order));
     }
@@ -147,7 +148,8 @@ async fn watch_everything(web: WebConfig, tls: Option<TlsAuthorities>) {
         };
         client.product_put(&id("mug"), details).await.expect("a product");
 
-        let mut bought = client.watch_purchases(&id("ada"), before);
+        let from = PurchaseCursor { epoch: None, cursor: before };
+        let mut bought = client.watch_purchases(&id("ada"), from);
         let (order, received) = tokio::join!(buy(&client), purchases(&mut bought, before + 1));
         orders.push(order);
         assert_eq!(received, [order]);
@@ -175,8 +177,17 @@ async fn watch_everything(web: WebConfig, tls: Option<TlsAuthorities>) {
         while stock.state().expect("a state").counts().sold < sold + 3 {
             timeout(TIMEOUT, stock.next()).await.expect("a state").expect("a state");
         }
-        // A later watch with an older cursor gets all purchases after that cursor.
-        assert_eq!(purchases(&mut client.watch_purchases(&id("ada"), 0), before + 2).await, orders);
+        // A later watch with an older cursor gets all purchases after that cursor, and in another epoch all of them.
+        let mut all = client.watch_purchases(&id("ada"), PurchaseCursor::default());
+        assert_eq!(purchases(&mut all, before + 2).await, orders);
+        let epoch = all.state().expect("a state").cursor().epoch;
+        let after =
+            client.purchases(&id("ada"), PurchaseCursor { epoch, cursor: before + 1 }, None).await.expect("a page");
+        assert_eq!((after.value.epoch, after.value.purchases.len()), (epoch, 1));
+        let before_a_restore = PurchaseCursor { epoch: Some(epoch.expect("an epoch") ^ 1), cursor: before + 1 };
+        let anew = client.purchases(&id("ada"), before_a_restore, None).await.expect("a page");
+        assert_eq!((anew.value.epoch, anew.value.purchases.len() as u64), (epoch, before + 2));
+        assert_eq!(purchases(&mut client.watch_purchases(&id("ada"), before_a_restore), before + 2).await, orders);
     }
     served.stop().await;
 }

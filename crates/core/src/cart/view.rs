@@ -178,7 +178,8 @@ impl Cart {
             violations.push("a payment is open, but the cart does not ask for it".into());
         }
         let (voids, owed) = (self.voids().to_vec(), self.outbox.len() as u32);
-        Some(CartAudit { holds: self.claims(), cart, payment, refunds, voids, owed, violations })
+        let attempt = self.attempts().map(|attempts| attempts.count).filter(|count| *count > 0);
+        Some(CartAudit { holds: self.claims(), cart, payment, refunds, voids, attempt, owed, violations })
     }
 
     /// The view of a cart that is about to be opened.

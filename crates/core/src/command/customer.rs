@@ -14,6 +14,9 @@ pub enum CustomerCommand {
         /// The most entries, 1 to 1 000.
         #[n(1)]
         limit: u32,
+        /// The epoch of `after`. A node that is in another one begins with the first purchase. The rules do not look at it.
+        #[n(2)]
+        epoch: Option<u64>,
     },
     /// `admin.audit`.
     #[n(1)]

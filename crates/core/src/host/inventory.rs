@@ -159,7 +159,7 @@ fn command_outcome<R>(
         Command::Customer(_, command) => {
             let customer = entity.customer_or_unknown();
             let answer = match command {
-                CustomerCommand::Purchases { after, limit } => Answer::Purchases(customer.purchases(after, limit)?),
+                CustomerCommand::Purchases { after, limit, .. } => Answer::Purchases(customer.purchases(after, limit)?),
                 CustomerCommand::Audit => Answer::CustomerAudit(Box::new(customer.audit())),
             };
             entity.ok(answer)

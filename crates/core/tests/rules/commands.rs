@@ -105,8 +105,9 @@ fn command() -> impl Strategy<Value = Command> {
         .prop_map(|(begin, end)| When::Utc { begin: Timestamp(begin), end: Timestamp(end) });
     let available =
         (id(), when).prop_map(|(resource, when)| Command::Resource(resource, ResourceCommand::IsAvailable(when)));
-    let purchases = (id(), any::<u64>(), any::<u32>())
-        .prop_map(|(customer, after, limit)| Command::Customer(customer, CustomerCommand::Purchases { after, limit }));
+    let purchases = (id(), any::<u64>(), any::<u32>()).prop_map(|(customer, after, limit)| {
+        Command::Customer(customer, CustomerCommand::Purchases { after, limit, epoch: None })
+    });
     prop_oneof![
         4 => to_cluster().prop_map(Command::Cluster),
         2 => hold,

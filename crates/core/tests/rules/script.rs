@@ -244,7 +244,7 @@ impl ScriptRun {
                 let details = ResourceDetails { capacity, hold_ttl_ms, limits, ..plain };
                 Command::Resource(id(name), ResourceCommand::Put(Box::new(details)))
             }
-            [name] => Command::Customer(id(name), CustomerCommand::Purchases { after: 0, limit: 100 }),
+            [name] => Command::Customer(id(name), CustomerCommand::Purchases { after: 0, limit: 100, epoch: None }),
             ["desk", "cancel", name, of, rest @ ..] => {
                 let begin = rest.first().map(|second| Timestamp(number::<u64>(second) * 1_000));
                 let booking = cart_booking(&self.fixture, &id(name), cart(of), begin);

@@ -130,7 +130,7 @@ fn lines_orders_and_purchases_keep_the_zone_in_which_they_were_held() {
         panic!("no order")
     };
     assert_eq!(order.lines[0].zone.as_deref(), Some("Europe/Copenhagen"));
-    let purchases = CustomerCommand::Purchases { after: 0, limit: 9 };
+    let purchases = CustomerCommand::Purchases { after: 0, limit: 9, epoch: None };
     let Answer::Purchases(page) = granted(&mut fixture, "purchases", Command::Customer(id("ann"), purchases)) else {
         panic!("no purchases")
     };

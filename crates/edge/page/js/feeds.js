@@ -218,13 +218,13 @@ function resumeOf(feed) {
   const { current } = feed;
   // The state of a cart is one frame, so nothing is saved by resuming.
   if (!current || current.cart) return undefined;
-  return current.purchases ? { cursor: current.to } : { epoch: current.epoch, version: current.version };
+  return current.purchases ? { epoch: current.epoch, cursor: current.to } : { epoch: current.epoch, version: current.version };
 }
 
-/** A snapshot replaces everything. A customer's snapshot continues where the one before ended. */
+/** A snapshot replaces everything. A customer's snapshot continues where the one before ended, in the same epoch. */
 function begun(snapshot, before) {
   if (!snapshot.purchases) return withStates(snapshot);
-  const goesOn = before && snapshot.from === before.to;
+  const goesOn = before && snapshot.epoch === before.epoch && snapshot.from === before.to;
   return { ...snapshot, purchases: [...(goesOn ? before.purchases : []), ...snapshot.purchases] };
 }
 

@@ -14,6 +14,7 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{
     Encoding,
+    body::PurchaseCursor,
     call::Since,
     feed::{CartSnapshot, Ended, ProductSnapshot, PurchasesDelta, PurchasesSnapshot, ResourceSnapshot, SnapshotBody},
     reply::{Event, RawEvent, ServerFrame},
@@ -273,7 +274,7 @@ impl Reader {
 
     fn watch(&mut self, entity: &Entity) -> Result<u64, NoFeed> {
         let since = self.known.get(entity).map(|(version, shown)| match shown {
-            Shown::Customer => Since::Cursor(*version),
+            Shown::Customer => Since::Cursor(PurchaseCursor { epoch: Some(EPOCH), cursor: *version }),
             Shown::Product(_) | Shown::Resource(_) | Shown::Cart(_) => since(EPOCH, *version),
         });
         let feed = watch(&mut self.watcher, entity, since)?;
@@ -355,7 +356,7 @@ impl Reader {
                 Event::Stale(stale_ms) => panic!("{entity} is {stale_ms} ms old"),
             },
             _ => match self.read::<PurchasesSnapshot>(event) {
-                Event::Snapshot(PurchasesSnapshot { entity: of, from, to, purchases }) => {
+                Event::Snapshot(PurchasesSnapshot { epoch: _, entity: of, from, to, purchases }) => {
                     assert_eq!(of, entity);
                     self.snapshots += 1;
                     self.bought(entity, from, to, &purchases);
@@ -500,7 +501,8 @@ fn a_customer_can_be_resumed_from_any_cursor() {
         // The hub does not wait for a purchase that never existed. Everything is sent again, from the first on.
         let mut other = feeds.watcher();
         let mut frames = Vec::new();
-        watch(&mut other, &customer(), Some(Since::Cursor(5_000))).expect("the entity exists");
+        watch(&mut other, &customer(), Some(Since::Cursor(PurchaseCursor { epoch: None, cursor: 5_000 })))
+            .expect("the entity exists");
         other.pull(Encoding::Json, 1, |event| frames.push(frame_of(event)));
         let text = String::from_utf8(frames[0].to_vec()).expect("JSON");
         assert!(text.contains(r#""from":0,"to":400"#), "{text}");

@@ -333,6 +333,7 @@ impl ServerState {
             payment: None,
             refunds: Vec::new(),
             voids: Vec::new(),
+            attempt: None,
             owed: 0,
             violations: Vec::new(),
         };

@@ -24,8 +24,10 @@ pub(super) fn carry_out(shared: &Arc<Shared>, from: &Entity, effect: Effect<Call
         Effect::Answer { to, outcome: Err(refusal) } if refusal.is_internal() => to.answer(Err(Failure::Internal)),
         Effect::Answer { to, mut outcome } => {
             // Only the node knows the epoch its watchers resume in.
-            if let Ok(Answered { answer: Answer::Map(map), .. }) = &mut outcome {
-                map.epoch = shared.feeds.epoch();
+            match &mut outcome {
+                Ok(Answered { answer: Answer::Map(map), .. }) => map.epoch = shared.feeds.epoch(),
+                Ok(Answered { answer: Answer::Purchases(page), .. }) => page.epoch = Some(shared.feeds.epoch()),
+                _ => {}
             }
             to.answer(Ok(outcome));
         }

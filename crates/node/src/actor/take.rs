@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{
-    command::{Admission, CartCommand, ClusterCommand, Command},
+    command::{Admission, CartCommand, ClusterCommand, Command, CustomerCommand},
     host::Input,
     id::{Entity, Request},
 };
@@ -52,6 +52,11 @@ pub(crate) fn take_here(
         Command::Cluster(ClusterCommand::Join { admission: Admission::Replacing(replacing), .. }) => {
             replacing.down = cluster_copy::down(shared);
             replacing.rest_ms = shared.config.repair_rest_ms;
+        }
+        Command::Customer(_, CustomerCommand::Purchases { after, epoch: Some(epoch), .. })
+            if *epoch != shared.feeds.epoch() =>
+        {
+            *after = 0;
         }
         _ => {}
     }

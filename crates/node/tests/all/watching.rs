@@ -26,7 +26,7 @@ use boxoffice_node::{
 };
 use boxoffice_wire::{
     Encoding,
-    body::Resume,
+    body::{PurchaseCursor, Resume},
     call::Since,
     feed::{CartSnapshot, ProductSnapshot, PurchasesSnapshot, SnapshotBody},
     reply::{Event, ServerFrame},
@@ -267,6 +267,11 @@ impl TestWatcher {
     }
 }
 
+/// A cursor whose epoch is not known.
+fn up_to(cursor: u64) -> PurchaseCursor {
+    PurchaseCursor { epoch: None, cursor }
+}
+
 #[test]
 fn purchases_are_pushed_and_resumed_from_the_store_and_after_a_restart() {
     let machine = Machine { disk: MemoryDisk::new(), stores: MemoryStores::new() };
@@ -283,7 +288,7 @@ fn purchases_are_pushed_and_resumed_from_the_store_and_after_a_restart() {
 
     // Six carts and the customer leave memory. The customer is watched all the time.
     shop.left(7);
-    assert_eq!(shop.watch(&ada(), Some(Since::Cursor(2))).purchases(2, 6), orders[2..], "read from the store");
+    assert_eq!(shop.watch(&ada(), Some(Since::Cursor(up_to(2)))).purchases(2, 6), orders[2..], "read from the store");
     orders.push(shop.buy(6));
     assert_eq!(live.purchases(6, 7), orders[6..], "a reloaded customer is still watched");
     drop(live);
@@ -291,14 +296,14 @@ fn purchases_are_pushed_and_resumed_from_the_store_and_after_a_restart() {
     shop.stop();
 
     let shop = machine.start();
-    let mut from_six = shop.watch(&ada(), Some(Since::Cursor(6)));
-    let mut from_the_last = shop.watch(&ada(), Some(Since::Cursor(7)));
+    let mut from_six = shop.watch(&ada(), Some(Since::Cursor(up_to(6))));
+    let mut from_the_last = shop.watch(&ada(), Some(Since::Cursor(up_to(7))));
     assert_eq!(from_six.purchases(6, 7), orders[6..]);
     orders.push(shop.buy(7));
     assert_eq!(from_six.purchases(7, 8), orders[7..]);
     assert_eq!(from_the_last.purchases(7, 8), orders[7..], "neither skipped nor repeated after the restart");
     let Event::Snapshot(_) = shop.watch(&ada(), None).next::<PurchasesSnapshot>() else { panic!("a snapshot") };
-    assert_eq!(shop.watch(&ada(), Some(Since::Cursor(0))).purchases(0, 8), orders);
+    assert_eq!(shop.watch(&ada(), Some(Since::Cursor(up_to(0)))).purchases(0, 8), orders);
     shop.stop();
 }
 

@@ -42,7 +42,7 @@ pub use session::{
     SessionUnblock,
 };
 
-pub use crate::call::Resume;
+pub use crate::call::{PurchaseCursor, Resume};
 use crate::{
     Rejection,
     call::{Call, HelloFields, Since},
@@ -120,7 +120,7 @@ pub struct CustomerLimitBody {
 #[example(r#"{"entity": "session/hamlet-tonight", "resume": {"epoch": 1, "version": 391}}"#)]
 #[example(r#"{"entity": "product/programme"}"#)]
 #[example(r#"{"entity": "cart/0f1e1892ba91625a7bb986fa704738a5", "token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"}"#)]
-#[example(r#"{"entity": "customer/ada", "resume": {"cursor": 2}}"#)]
+#[example(r#"{"entity": "customer/ada", "resume": {"epoch": 1, "cursor": 2}}"#)]
 #[example(r#"{"sessions": ["hamlet-tonight", "hamlet-matinee"]}"#)]
 #[derive(Default, Eq)]
 #[one_of([entity] [sessions])]
@@ -169,11 +169,13 @@ impl Watch {
         }
         let since = match (&entity, self.resume) {
             (_, None) => None,
-            (Entity::Customer(_), Some(ResumeBody { cursor: Some(cursor), .. })) => Some(Since::Cursor(cursor)),
+            (Entity::Customer(_), Some(ResumeBody { epoch, version: None, cursor: Some(cursor) })) => {
+                Some(Since::Cursor(PurchaseCursor { epoch, cursor }))
+            }
             (Entity::Customer(_), Some(_)) => {
                 return Err(Rejection::bad_request("`resume` of a customer has a `cursor`"));
             }
-            (_, Some(ResumeBody { epoch: Some(epoch), version: Some(version), .. })) => {
+            (_, Some(ResumeBody { epoch: Some(epoch), version: Some(version), cursor: None })) => {
                 Some(Since::Version(Resume { epoch, version }))
             }
             (_, Some(_)) => return Err(Rejection::bad_request("`resume` has an `epoch` and a `version`")),
@@ -195,11 +197,13 @@ fn counts_of(mut sessions: Vec<Id>) -> Converted<Call> {
 /// The state that the watcher has.
 #[shape("Resume")]
 #[derive(Copy, Default, Eq)]
-#[one_of([epoch, version] [cursor])]
+#[one_of([epoch, version] [epoch, cursor] [cursor without epoch])]
 pub struct ResumeBody {
+    /// The epoch of the version or the cursor. In another one the watch begins anew.
     pub epoch: Option<u64>,
     pub version: Option<u64>,
-    /// The cursor of a watch of a customer, instead of epoch and version.
+    /// The cursor of a watch of a customer, instead of a version. Without its epoch, purchases that a restored cluster has in place of
+    /// lost ones may be missed.
     pub cursor: Option<u64>,
 }
 
@@ -250,7 +254,7 @@ impl ResumeBody {
     }
 
     /// Continue after this purchase.
-    pub fn cursor(cursor: u64) -> ResumeBody {
-        ResumeBody { epoch: None, version: None, cursor: Some(cursor) }
+    pub fn cursor(PurchaseCursor { epoch, cursor }: PurchaseCursor) -> ResumeBody {
+        ResumeBody { epoch, version: None, cursor: Some(cursor) }
     }
 }

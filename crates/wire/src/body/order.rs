@@ -72,6 +72,8 @@ pub struct CustomerPurchases {
     pub customer: Id,
     /// Continue after this purchase. From the first if absent.
     pub cursor: Option<u64>,
+    /// The epoch of the page that gave the cursor. In another one, as after a restore, the answer begins with the first purchase.
+    pub epoch: Option<u64>,
     /// The maximum number of entries, 100 if absent.
     #[within(1..=PAGE_ENTRIES_MAX)]
     pub limit: Option<u32>,
@@ -79,8 +81,8 @@ pub struct CustomerPurchases {
 
 impl CustomerPurchases {
     fn command(self) -> Converted<Command> {
-        let purchases =
-            CustomerCommand::Purchases { after: self.cursor.unwrap_or(0), limit: self.limit.unwrap_or(PAGE_ENTRIES) };
+        let (after, limit) = (self.cursor.unwrap_or(0), self.limit.unwrap_or(PAGE_ENTRIES));
+        let purchases = CustomerCommand::Purchases { after, limit, epoch: self.epoch };
         Ok(Command::Customer(self.customer, purchases))
     }
 }

@@ -255,6 +255,9 @@ shapes! {
         refunds?: Vec<RefundRecord>,
         /// Attempts whose authorization was voided, or will be.
         voids?: Vec<VoidRecord>,
+        /// The newest attempt to pay that the gateway was asked for. An order that the gateway paid was paid by it. Absent from nodes of
+        /// 0.2.0.
+        attempt?: Option<u32>,
         /// Messages that it has not delivered yet.
         owed: u32,
         /// The violations. Empty if every promise holds.

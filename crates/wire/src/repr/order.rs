@@ -60,6 +60,8 @@ shapes! {
         purchases: Vec<Purchase>,
         /// The cursor of the newest purchase. 0 if there is none.
         newest: u64,
+        /// The epoch of the cursors. Send it with a cursor. Absent from nodes of 0.2.0.
+        epoch?: Option<u64>,
     }
 }
 

@@ -6,7 +6,7 @@ use boxoffice_core::{
 };
 
 use super::frozen_ops;
-use crate::{Call, Encoding, Op, Request, call::Since, feed_kind::FeedKind};
+use crate::{Call, Encoding, Op, Request, body::PurchaseCursor, call::Since, feed_kind::FeedKind};
 
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 const CART: &str = "0f1e1892ba91625a7bb986fa704738a5";
@@ -482,7 +482,11 @@ fn a_watch_may_resume_and_a_cart_needs_its_token() {
     let Call::Watch { kind: FeedKind::Customer, entity: Entity::Customer(_), since } = call else {
         panic!("no customer is watched")
     };
-    assert_eq!(since, Some(Since::Cursor(2)));
+    assert_eq!(since, Some(Since::Cursor(PurchaseCursor { epoch: None, cursor: 2 })));
+    let call = taken(Op::Watch, &watch("customer/ada", r#","resume":{"epoch":1,"cursor":2}"#));
+    let Call::Watch { since, .. } = call else { panic!("a customer is watched") };
+    assert_eq!(since, Some(Since::Cursor(PurchaseCursor { epoch: Some(1), cursor: 2 })));
+    refused(Op::Watch, &watch("customer/ada", r#","resume":{"epoch":1,"cursor":2,"version":3}"#), 101, "`resume`");
     refused(Op::Watch, &watch("customer/ada", r#","resume":{"epoch":1,"version":2}"#), 101, "`cursor`");
     taken(Op::Watch, &watch(&cart, &format!(r#","token":"{TOKEN}""#)));
     refused(Op::Watch, &watch(&cart, ""), 101, "`token`");

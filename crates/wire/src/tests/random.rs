@@ -169,7 +169,7 @@ proptest! {
         newest in any::<u64>(),
     ) {
         let purchase = |(cursor, order, at, total)| Purchase { cursor, order: OrderId(order), at, total, zone: None, items: Vec::new() };
-        let page = PurchasesPage { purchases: purchases.into_iter().map(purchase).collect(), newest };
+        let page = PurchasesPage { purchases: purchases.into_iter().map(purchase).collect(), newest, epoch: Some(newest) };
         let (booked, bought) = (Answer::Booked(bookings), Answer::Purchases(page));
         let [json, msgpack] = Encoding::ALL.map(|encoding| back::<BookingPage>(encoding, &booked));
         prop_assert_eq!(json, msgpack);

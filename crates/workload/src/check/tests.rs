@@ -117,7 +117,16 @@ fn done_cart() -> CartAudit {
         order: Some(BUYER.order()),
         ended: None,
     };
-    CartAudit { cart, holds: vec![], payment: None, refunds: vec![], voids: vec![], owed: 0, violations: vec![] }
+    CartAudit {
+        cart,
+        holds: vec![],
+        payment: None,
+        refunds: vec![],
+        voids: vec![],
+        attempt: None,
+        owed: 0,
+        violations: vec![],
+    }
 }
 
 impl Run {

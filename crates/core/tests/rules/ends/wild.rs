@@ -187,7 +187,7 @@ impl Wild {
             14 => {
                 let command = match self.rng.below(3) {
                     0 => CustomerCommand::Audit,
-                    _ => CustomerCommand::Purchases { after: self.u64(), limit: self.u32() },
+                    _ => CustomerCommand::Purchases { after: self.u64(), limit: self.u32(), epoch: None },
                 };
                 Command::Customer(id("ann"), command)
             }

@@ -139,5 +139,5 @@ pub fn purchase() -> Purchase {
 }
 
 pub fn purchases_page() -> PurchasesPage {
-    PurchasesPage { purchases: vec![purchase()], newest: 4 }
+    PurchasesPage { purchases: vec![purchase()], newest: 4, epoch: Some(1) }
 }

@@ -74,7 +74,13 @@ pub fn cart_delta() -> CartDelta {
 }
 
 pub fn purchases_snapshot() -> PurchasesSnapshot {
-    PurchasesSnapshot { entity: Entity::Customer(id("ada")), from: 2, to: 3, purchases: vec![purchase().into()] }
+    PurchasesSnapshot {
+        entity: Entity::Customer(id("ada")),
+        epoch: 1,
+        from: 2,
+        to: 3,
+        purchases: vec![purchase().into()],
+    }
 }
 
 pub fn purchases_delta() -> PurchasesDelta {

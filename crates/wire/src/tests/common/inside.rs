@@ -113,6 +113,7 @@ pub fn cart_audit() -> CartAudit {
             VoidRecord { attempt: 2, status: VoidStatus::Voided },
             VoidRecord { attempt: 3, status: VoidStatus::Pending },
         ],
+        attempt: Some(4),
         owed: 1,
         violations: Vec::new(),
     }

@@ -151,7 +151,7 @@ pub fn requests() -> Vec<Sample> {
         lines: Some([1, 2].into_iter().collect()),
         reason: "the roof leaks".into(),
     };
-    let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), limit: Some(10) };
+    let purchases = body::CustomerPurchases { customer: id("ada"), cursor: Some(2), epoch: Some(1), limit: Some(10) };
     let resume = body::ResumeBody::version(body::Resume { epoch: 1, version: 391 });
     let watch =
         body::Watch { entity: Some(Entity::Session(session.clone())), resume: Some(resume), ..body::Watch::default() };
@@ -295,7 +295,15 @@ pub fn other_requests() -> Vec<Sample> {
         request(Op::Watch, None, &watch(Entity::Resource(id("room-5")), None, None)),
         request(Op::Watch, None, &watch(Entity::Cart(cart()), Some(token()), None)),
         request(Op::Watch, None, &counts),
-        request(Op::Watch, None, &watch(Entity::Customer(id("ada")), None, Some(body::ResumeBody::cursor(2)))),
+        request(
+            Op::Watch,
+            None,
+            &watch(
+                Entity::Customer(id("ada")),
+                None,
+                Some(body::ResumeBody::cursor(body::PurchaseCursor { epoch: Some(1), cursor: 2 })),
+            ),
+        ),
         request(Op::ResourceReserve, rid, &reserve("talk", None)),
         request(Op::ResourceReserve, rid, &reserve("club", Some(monthly))),
         request(Op::AdminAudit, None, &body::Audit::default()),
