@@ -43,7 +43,7 @@ pub(crate) struct Oracle {
     /// Attempts that were turned away.
     pub(crate) turned_away: u64,
     pub(crate) tally: Tally,
-    /// The newest granted changes of each cart and resource: the position of its entry, and the number of the request.
+    /// The newest granted changes of each cart: the position of its entry, and the number of the request.
     pub(crate) granted: BTreeMap<Entity, VecDeque<(u64, u64)>>,
     pub(crate) violations: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl Oracle {
                 self.calls.reached(times, entity, *version);
                 continue;
             }
-            if *entity == request.0 && matches!(entity, Entity::Cart(_) | Entity::Resource(_)) {
+            if *entity == request.0 && matches!(entity, Entity::Cart(_)) {
                 let granted = self.granted.entry(entity.clone()).or_default();
                 granted.push_back((*position, request.1));
                 if granted.len() > GRANTED_MAX {
