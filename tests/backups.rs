@@ -71,6 +71,7 @@ async fn a_backup_is_restored_to_any_number_of_shards_and_answers_as_before() {
     // While it sells.
     let taken = back_up(&server, &backup);
     assert!(taken.contains("a full backup of 5 shards"), "{taken}");
+    assert!(server.stderr().contains("a backup of everything is taken"), "who takes it is logged: {}", server.stderr());
     buyers.orders(150).await;
     buyers.stop().await;
     let shopper = Shopper::new(&port, &mut rng);

@@ -34,7 +34,7 @@ use boxoffice_wire::{
     weight,
 };
 use futures_util::stream::{self, StreamExt as _};
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -67,7 +67,11 @@ pub(crate) enum FanOutQuery {
     /// Asks every venue of a city for sessions.
     City(CitySearch),
     /// What a backup reads.
-    Backup(BackupQuery),
+    Backup {
+        query: BackupQuery,
+        /// The name of the key that asks.
+        by: Option<SmolStr>,
+    },
     History {
         entity: Entity,
         /// Only events of this seat.
@@ -130,8 +134,15 @@ pub(crate) async fn run(
             let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(failed)?;
             city(&shared, submission, &owners, &search).await.map(QueryResult::City)
         }
-        FanOutQuery::Backup(query) => match timeout_at(deadline, shared.backend.backup(query)).await {
-            Ok(Ok(BackupAnswer::Places(places))) => Ok(QueryResult::BackupPlaces(places)),
+        FanOutQuery::Backup { query, by } => match timeout_at(deadline, shared.backend.backup(query.clone())).await {
+            Ok(Ok(BackupAnswer::Places(places))) => {
+                if matches!(query, BackupQuery::Places { mark: true, .. }) {
+                    // A backup changes nothing, so no history has it.
+                    let by = by.as_deref().unwrap_or("nobody by name");
+                    tracing::warn!(by, mark = places.mark, "a backup of everything is taken, up to this mark");
+                }
+                Ok(QueryResult::BackupPlaces(places))
+            }
             Ok(Ok(BackupAnswer::Piece { bytes, next })) => {
                 let (data, next) = (STANDARD.encode(bytes).into(), next.map(Some));
                 Ok(QueryResult::BackupPiece(BackupPiece { data, next: next.flatten() }))

@@ -168,7 +168,10 @@ async fn carry_out(
             run_query(shared, permit, &caller, FanOutQuery::AuditWithCarts { command, venues }, deadline).await
         }
         Call::SearchCity(search) => run_query(shared, permit, &caller, FanOutQuery::City(search), deadline).await,
-        Call::Backup(query) => run_query(shared, permit, &caller, FanOutQuery::Backup(query), deadline).await,
+        Call::Backup(query) => {
+            let by = caller.access.name.clone();
+            run_query(shared, permit, &caller, FanOutQuery::Backup { query, by }, deadline).await
+        }
         Call::History { entity, seat, limit, before } => {
             let venues = Arc::clone(&caller.access.venues);
             run_query(shared, permit, &caller, FanOutQuery::History { entity, seat, limit, before, venues }, deadline)

@@ -199,7 +199,10 @@ impl Connection {
                 Ok(())
             }
             Call::SearchCity(search) => self.start_query(id, op, FanOutQuery::City(search), now, deadline),
-            Call::Backup(query) => self.start_query(id, op, FanOutQuery::Backup(query), now, deadline),
+            Call::Backup(query) => {
+                let by = self.caller.access.name.clone();
+                self.start_query(id, op, FanOutQuery::Backup { query, by }, now, deadline)
+            }
             Call::History { entity, seat, limit, before } => {
                 let venues = Arc::clone(&self.caller.access.venues);
                 self.start_query(id, op, FanOutQuery::History { entity, seat, limit, before, venues }, now, deadline)
