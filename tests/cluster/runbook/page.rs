@@ -62,9 +62,10 @@ impl Page {
                 continue;
             }
             count += 1;
+            let began = Instant::now();
             let typed: String = typed.iter().map(|line| line.trim_end_matches('\\')).collect();
             let printed = type_it(site, machine, &typed, (!is_update).then_some(output.as_str())).await;
-            println!("{machine}$ {typed}\n{printed}");
+            println!("[{:.1} s] {machine}$ {typed}\n{printed}", began.elapsed().as_secs_f64());
             if is_update && masked(output) != masked(&printed) {
                 *output = printed;
             } else if !is_update {

@@ -309,7 +309,11 @@ impl Site {
     /// If it does not serve.
     pub(super) fn serve(&mut self, name: &str) {
         block_in_place(|| self.start(name, "boxoffice serve --config /etc/boxoffice/boxoffice.toml"));
-        assert!(self.machine(name).server.is_some(), "the node of {name} does not serve: {}", self.machine(name).journal);
+        assert!(
+            self.machine(name).server.is_some(),
+            "the node of {name} does not serve: {}",
+            self.machine(name).journal
+        );
     }
 
     /// Removes the data directory of a machine.
@@ -417,8 +421,9 @@ impl Site {
                 leads += status["shards"].as_array()?.iter().filter(is_wanted).count();
             }
             let places = nodes["places"].as_array()?;
-            let is_placed =
-                |place: &Value| place["voters"].as_array().is_some_and(|voters| voters.len() == 3) && place["from"].is_null();
+            let is_placed = |place: &Value| {
+                place["voters"].as_array().is_some_and(|voters| voters.len() == 3) && place["from"].is_null()
+            };
             (places.iter().all(is_placed) && leads == places.len()).then_some(())
         })
         .await;

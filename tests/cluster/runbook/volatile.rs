@@ -6,11 +6,12 @@ const MASK: char = '#';
 /// Random or hashed text has at least this many characters.
 const RANDOM_CHARS: usize = 16;
 
-/// Units of values that differ.
-const UNITS: [&str; 7] = ["ms", "s", "min", "h", "d", "kB", "MB"];
+/// Units of values that differ, and counts of what differs.
+const UNITS: [&str; 12] =
+    ["ms", "s", "min", "h", "d", "kB", "MB", "ended", "entities", "entries", "actors", "connections"];
 
 /// Columns that differ: elections, and entries of the log.
-const COLUMNS: [&str; 4] = ["leads", "to lead", "leader", "committed"];
+const COLUMNS: [&str; 8] = ["leads", "to lead", "leader", "committed", "from", "to", "entries", "places"];
 
 /// A text with `#` in the place of each value that differs from run to run: times, spans, sizes, rates, ids, versions, numbers of
 /// several digits. Columns are two blanks apart.
@@ -43,7 +44,7 @@ fn masked_line(line: &str) -> String {
         let (gap, from) = rest.split_at(blanks);
         let (word, next) = from.split_at(from.find(' ').unwrap_or(from.len()));
         rest = next;
-        let gap = if gap.len() > 1 { "  " } else { gap };
+        let gap = if gap.len() > 1 && !words.is_empty() { "  " } else { &gap[..gap.len().min(1)] };
         let plain = word.trim_matches(|char: char| matches!(char, '(' | ')' | ',' | ';' | '.' | ':' | '`' | '"'));
         let differs = is_volatile(plain) || after_number && UNITS.contains(&plain);
         // The number before a unit differs, however short it is.
@@ -55,7 +56,7 @@ fn masked_line(line: &str) -> String {
         }
         let shown = match differs && !UNITS.contains(&plain) {
             true => word.replacen(plain, &MASK.to_string(), 1),
-            false => without_random(word),
+            false => without_numbers(word),
         };
         after_number = !plain.is_empty() && plain.chars().all(|char| char.is_ascii_digit() || char == '.');
         words.push(format!("{gap}{shown}"));
@@ -74,30 +75,27 @@ fn is_volatile(word: &str) -> bool {
     is_number && !is_address || is_date || is_clock || is_version
 }
 
-/// The word with each long run of digits and letters replaced that no person has written: it has both, or is hexadecimal.
-fn without_random(word: &str) -> String {
+/// The word without its numbers of several digits and without random text. An address stays as it is.
+fn without_numbers(word: &str) -> String {
+    if word.matches('.').count() >= 3 && !word.contains('…') {
+        return word.to_owned();
+    }
     let mut shown = String::new();
     let mut run = String::new();
-    let close = |run: &mut String, shown: &mut String| {
-        let digits = run.chars().filter(char::is_ascii_digit).count();
-        let is_random = run.len() >= RANDOM_CHARS && digits > 0;
-        let is_date = digits == run.chars().filter(|char| *char != 'T' && *char != 'Z').count() && digits >= 8;
-        if is_random || is_date {
-            shown.push(MASK);
-            run.clear();
-        }
-        shown.push_str(run);
-        run.clear();
-    };
-    for char in word.chars() {
+    for char in word.chars().chain(['\0']) {
         if char.is_ascii_alphanumeric() {
             run.push(char);
-        } else {
-            close(&mut run, &mut shown);
-            shown.push(char);
+            continue;
         }
+        let digits = run.chars().filter(char::is_ascii_digit).count();
+        let is_number = digits > 1 && digits == run.len();
+        if is_number || digits > 0 && run.len() >= RANDOM_CHARS {
+            run = MASK.to_string();
+        }
+        shown.push_str(&run);
+        shown.extend((char != '\0').then_some(char));
+        run.clear();
     }
-    close(&mut run, &mut shown);
     shown
 }
 
@@ -111,6 +109,9 @@ fn volatile_values_are_masked_and_others_stay() {
     same("0.3.0+0123456789ab  5", "0.3.0+unknown  5");
     same("12.4 kB in 0.1 s;", "9.4 kB in 2.1 s;");
     same("up 5 s", "up 12 s");
+    same("damaged-2026-11-30-090116/log off_ms=3599999", "damaged-2027-01-01-000000/log off_ms=3600001");
+    same("18 entities in memory, 1 ended; 55 entries", "9 entities in memory, 0 ended; 7 entries");
+    same(" shard   from  chain\n     0      5  x", " shard   from  chain\n     0     12  x");
     let table = |cells: [&str; 3]| format!("node  leads  copies\n{}\n\n2", cells.join("   "));
     same(&table(["1", "3", "5"]), &table(["1", "2", "5"]));
     assert_ne!(masked(&table(["1", "3", "5"])), masked(&table(["1", "3", "4"])));
