@@ -131,6 +131,7 @@ async fn runbook_of_a_restore() {
     page.play("Before it happens", &mut site).await;
     site.note_instant().await;
     let late = site.sell().await;
+    site.run("one", "boxoffice admin cancel hamlet-0 --reason 'the lead is ill'").await;
     for section in [NOTICE, TYPE, OVER] {
         page.play(section, &mut site).await;
     }

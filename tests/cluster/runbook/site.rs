@@ -32,7 +32,7 @@ const NAMES: [&str; 3] = ["one", "two", "three"];
 const OPERATORS: &str = "127.0.0.1:7380";
 
 /// The instant of pages.
-const INSTANT: &str = "2026-12-24T20:00:07Z";
+const INSTANT: &str = "2026-11-30T09:24:00Z";
 
 /// The pause before and after an instant to which a backup is restored. Marks are closer to each other.
 const PAUSE: Duration = Duration::from_millis(600);
