@@ -26,6 +26,7 @@ mod pauses;
 mod power;
 mod processes;
 mod repair;
+mod runbook;
 mod upgrades;
 mod waits;
 

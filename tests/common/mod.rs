@@ -36,8 +36,8 @@ pub(crate) use pem::Pem;
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::{Asked, CartRecord, CartStatus, Granted, Line, Record};
 pub(crate) use rng::Rng;
-pub(crate) use server::{ADMIN, BOXOFFICE, Home, Refused, Server, with_ulimit};
-pub(crate) use shim::{Faults, lose, write_control};
+pub(crate) use server::{ADMIN, BOXOFFICE, CALM, Home, OPEN, Refused, Server, with_ulimit};
+pub(crate) use shim::{Faults, library as fault_library, lose, write_control};
 pub(crate) use shopper::{Shopper, checkout, recorded};
 pub(crate) use theatre::{Map, SeatName, Theatre, read_time, time, written};
 

@@ -25,13 +25,13 @@ use super::{
 pub(crate) const BOXOFFICE: &str = env!("CARGO_BIN_EXE_boxoffice");
 
 /// Configuration of every test node before its own file: anonymous callers have the rights of buyers.
-const OPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/open.toml");
+pub(crate) const OPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/open.toml");
 
 /// Further configuration of every test node: overload sheds nothing.
-const CALM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/common/calm.toml");
+pub(crate) const CALM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/common/calm.toml");
 
 /// Token of operators in tests. Guests send no token.
-pub(crate) const ADMIN: &str = "the admin token of all tests here";
+pub(crate) const ADMIN: &str = "the-admin-token-of-all-tests-here";
 
 /// Small log segments, so that no test waits for 64 MiB of zeros.
 const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n";
@@ -251,6 +251,8 @@ pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
     operators: SocketAddr,
+    /// What it printed when it served.
+    greeting: String,
     stderr: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
     /// A node would stop if its data directory were removed while it runs.
@@ -288,6 +290,7 @@ impl Server {
             child,
             address,
             operators: address,
+            greeting: String::new(),
             stderr,
             readers: vec![stdout_reader, stderr_reader],
             _home: None,
@@ -303,6 +306,7 @@ impl Server {
                         let (_, operators) = rest.split_once("operators on http://").expect("the operators' port");
                         let operators = operators.split(',').next().expect("an address");
                         server.operators = operators.parse().expect("an address");
+                        server.greeting = text;
                         return Ok(server);
                     }
                 }
@@ -322,6 +326,11 @@ impl Server {
     /// The address of the operators' port.
     pub(crate) fn operators(&self) -> SocketAddr {
         self.operators
+    }
+
+    /// The line that it printed when it served.
+    pub(crate) fn greeting(&self) -> &str {
+        &self.greeting
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -105,6 +105,7 @@ fn conclude(shards: &[VerifiedShard], findings: &[String], place: impl FnOnce() 
             say("nothing is wrong");
             Ok(())
         }
+        1 => Err(Failure::Refused(format!("1 finding in {}", place()))),
         count => Err(Failure::Refused(format!("{count} findings in {}", place()))),
     }
 }

@@ -3,7 +3,7 @@
 
 mod cluster_status;
 mod failover_client;
-mod faketime;
+pub(crate) mod faketime;
 mod granted;
 mod links;
 mod money;

@@ -33,6 +33,12 @@ impl ClusterReport {
             Ok(reply) => reply.value,
             // A node that is alone has no members.
             Err(Error::Refused(no)) if no.name == "not_found" => return Ok(None),
+            Err(error @ (Error::Unknown(_) | Error::Failed(_))) => {
+                return Err(match own.state.as_str() {
+                    "ready" => node_args.failure(error),
+                    state => no_majority(&own.node, state),
+                });
+            }
             Err(error) => return Err(node_args.failure(error)),
         };
         let others = |member: &&MemberStatus| member.state != "gone" && own.node != member.node.to_string();
@@ -112,6 +118,14 @@ impl ClusterReport {
         let distance = format!("{} ms{unconfirmed}", led.distance_ms);
         [place.shard.to_string(), leader, led.committed.to_string(), distance, behind.join(", ")]
     }
+}
+
+/// The failure where a node answers and the nodes that keep the table of members cannot decide.
+fn no_majority(node: &str, state: &str) -> Failure {
+    Failure::Node(format!(
+        "node {node} answers ({state}), but no majority of the nodes that keep the table of members, so nothing can be decided. \
+         Start the nodes that are down; if a majority is lost for good, restore a backup"
+    ))
 }
 
 fn follower(follower: &FollowerStatus) -> String {

@@ -29,8 +29,8 @@ pub(super) fn replace(node_args: &NodeArgs, node: u64, force: bool) -> Outcome {
         }
         client.admin_replace(node).await.map_err(|error| node_args.failure(error))?;
         say(&format!(
-            "node {node} is awaited with another disk: start it with an empty data directory, \
-             `--node {node}` and `--join ADDRESS`"
+            "node {node} is awaited with another disk: type `boxoffice admin invite` here, and paste the line on its machine, \
+             where the data directory is empty, into `boxoffice join --node {node}`"
         ));
         Ok(())
     })

@@ -220,7 +220,8 @@ pub fn restore(args: &Restore) -> Outcome {
         );
     }
     say(&format!(
-        "start it with `boxoffice serve --data-dir {} --shards {shards}`; others join it with empty directories",
+        "set `node.shards = {shards}` in the configuration, and start it with `boxoffice serve --data-dir {}`; others join it with \
+         empty directories",
         args.data_dir.display()
     ));
     Ok(())

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use boxoffice_core::version::OtherVersion;
 
-const REMEDY: &str = "do not start this node from it: in a cluster empty its data directory and let \
-                    it join anew; a single node needs its latest backup";
+const REMEDY: &str = "a node of a cluster gets everything from the others; a single node needs its latest backup";
 
 /// An error of the log, for the operator.
 #[derive(Debug, thiserror::Error)]
