@@ -132,6 +132,8 @@ impl NodeHandle {
         text.gauge("boxoffice_log_sync_median_microseconds", help, sync_us.unwrap_or(0));
         let help = "1 while the node leads nothing because its disk is clearly slower than those of the others.";
         text.gauge("boxoffice_disk_is_slow", help, u8::from(shared.disk_pace.is_slow()));
+        let help = "1 while the node takes no changes because its disk is full.";
+        text.gauge("boxoffice_read_only", help, u8::from(shared.replication.is_read_only()));
         let help = "1 while something on the disk is known to be damaged.";
         text.gauge("boxoffice_disk_damaged", help, u8::from(shared.replication.damage().is_some()));
         let help = "When the node last replaced its damaged disk, in seconds since 1970. 0: never.";

@@ -17,8 +17,8 @@ pub enum SnapshotError {
     },
     /// Every snapshot of a shard is damaged.
     #[error(
-        "shard {shard} has no good snapshot: {}; restore the files from a backup, or in a cluster \
-         empty this node's data directory and let it join anew",
+        "shard {shard} has no good snapshot: {}; a node of \
+          a cluster gets everything from the others; a single node needs its latest backup",
         .reasons.join("; ")
     )]
     AllBad {
