@@ -99,7 +99,8 @@ fn forge(data: &Path) -> usize {
 fn titled(entity: &Entity, state: &Arc<State>, index: u64) -> Option<Arc<State>> {
     let Entity::Session(_) = entity else { return None };
     let mut bytes = snapshot::encode_state(&Cut::one(entity.clone(), Arc::clone(state), index));
-    let at = bytes.windows(TITLES.len()).position(|window| window == TITLES)?;
+    // The session's id has the same beginning, and stands before it.
+    let at = bytes.windows(TITLES.len()).rposition(|window| window == TITLES)?;
     bytes[at..at + TITLES.len()].copy_from_slice(OTHER_TITLES);
     let other = snapshot::decode_state(&bytes).expect("a session with another title");
     other.entities().next().map(|(_, state)| Arc::clone(state))
