@@ -140,7 +140,7 @@ impl Machine {
                 data_dir: PathBuf::from("/data"),
                 node_id: number,
                 shards: settings.shards,
-                log_segment_bytes: if has_flips { 128 << 10 } else { 256 << 10 },
+                log_segment_bytes: 256 << 10,
                 checksum_entries: 1,
                 snapshot_entries: [50, 500, if has_flips { 150 } else { 5_000 }][draw.random_range(0..3)],
                 scrub_ms: Some(if has_flips { SCRUB_OF_FLIPS_MS } else { SCRUB_MS }),
