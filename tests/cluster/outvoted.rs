@@ -20,7 +20,7 @@ const TITLES: &[u8] = b"play-";
 const OTHER_TITLES: &[u8] = b"clay-";
 
 /// Orders after which every shard has a snapshot with sessions in it.
-const ORDERS: usize = 250;
+const ORDERS: usize = 150;
 
 /// Orders after which another state is surely found.
 const ORDERS_MAX: usize = 3_000;
