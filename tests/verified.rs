@@ -32,6 +32,7 @@ async fn a_directory_is_proven_by_a_receipt_and_damage_is_named() {
     assert!(printed.starts_with("# cluster ") && printed.lines().count() == 4, "three shards: {printed}");
     let (code, text) = home.verify(&[]);
     assert!(code == Some(4) && text.contains("is in use by another process"), "{code:?}: {text}");
+    assert!(text.contains("`boxoffice verify --running`"), "{text}");
     buyers.orders(150).await;
     buyers.stop().await;
     receipt(&server, &late);

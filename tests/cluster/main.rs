@@ -21,10 +21,13 @@ mod leaders;
 mod link_faults;
 mod members;
 mod network;
+mod outvoted;
 mod panics;
 mod pauses;
 mod power;
 mod processes;
+#[path = "../attacks/renewals.rs"]
+mod renewals;
 mod repair;
 mod runbook;
 mod upgrades;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     NODE, THREE,
     cluster::{Cluster, Plan, Stage},
-    common::{Buyers, Rng, written_to},
+    common::{Buyers, Rng, http, written_to},
 };
 
 /// Wrong bits, one after the other.
@@ -123,24 +123,84 @@ async fn replace_by_hand(cluster: &mut Cluster, node: u64) {
     cluster.start_node(node).await;
 }
 
-/// One wrong bit at one node, which runs or stands meanwhile. Returns how long the cluster took until it was whole.
-async fn one_flip(cluster: &mut Cluster, buyers: &mut Buyers, part: Part, rng: &mut Rng) -> (String, Duration) {
+/// What a node does while a bit of its files becomes wrong, and afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It is down, and starts.
+    Down,
+    /// It runs, and starts anew a moment later.
+    Restarts,
+    /// It runs on until it has read everything that it has, and starts anew then.
+    RunsOn,
+}
+
+/// The ways of a node that does not read its disk all the time.
+const WAYS: [Way; 2] = [Way::Down, Way::Restarts];
+const WAYS_LONG: [Way; 3] = [Way::Down, Way::Restarts, Way::RunsOn];
+
+/// A number of `/metrics`. `None` while the node does not answer.
+async fn metric(cluster: &Cluster, node: u64, name: &str) -> Option<u64> {
+    let (_, text) = http::try_get(cluster.client(node), "/metrics").await?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// Waits until a node has read everything that it has, from now on, or has found something.
+async fn has_read_everything(cluster: &Cluster, node: u64) {
+    let passes = async || metric(cluster, node, "boxoffice_scrubs_total").await;
+    let before = passes().await;
+    let until = Instant::now() + 2 * A_PASS;
+    // A process that replaces its disk begins to count anew.
+    while before.is_some() && Instant::now() < until && is_mended(&cluster.stderr(node)) {
+        if passes().await.is_none_or(|passes| Some(passes) < before || passes > before.unwrap_or_default() + 1) {
+            return;
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Waits until a node has replaced what it has found damaged, and all is in order. Returns how long it took.
+async fn is_whole(cluster: &Cluster, node: u64, what: &str) -> Duration {
+    let began = Instant::now();
+    cluster
+        .until("the node has mended its disk", async || {
+            let output = cluster.stderr(node);
+            let damaged = metric(cluster, node, "boxoffice_disk_damaged").await;
+            if is_mended(&output) && damaged == Some(0) { Ok(()) } else { Err(format!("{what}: {output}")) }
+        })
+        .await;
+    cluster.ready().await;
+    began.elapsed()
+}
+
+/// One wrong bit at one node. Returns where, and how long the cluster took at most from a finding until it was whole.
+async fn one_flip(
+    cluster: &mut Cluster,
+    buyers: &mut Buyers,
+    (part, way): (Part, Way),
+    rng: &mut Rng,
+) -> Option<(String, Duration)> {
     let nodes = cluster.running();
     let node = nodes[rng.below(nodes.len())];
     let data = cluster.home(node).data_dir();
-    let runs = rng.percent(50);
     let is_clean = rng.percent(50);
     let end = |cluster: &mut Cluster| if is_clean { cluster.terminate(node) } else { cluster.kill(node) };
-    if !runs {
+    if way == Way::Down {
         end(cluster);
     }
     let flipped = flip_one(&data, part, rng);
     buyers.orders(3).await;
-    if runs {
+    let place = flipped.as_deref().unwrap_or("there is none");
+    let what = format!("node {node}, {part:?}, {way:?}, ends in order: {is_clean}: {place}");
+    println!("{what}");
+    let mut longest = Duration::ZERO;
+    // The identity is read at a start only.
+    if way == Way::RunsOn && part != Part::Identity {
+        has_read_everything(cluster, node).await;
+        longest = is_whole(cluster, node, &what).await;
+    }
+    if way != Way::Down {
         end(cluster);
     }
-    let what = format!("node {node}, {part:?}, runs: {runs}, ends in order: {is_clean}: {flipped:?}");
-    println!("{what}");
     let began = Instant::now();
     if part == Part::Identity && flipped.is_some() {
         let refused = cluster.refused(cluster.command(node)).await;
@@ -151,52 +211,68 @@ async fn one_flip(cluster: &mut Cluster, buyers: &mut Buyers, part: Part, rng: &
         cluster.start_node(node).await;
     }
     cluster.ready().await;
-    let whole = began.elapsed();
+    longest = longest.max(began.elapsed());
     // A store is read in the background.
     sleep(LATE).await;
-    let late = Instant::now();
-    cluster
-        .until("the node has mended its disk", async || {
-            let output = cluster.stderr(node);
-            if is_mended(&output) { Ok(()) } else { Err(format!("{what}: {output}")) }
-        })
-        .await;
-    cluster.ready().await;
-    let late = if late.elapsed() > Duration::from_millis(500) { LATE + late.elapsed() } else { Duration::ZERO };
-    (what, whole + late)
+    let is_late = !is_mended(&cluster.stderr(node));
+    let late = is_whole(cluster, node, &what).await;
+    if is_late {
+        longest = longest.max(LATE + late);
+    }
+    println!("whole after {longest:?}");
+    flipped.map(|_| (what, longest))
 }
 
-async fn flips(test: &str, count: usize) {
+/// Wrong bits one after the other, in every part of a directory in turn.
+async fn flips(test: &str, count: usize, ways: &[Way]) {
     let mut stage = Stage::new(Rng::of_test(test), THREE).await;
-    let mut longest = (String::new(), Duration::ZERO);
-    for first in (0..count).step_by(FLIPS_OF_A_STORY) {
-        let numbers = first..count.min(first + FLIPS_OF_A_STORY);
+    if ways.contains(&Way::RunsOn) {
+        read_all_the_time(&mut stage.cluster).await;
+    }
+    let (mut done, mut tried) = (Vec::new(), 0);
+    while done.len() < count {
         stage
-            .story(&format!("wrong bits {numbers:?}"), async |cluster, buyers, rng| {
+            .story(&format!("wrong bits from {} on", done.len()), async |cluster, buyers, rng| {
                 buyers.orders(100).await;
-                for number in numbers {
-                    let (what, took) = one_flip(cluster, buyers, PARTS[number % PARTS.len()], rng).await;
-                    println!("whole after {took:?}");
-                    if took > longest.1 {
-                        longest = (what, took);
-                    }
+                for _ in 0..FLIPS_OF_A_STORY.min(count - done.len()) {
+                    let part = PARTS[tried % PARTS.len()];
+                    let way = ways[tried % ways.len()];
+                    done.extend(one_flip(cluster, buyers, (part, way), rng).await);
+                    tried += 1;
                 }
             })
             .await;
+        // There is no archive before the log has many segments.
+        assert!(tried < 2 * count + PARTS.len(), "{tried} times, and {} wrong bits", done.len());
     }
     stage.check_everything().await;
-    println!("{count} wrong bits; the longest time until all was whole: {:?} ({})", longest.1, longest.0);
+    let (what, longest) = done.iter().max_by_key(|(_, took)| *took).expect("wrong bits");
+    println!("{count} wrong bits; the longest time until all was whole: {longest:?} ({what})");
+}
+
+/// All nodes read everything that they have, again and again.
+async fn read_all_the_time(cluster: &mut Cluster) {
+    for node in cluster.running() {
+        let file = cluster.home(node).config_file();
+        let config = fs::read_to_string(&file).expect("a configuration");
+        cluster.home(node).write_config(&config.replace("rest_hours = 0", "rest_hours = 0\nscrub_hours = 0"));
+        cluster.terminate(node);
+        cluster.start_node(node).await;
+    }
+    cluster.ready().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_with_wrong_bits_replace_their_disks() {
-    flips("nodes_with_wrong_bits_replace_their_disks", FLIPS).await;
+    flips("nodes_with_wrong_bits_replace_their_disks", FLIPS, &WAYS).await;
 }
 
+/// `BOXOFFICE_FLIPS=100` makes others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: `tests/run long` runs it"]
 async fn nodes_with_many_wrong_bits_replace_their_disks() {
-    flips("nodes_with_many_wrong_bits_replace_their_disks", FLIPS_LONG).await;
+    let count = std::env::var("BOXOFFICE_FLIPS").map_or(FLIPS_LONG, |text| text.parse().expect("a number"));
+    flips("nodes_with_many_wrong_bits_replace_their_disks", count, &WAYS_LONG).await;
 }
 
 /// A process that waits for another disk, with what it has said in a file.
@@ -230,7 +306,7 @@ impl Waiting {
 }
 
 /// Changes a record in the first half of the log, which is surely found. Returns how to undo it.
-fn damage_log(cluster: &Cluster, node: u64, rng: &mut Rng) -> impl Fn() + use<> {
+pub(crate) fn damage_log(cluster: &Cluster, node: u64, rng: &mut Rng) -> impl Fn() + use<> {
     let segments = cluster.home(node).segments();
     let segment = segments.into_iter().find(|segment| written_to(segment) > 4 * HEAD).expect("a used segment");
     let bytes = fs::read(&segment).expect("a segment");
@@ -296,14 +372,7 @@ async fn damage_is_found_before_it_matters() {
     let mut stage = Stage::new(Rng::of_test("damage_is_found_before_it_matters"), THREE).await;
     stage
         .story("nodes read what they have", async |cluster, buyers, rng| {
-            for node in cluster.running() {
-                let file = cluster.home(node).config_file();
-                let config = fs::read_to_string(&file).expect("a configuration");
-                cluster.home(node).write_config(&config.replace("rest_hours = 0", "rest_hours = 0\nscrub_hours = 0"));
-                cluster.terminate(node);
-                cluster.start_node(node).await;
-            }
-            cluster.ready().await;
+            read_all_the_time(cluster).await;
             buyers.orders(400).await;
             let found = [
                 (Part::Snapshots, "a snapshot is damaged; another one is cut"),

@@ -48,9 +48,16 @@ pub(crate) async fn raw_post(address: SocketAddr, path: &str, headers: &str, bod
 
 /// Sends a `GET` as an operator.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
-    let request =
-        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {ADMIN}\r\nconnection: close\r\n\r\n");
-    exchange(address, &request).await.unwrap_or_else(|error| panic!("GET {path}: {error}"))
+    exchange(address, &got(address, path)).await.unwrap_or_else(|error| panic!("GET {path}: {error}"))
+}
+
+/// The same from a node that may be down. `None` if it is.
+pub(crate) async fn try_get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
+    exchange(address, &got(address, path)).await.ok()
+}
+
+fn got(address: SocketAddr, path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {ADMIN}\r\nconnection: close\r\n\r\n")
 }
 
 async fn exchange(address: SocketAddr, request: &str) -> std::io::Result<(u16, String)> {

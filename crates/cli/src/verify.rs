@@ -4,7 +4,11 @@ use std::{fs, path::Path};
 
 use boxoffice_env::World;
 use boxoffice_node::verify::{self, Verification, VerifiedShard, verify_backup};
-use boxoffice_storage::chain_file::{self, ChainPlace};
+use boxoffice_replication::error::ReplicationError;
+use boxoffice_storage::{
+    chain_file::{self, ChainPlace},
+    identity::IdentityError,
+};
 
 use crate::{
     args::{Backup, Verify},
@@ -28,8 +32,7 @@ pub fn run(args: &Verify) -> Outcome {
         return of_backup(&args.dir, &manifest, &receipt, &Temporary::new("verify")?);
     }
     let progress = Progress::of_items("verifying");
-    let verified =
-        verify::verify(&World::standalone(), &args.dir, &receipt).map_err(|error| Failure::Node(error.to_string()))?;
+    let verified = verify::verify(&World::standalone(), &args.dir, &receipt).map_err(|error| not_read(&error))?;
     drop(progress);
     let Verification { identity, shards, segments, snapshots, findings } = verified;
     say(&format!("cluster {}  node {}  shards {}", identity.cluster, identity.node, identity.shards));
@@ -40,6 +43,13 @@ pub fn run(args: &Verify) -> Outcome {
     conclude(&shards, &findings, || {
         format!("{}; keep the directory as it is, and start no node in it", args.dir.display())
     })
+}
+
+/// Why a data directory is not read. That of a running node is verified in another way.
+fn not_read(error: &ReplicationError) -> Failure {
+    let is_used = matches!(error, ReplicationError::Identity(IdentityError::InUse { .. }));
+    let remedy = if is_used { ". `boxoffice verify --running` verifies what a running cluster has" } else { "" };
+    Failure::Node(format!("{error}{remedy}"))
 }
 
 /// Verifies a running cluster by a backup of it.

@@ -134,12 +134,20 @@ impl MemoryStores {
     /// # Panics
     /// If there is no such store or key.
     pub fn damage(&self, dir: &Path, key: &[u8]) {
+        self.flip(dir, key, &mut |bits| bits / 16 * 8);
+    }
+
+    /// Changes one bit of the value of `key`: the one that `draw` chooses of so many.
+    ///
+    /// # Panics
+    /// If there is no such store, key or bit.
+    pub fn flip(&self, dir: &Path, key: &[u8], draw: &mut dyn FnMut(usize) -> usize) {
         let mut state = self.state.lock();
         let content = state.stores.get_mut(dir).expect("a store");
         let value = content.pairs.get_mut(key).expect("a key");
         let mut bytes = value.to_vec();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
+        let bit = draw(8 * bytes.len());
+        bytes[bit / 8] ^= 1 << (bit % 8);
         *value = Bytes::from(bytes);
     }
 

@@ -80,7 +80,7 @@ pub enum ReplicationError {
     },
     /// A majority of a shard's voters has another state than the replica here.
     #[error(
-        "entry {index} of shard {shard} left a state with checksum {own:016x} here and {voted:016x} on a majority of the replicas; this node stops before it could answer wrongly: keep its data directory and report this, then replace the node as one that has lost its disk"
+        "entry {index} of shard {shard} left a state with checksum {own:016x} here and {voted:016x} on a majority of the replicas; this node stops before it could answer wrongly; report this, and keep what it sets aside"
     )]
     Outvoted {
         shard: ShardId,

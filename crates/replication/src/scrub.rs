@@ -93,7 +93,7 @@ impl Scrub {
         // A new directory was read by its network only.
         let last_ms = last_pass(disk, &replication.directory.file(FILE))
             .unwrap_or_else(|| replication.directory.identity().created_at_ms);
-        let due_ms = last_ms.saturating_add(every_ms);
+        let due_ms = due_ms(last_ms, replication.world.clock.wall_ms(), every_ms);
         Scrub { every_ms, due_ms, runs: false, pieces: VecDeque::new(), bytes: 0, damaged: Vec::new() }
     }
 
@@ -101,6 +101,8 @@ impl Scrub {
     fn turn<T: Completion>(&mut self, replication: &Weak<Replication<T>>) -> Option<Duration> {
         let replication = replication.upgrade()?;
         self.remove_replaced(&replication);
+        // The clock may have been set back.
+        self.due_ms = self.due_ms.min(replication.world.clock.wall_ms().saturating_add(self.every_ms));
         let rest_ms = match self.pieces.pop_front() {
             Some(piece) => {
                 let bytes = self.read(&replication, piece);
@@ -264,6 +266,11 @@ impl Scrub {
     }
 }
 
+/// When the first pass of a process begins. A last one that is still to come is a damaged file or a wrong clock, so it says nothing.
+fn due_ms(last_ms: u64, now_ms: u64, every_ms: u64) -> u64 {
+    if last_ms > now_ms { now_ms } else { last_ms.saturating_add(every_ms) }
+}
+
 fn note(count: &AtomicU64) {
     count.fetch_add(1, Ordering::Relaxed);
 }
@@ -292,5 +299,18 @@ fn forget_below(disk: &dyn Disk, dir: &Path) {
     }
     for below in disk.list_dirs(dir).unwrap_or_default() {
         forget_below(disk, &dir.join(below));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wrong bit in the file with the time of the last pass put the next one off for years.
+    #[test]
+    fn a_pass_is_not_put_off_by_a_time_to_come() {
+        assert_eq!(due_ms(1_000, 1_500, 7_000), 8_000);
+        assert_eq!(due_ms(1_000, 9_000, 7_000), 8_000);
+        assert_eq!(due_ms(9_001_000, 1_500, 7_000), 1_500);
     }
 }

@@ -88,6 +88,14 @@ impl Ended {
             Ended::Known { outcome: Err(_), .. } | Ended::Not | Ended::Unknown => None,
         }
     }
+
+    /// The refusal, if it was refused.
+    pub(crate) fn refused(&self) -> Option<&Refusal> {
+        match self {
+            Ended::Known { outcome: Err(refusal), .. } => Some(refusal),
+            Ended::Known { outcome: Ok(_), .. } | Ended::Not | Ended::Unknown => None,
+        }
+    }
 }
 
 struct AnswerSlot(Mutex<Option<oneshot::Sender<api::Result>>>);

@@ -1,13 +1,13 @@
 //! Makes the machines one cluster. One founds it, the others join, and every shard gets its replicas.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
     answer::{Answer, ClusterView},
     cluster::{MemberState, Place, Replica},
     command::{Admission, ClusterCommand, Command, Machine as Described, Replacing},
 };
-use rand::rngs::SmallRng;
+use rand::{rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::{sleep, timeout};
 use tracing_mutex::parkinglot::Mutex;
 
@@ -64,13 +64,21 @@ pub(crate) async fn join(client: &ClientStub, machine: &Machine, rng: &mut Small
     machine.join(client.cluster_id(), &others, disk, generation_min)
 }
 
+/// A member, drawn.
+pub(crate) fn member(client: &ClientStub, rng: &mut SmallRng) -> Arc<Machine> {
+    Arc::clone(client.members().choose(rng).expect("a cluster has members"))
+}
+
 /// Asks the cluster once whether a machine may replace its damaged disk. Returns the cluster after it was granted.
+///
+/// # Errors
+/// The name of the refusal, or that nothing was decided.
 pub(crate) async fn ask_for_disk(
     client: &ClientStub,
     machine: &Machine,
     (disk, next): (u128, u128),
     rng: &mut SmallRng,
-) -> Option<Box<ClusterView>> {
+) -> Result<Box<ClusterView>, String> {
     let at = address(machine.number);
     let described =
         Described { disk: next, peer: (&*at).into(), client: (&*at).into(), program: "sim".into(), versions: None };
@@ -82,10 +90,10 @@ pub(crate) async fn ask_for_disk(
     };
     let change = client.change(rng, "a damaged node", Command::Cluster(join), u32::MAX);
     // Without a majority of the directory nothing is decided.
-    let ended = timeout(Duration::from_millis(ASK_MS), change).await.ok()?;
+    let Ok(ended) = timeout(Duration::from_millis(ASK_MS), change).await else { return Err("not decided".into()) };
     match ended.granted().map(|answered| &answered.answer) {
-        Some(Answer::Cluster(view)) => Some(view.clone()),
-        _ => None,
+        Some(Answer::Cluster(view)) => Ok(view.clone()),
+        _ => Err(ended.refused().map_or_else(|| "not decided".into(), |refusal| refusal.name().to_owned())),
     }
 }
 
@@ -102,7 +110,7 @@ pub(crate) async fn renew(client: &ClientStub, machine: &Machine, why: &str, rng
     machine.disk().fail_syncs(false);
     let disks = machine.note_damage(why);
     loop {
-        if let Some(view) = ask_for_disk(client, machine, disks, rng).await {
+        if let Ok(view) = ask_for_disk(client, machine, disks, rng).await {
             client.trace.note(&format!("node {} replaces its disk", machine.number));
             return start_on_next_disk(client, machine, &view);
         }

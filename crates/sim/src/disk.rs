@@ -19,6 +19,71 @@ use tracing_mutex::parkinglot::Mutex;
 /// The smallest segment whose first half is certainly not its end.
 const ROTS_FROM: usize = 16 << 10;
 
+/// A part of a data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Log,
+    Snapshots,
+    Store,
+    Archives,
+    KeptSnapshots,
+    Chain,
+    Identity,
+    /// The small files beside the identity.
+    Notes,
+}
+
+impl Part {
+    pub(crate) const ALL: [Part; 8] = [
+        Part::Log,
+        Part::Snapshots,
+        Part::Store,
+        Part::Archives,
+        Part::KeptSnapshots,
+        Part::Chain,
+        Part::Identity,
+        Part::Notes,
+    ];
+
+    /// Its name in reports.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Part::Log => "log",
+            Part::Snapshots => "snapshots",
+            Part::Store => "store",
+            Part::Archives => "archives",
+            Part::KeptSnapshots => "kept snapshots",
+            Part::Chain => "chain",
+            Part::Identity => "identity",
+            Part::Notes => "notes",
+        }
+    }
+
+    fn dir(self) -> &'static str {
+        match self {
+            Part::Log => "log",
+            Part::Snapshots => "snapshots",
+            Part::Store => "history",
+            Part::Archives | Part::KeptSnapshots | Part::Chain => "archive",
+            Part::Identity | Part::Notes => "",
+        }
+    }
+
+    /// Whether a file of its directory is of this part.
+    fn has(self, name: &str) -> bool {
+        let is_snapshot = name.ends_with(".snap");
+        match self {
+            Part::Log => name.ends_with(".log"),
+            Part::Snapshots | Part::KeptSnapshots => is_snapshot,
+            Part::Archives => !is_snapshot && name != "chain" && !name.ends_with(".tmp"),
+            Part::Chain => name == "chain",
+            Part::Identity => name == "identity.toml",
+            Part::Notes => !["identity.toml", "lock"].contains(&name),
+            Part::Store => false,
+        }
+    }
+}
+
 /// A machine's disk, which outlives its processes. Clones share it.
 #[derive(Clone)]
 pub(crate) struct SimDisk {
@@ -121,6 +186,29 @@ impl SimDisk {
         // The padding between records is never read.
         let marked: Vec<usize> = (0..written / 2).filter(|at| bytes[*at] != 0).collect();
         let at = *marked.choose(rng)?;
+        file.write_all_at(&[bytes[at] ^ 1 << rng.random_range(0..8)], at as u64).ok()?;
+        file.sync_data().ok()?;
+        Some(format!("{name}, byte {at} of {written}"))
+    }
+
+    /// Changes one bit of a written byte of this part, and returns its place. `None` if the part has none.
+    pub(crate) fn flip(&self, part: Part, rng: &mut SmallRng) -> Option<String> {
+        if part == Part::Store {
+            let dir = Path::new("/data/history");
+            let keys = self.stores.keys(dir);
+            let key = keys.choose(rng)?;
+            self.stores.flip(dir, key, &mut |bits| rng.random_range(0..bits));
+            return Some(format!("the record at {key:?}"));
+        }
+        let dir = Path::new("/data").join(part.dir());
+        let names = self.files.list(&dir).ok()?;
+        let names: Vec<&String> = names.iter().filter(|name| part.has(name)).collect();
+        let name = names.choose(rng)?;
+        let file = self.files.open(&dir.join(name), OpenMode::Write).ok()?;
+        let mut bytes = vec![0; file.length().ok()? as usize];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        let written = bytes.iter().rposition(|byte| *byte != 0)? + 1;
+        let at = rng.random_range(0..written);
         file.write_all_at(&[bytes[at] ^ 1 << rng.random_range(0..8)], at as u64).ok()?;
         file.sync_data().ok()?;
         Some(format!("{name}, byte {at} of {written}"))

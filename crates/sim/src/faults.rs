@@ -15,6 +15,7 @@ use crate::{
     rng::{around, one_of, rng},
     stale_reads,
     swarm::{Fault, Swarm},
+    tally::Tally,
     trace::Trace,
 };
 
@@ -51,6 +52,10 @@ pub(crate) struct FaultStats {
     pub(crate) faults: BTreeMap<Fault, u64>,
     /// Processes that ended without a reason, or did not start.
     pub(crate) violations: Vec<String>,
+    /// The longest time until a node with a changed bit was whole again, in milliseconds, and the place of the bit.
+    pub(crate) longest_repair: (u64, String),
+    /// Changed bits by part of the disk.
+    pub(crate) flips: Tally,
 }
 
 /// Injects faults into links until it is dropped. Call [`mend`] afterwards.

@@ -59,6 +59,6 @@ pub use evening::{Evening, EveningReport, Hoard, run_evening};
 pub use judge::Seen;
 pub use many::{Summary, run_many};
 pub use run::{Report, run, run_and_capture_frames};
-pub use settings::Settings;
+pub use settings::{Flips, Settings};
 pub use swarm::{Fault, Swarm};
 pub use tally::Tally;

@@ -22,6 +22,7 @@ use boxoffice_node::{
     admission::OverloadSettings,
     api::{Failure, ReplyTo},
     config::{NodeConfig, ReplicationConfig},
+    error::NodeError,
     node::{Node, NodeHandle},
     tasks::Gate,
     verify::verify,
@@ -46,7 +47,7 @@ use crate::{
     gateway::{GatewayClient, SimGateway},
     network::SimNetwork,
     rng::{SimRng, rng},
-    settings::Settings,
+    settings::{Flips, Settings},
     trace::Trace,
     wall_clocks::WallClocks,
 };
@@ -58,6 +59,8 @@ const KEPT_SNAPSHOTS_MS: u64 = 20_000;
 
 /// How long after it was read everything on a disk is read again, in milliseconds.
 const SCRUB_MS: u64 = 30_000;
+/// The same in a run of flips, which waits for it.
+const SCRUB_OF_FLIPS_MS: u64 = 4_000;
 
 /// A machine's role in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +105,8 @@ pub(crate) struct Machine {
     has_next: AtomicBool,
     /// Compared and different checksums of replicas, of all ended processes.
     checksums: [AtomicU64; 2],
+    /// Whether its last start was refused because its disk is damaged.
+    refused_damage: AtomicBool,
 }
 
 #[derive(Default)]
@@ -128,6 +133,8 @@ impl Machine {
         (rules, overload): (Rules, OverloadSettings),
     ) -> Machine {
         let mut draw: SmallRng = rng(settings.seed, "machine", number);
+        // Every part of a disk has files then.
+        let has_flips = settings.flips != Flips::Drawn;
         let config = NodeConfig {
             replication: ReplicationConfig {
                 data_dir: PathBuf::from("/data"),
@@ -135,10 +142,10 @@ impl Machine {
                 shards: settings.shards,
                 log_segment_bytes: 256 << 10,
                 checksum_entries: 1,
-                snapshot_entries: [50, 500, 5_000][draw.random_range(0..3)],
-                scrub_ms: Some(SCRUB_MS),
+                snapshot_entries: [50, 500, if has_flips { 150 } else { 5_000 }][draw.random_range(0..3)],
+                scrub_ms: Some(if has_flips { SCRUB_OF_FLIPS_MS } else { SCRUB_MS }),
                 fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
-                history_archive_bytes: [0, 1 << 20][draw.random_range(0..2)],
+                history_archive_bytes: [if has_flips { 1 << 20 } else { 0 }, 1 << 20][draw.random_range(0..2)],
                 kept_snapshots: KeepRule { every_ms: KEPT_SNAPSHOTS_MS, count_max: 30 },
                 reads_up_to: NEWEST,
                 ..ReplicationConfig::default()
@@ -175,6 +182,7 @@ impl Machine {
             went_on_ms: AtomicU64::new(0),
             has_next: AtomicBool::new(false),
             checksums: Default::default(),
+            refused_damage: AtomicBool::new(false),
         }
     }
 
@@ -260,6 +268,8 @@ impl Machine {
         let life = self.lives.load(Ordering::Relaxed);
         config.replication.replicators = rng(self.seed, "replicators", self.number << 32 | life).random_range(1..=3);
         let node = Node::start_as_tasks(config, self.world(), &Handle::current(), gate.clone());
+        let is_damage = node.as_ref().is_err_and(NodeError::is_damage);
+        self.refused_damage.store(is_damage, Ordering::Relaxed);
         let node = node.map_err(|error| {
             self.network.end(self.number);
             error.to_string()
@@ -270,10 +280,10 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether its process has found its disk damaged.
+    /// Whether its process has found its disk damaged, or did not start because of that.
     pub(crate) fn found_damage(&self) -> bool {
         let handle = self.process.lock().node.as_ref().map(|node| node.handle().clone());
-        let Some(handle) = handle else { return false };
+        let Some(handle) = handle else { return self.refused_damage.load(Ordering::Relaxed) };
         match pin!(handle.failure()).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(failed) => failed.is_damage,
             Poll::Pending => false,

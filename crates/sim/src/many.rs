@@ -40,6 +40,8 @@ pub struct Summary {
     /// Orders at the end.
     pub orders: u64,
     pub tally: Tally,
+    /// The longest time until a node with a changed bit was whole again, in milliseconds, and the place of the bit.
+    pub longest_repair: (u64, String),
     /// The sum of the runs' hashes, which does not depend on their order.
     pub hash: u64,
     /// Runs with violations, by seed.
@@ -62,6 +64,9 @@ impl Summary {
         self.carts += report.seen.carts;
         self.orders += report.seen.orders;
         self.tally.append(&report.tally);
+        if report.longest_repair.0 > self.longest_repair.0 {
+            self.longest_repair.clone_from(&report.longest_repair);
+        }
         if !report.violations.is_empty() {
             self.failed.insert(report.settings.seed, report);
         }
@@ -85,6 +90,10 @@ impl fmt::Display for Summary {
         let tally: Vec<String> = self.tally.iter().map(|(what, times)| format!("{what} {times}")).collect();
         writeln!(f, "among them: {}", tally.join(", "))?;
         writeln!(f, "in the end: {} carts, {} orders", self.carts, self.orders)?;
+        let (ms, place) = &self.longest_repair;
+        if *ms > 0 {
+            writeln!(f, "the longest time until a node with a wrong bit was whole: {ms} ms ({place})")?;
+        }
         writeln!(f, "trace: {:016x}", self.hash)?;
         writeln!(f, "violations: {} runs", self.failed.len())?;
         for report in self.failed.values() {

@@ -11,6 +11,8 @@ use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{sync::watch, time::sleep};
 use tracing_mutex::parkinglot::Mutex;
 
+mod flips;
+
 use crate::{
     client_stub::ClientStub,
     cluster,
@@ -18,7 +20,7 @@ use crate::{
     machine::{Machine, Role},
     network::SimNetwork,
     rng::{around, one_of, rng},
-    settings::Settings,
+    settings::{Flips, Settings},
     swarm::Fault,
 };
 
@@ -58,14 +60,21 @@ pub(crate) async fn operate(
     let rng = rng(settings.seed, "operator", 0);
     let mut operator = Operator { client, network, stats, rng, stop: stop.clone() };
     loop {
-        let rest_ms = REST_MS + around(&mut operator.rng, 30_000).min(180_000);
+        let rest_ms = match settings.flips {
+            Flips::Drawn => REST_MS + around(&mut operator.rng, 30_000).min(180_000),
+            Flips::OneByOne | Flips::TwoAtOnce => operator.rng.random_range(0..flips::REST_MS),
+        };
         tokio::select! {
             biased;
             _ = stop.changed() => return,
             () = sleep(Duration::from_millis(rest_ms)) => {}
         }
         if operator.wait_until_placed().await && !*stop.borrow() {
-            operator.work().await;
+            match settings.flips {
+                Flips::Drawn => operator.work().await,
+                Flips::OneByOne => operator.flip().await,
+                Flips::TwoAtOnce => operator.flip_two().await,
+            }
         }
     }
 }
@@ -353,7 +362,7 @@ impl Operator {
         };
         let is_damaged = self.damage_log(&other).is_some();
         let disks = machine.note_damage(&why);
-        let granted = cluster::ask_for_disk(&self.client, &machine, disks, &mut self.rng).await;
+        let granted = cluster::ask_for_disk(&self.client, &machine, disks, &mut self.rng).await.ok();
         let both = |voters: &[Replica]| {
             let has = |node: u64| voters.iter().any(|voter| voter.node == node);
             has(machine.number) && has(other.number)
@@ -395,7 +404,7 @@ impl Operator {
         let Some(why) = self.damage_log(&other) else { return self.starts(&other) };
         let disks = other.note_damage(&why);
         for _ in 0..IN_TURN_TRIES {
-            let Some(view) = cluster::ask_for_disk(&self.client, &other, disks, &mut self.rng).await else { continue };
+            let Ok(view) = cluster::ask_for_disk(&self.client, &other, disks, &mut self.rng).await else { continue };
             let first = &view.members[&machine.number];
             let lacks = |copies: &Copies| {
                 copies

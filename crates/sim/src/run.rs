@@ -88,6 +88,8 @@ pub struct Report {
     /// Attempts that were turned away.
     pub turned_away: u64,
     pub tally: Tally,
+    /// The longest time until a node with a changed bit was whole again, in milliseconds, and the place of the bit.
+    pub longest_repair: (u64, String),
     /// The state at the end.
     pub seen: Seen,
     /// Violated promises.
@@ -154,6 +156,7 @@ impl Report {
             unknown: 0,
             turned_away: 0,
             tally: Tally::default(),
+            longest_repair: Default::default(),
             seen: Seen::default(),
             violations: vec![why.into()],
         }
@@ -507,6 +510,7 @@ impl Run {
         sleep(Duration::from_millis(1)).await;
         let (oracle, stats) = (client.oracle.lock(), stats.lock());
         let mut tally = oracle.tally.clone();
+        tally.append(&stats.flips);
         tally.append(&gateway.tally());
         tally.append(&client.wall_clocks.tally());
         let mut violations: Vec<_> = stats.violations.iter().chain(&oracle.violations).cloned().collect();
@@ -532,6 +536,7 @@ impl Run {
             unknown: oracle.unknown,
             turned_away: oracle.turned_away,
             tally,
+            longest_repair: stats.longest_repair.clone(),
             seen,
             violations,
         }

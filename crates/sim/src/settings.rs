@@ -12,6 +12,17 @@ const HOLD_TTLS_MS: [u64; 5] = [1_000, 2_000, 6_000, 20_000, 60_000];
 /// A customer's limit of any quota.
 pub(crate) const QUOTA_MAX: u32 = 6;
 
+/// Changed bits on disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flips {
+    /// As the seed says, beside all other faults.
+    Drawn,
+    /// One after the other, of any part of a disk, and no other faults. Each node is whole again before the next one.
+    OneByOne,
+    /// At two nodes at once, and no other faults.
+    TwoAtOnce,
+}
+
 /// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -33,6 +44,8 @@ pub struct Settings {
     pub syncs: bool,
     /// The power of a node is cut now and then in the moment in which it answers a change.
     pub cuts_at_answers: bool,
+    /// Whether bits of disks change beside other faults, or nothing else happens.
+    pub flips: Flips,
     /// The first violation ends the run.
     pub stop_at_first_violation: bool,
     /// Print the trace on stderr.
@@ -52,6 +65,7 @@ impl Settings {
             think_ms: 3_000,
             syncs: true,
             cuts_at_answers: false,
+            flips: Flips::Drawn,
             stop_at_first_violation: false,
             trace: false,
         }
@@ -102,6 +116,17 @@ impl Settings {
     /// The command that repeats the run.
     pub fn replay(&self) -> String {
         let Settings { seed, minutes, nodes, carts, shards, .. } = self;
+        let test = match self.flips {
+            Flips::Drawn => None,
+            Flips::OneByOne => Some("one_by_one"),
+            Flips::TwoAtOnce => Some("two_at_once"),
+        };
+        if let Some(test) = test {
+            return format!(
+                "BOXOFFICE_TRACE=1 BOXOFFICE_SEEDS=1 BOXOFFICE_SEED={seed} BOXOFFICE_NODES={nodes} BOXOFFICE_MINUTES={minutes} \
+                 cargo test -p boxoffice-sim --test seeds {test} -- --ignored"
+            );
+        }
         format!(
             "boxoffice sim --seed {seed} --minutes {minutes} --nodes {nodes} --carts {carts} --shards {shards} --trace"
         )

@@ -4,7 +4,7 @@ use rand::Rng;
 
 use crate::{
     rng::{one_of, rng},
-    settings::Settings,
+    settings::{Flips, Settings},
 };
 
 /// With fewer nodes no disk may be lost.
@@ -141,7 +141,7 @@ pub struct Swarm {
 }
 
 impl Swarm {
-    /// Draws each kind with one chance in two, and at least one.
+    /// Draws each kind with one chance in two, and at least one. A run of flips has nothing else.
     pub fn draw(settings: &Settings) -> Swarm {
         let mut rng = rng(settings.seed, "swarm", 0);
         let mut of_machines: Vec<Fault> = Fault::OF_MACHINES.into_iter().filter(|_| rng.random()).collect();
@@ -159,6 +159,19 @@ impl Swarm {
         // The oracle cannot check times while a single clock is wrong.
         if (has_outages || sets_clocks) && of_machines.len() > 1 && rng.random_ratio(3, 4) {
             of_machines.retain(|fault| *fault != Fault::ClockJump);
+        }
+        if settings.flips != Flips::Drawn {
+            return Swarm {
+                of_machines: Vec::new(),
+                of_links: Vec::new(),
+                mean_ms,
+                has_blackouts: false,
+                has_outages: false,
+                sets_clocks: false,
+                goes_on,
+                is_operated: true,
+                upgrades: false,
+            };
         }
         let upgrades = cfg!(debug_assertions) && self::rng(settings.seed, "upgrade", 0).random_ratio(1, 3);
         Swarm {

@@ -1,6 +1,6 @@
 //! Some short runs without violations, and the same run twice.
 
-use boxoffice_sim::{Fault, Settings, run, run_many};
+use boxoffice_sim::{Fault, Flips, Settings, Summary, run, run_many};
 
 /// As in the program, because a simulation allocates a lot.
 #[global_allocator]
@@ -152,4 +152,51 @@ fn the_directory_of_a_node_that_gave_a_shard_away_is_read() {
     let settings = Settings { nodes: 3, minutes: 4, ..Settings::new(9_303) };
     let report = run(settings).expect("it can be simulated");
     assert_eq!(report.violations, Vec::<String>::new());
+}
+
+/// Changed bits of the long series.
+const FLIPS: u64 = 700;
+
+/// Runs with changed bits at `nodes` nodes, which do without the one or the two nodes that have them.
+fn flipped(flips: Flips, nodes: u64, (seeds, minutes): (u64, u64)) -> Summary {
+    let (first, trace) = (number("BOXOFFICE_SEED", 1), std::env::var("BOXOFFICE_TRACE").is_ok());
+    let (nodes, minutes) = (number("BOXOFFICE_NODES", nodes), number("BOXOFFICE_MINUTES", minutes));
+    // Old segments become archives only where much is written.
+    let settings = Settings { minutes, nodes, flips, trace, think_ms: 1_000, ..Settings::new(0) };
+    let seeds = first..first + number("BOXOFFICE_SEEDS", seeds);
+    let summary = run_many(settings, seeds, 2).expect("it can be simulated");
+    println!("{summary}");
+    assert!(summary.clean(), "{summary}");
+    summary
+}
+
+/// The count of what has this beginning.
+fn count(summary: &Summary, beginning: &str) -> u64 {
+    summary.tally.iter().filter(|(what, _)| what.starts_with(beginning)).map(|(_, times)| times).sum()
+}
+
+#[test]
+fn a_node_with_a_changed_bit_is_whole_again() {
+    let summary = flipped(Flips::OneByOne, 3, (1, 2));
+    assert!(count(&summary, "flips of ") >= 4, "{summary}");
+}
+
+/// As [`a_node_with_a_changed_bit_is_whole_again`], for every part of the disk.
+#[test]
+#[ignore = "long: `tests/run long` runs it"]
+fn one_by_one_seven_hundred_bits_are_mended() {
+    let summary = flipped(Flips::OneByOne, 3, (22, 10));
+    let is_whole = std::env::var("BOXOFFICE_SEEDS").is_err();
+    assert!(!is_whole || count(&summary, "flips of ") >= FLIPS, "{summary}");
+}
+
+/// Nothing is lost, and no node replaces its disk without a majority.
+#[test]
+#[ignore = "long: `tests/run long` runs it"]
+fn two_at_once_are_refused_or_mended() {
+    for nodes in [3, 5] {
+        let summary = flipped(Flips::TwoAtOnce, nodes, (6, 10));
+        assert!(count(&summary, "flips at two nodes: ") > 10, "{summary}");
+        assert!(nodes > 3 || count(&summary, "flips at two nodes: granted") == 0, "{summary}");
+    }
 }

@@ -167,7 +167,8 @@ impl Cluster {
         self.ready().await;
     }
 
-    async fn started(mut self) -> Cluster {
+    /// Starts the nodes of a cluster that was founded.
+    pub(crate) async fn started(mut self) -> Cluster {
         let plan = self.plan;
         let cluster = &mut self;
         let before = Instant::now();
