@@ -21,6 +21,7 @@ use std::{
 
 use boxoffice_node::backup::{BackupSink, BackupSource, MarkCut, Record, RestoreError, ShardId};
 use bytes::Bytes;
+use rustix::fs::{FallocateFlags, fallocate};
 use serde::{Deserialize, Serialize};
 
 use crate::{failure::Failure, progress::Progress};
@@ -243,28 +244,40 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// A file of a part while it is written. It is made durable as it grows: much at once would hold up the log of a node that has the same
-/// disk.
+/// A file of a part while it is written. It is made durable in small pieces, in room that it has before, so that the log of a node that
+/// has the same disk is not held up: neither by many bytes at once nor by the file system, which writes down where new blocks are.
 struct Growing {
     file: File,
     hasher: blake3::Hasher,
     bytes: u64,
     /// Bytes since the last time that it was durable.
     unsynced: usize,
+    /// Bytes that it has room for.
+    room: u64,
 }
 
 /// So many bytes of a file are written before it is made durable.
-const SYNC_BYTES: usize = 1 << 20;
+const SYNC_BYTES: usize = 256 << 10;
+
+/// The least and the most room that a file gets at once.
+const ROOM_BYTES: (u64, u64) = (1 << 20, 16 << 20);
 
 impl Growing {
     fn create(path: &Path) -> io::Result<BufWriter<Growing>> {
-        Ok(BufWriter::new(Growing { file: create(path)?, hasher: blake3::Hasher::new(), bytes: 0, unsynced: 0 }))
+        Ok(BufWriter::new(Growing {
+            file: create(path)?,
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+            unsynced: 0,
+            room: 0,
+        }))
     }
 
     /// Makes all of it durable. Returns its length and hash.
     fn finish(writer: &mut BufWriter<Growing>) -> io::Result<(u64, String)> {
         writer.flush()?;
         let Growing { file, hasher, bytes, .. } = writer.get_ref();
+        file.set_len(*bytes)?;
         file.sync_all()?;
         Ok((*bytes, hasher.finalize().to_hex().to_string()))
     }
@@ -272,7 +285,14 @@ impl Growing {
 
 impl Write for Growing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(&bytes[..bytes.len().min(SYNC_BYTES)])?;
+        let bytes = &bytes[..bytes.len().min(SYNC_BYTES)];
+        if self.bytes + bytes.len() as u64 > self.room {
+            let more = self.room.clamp(ROOM_BYTES.0, ROOM_BYTES.1);
+            // A file system without it is slower. A full disk is noticed by the write.
+            let _ = fallocate(&self.file, FallocateFlags::empty(), self.room, more);
+            self.room += more;
+        }
+        let written = self.file.write(bytes)?;
         self.hasher.update(&bytes[..written]);
         self.bytes += written as u64;
         self.unsynced += written;
