@@ -28,6 +28,7 @@
 
 use std::sync::Arc;
 
+pub mod background;
 pub mod clock;
 pub mod disk;
 pub mod fjall_store;

@@ -4,6 +4,7 @@ mod collect;
 
 use std::{sync::Arc, time::Duration};
 
+use boxoffice_env::background;
 use boxoffice_replication::{
     backup::{Part, Places, ShardPlace},
     error::ReplicationError,
@@ -14,6 +15,7 @@ use boxoffice_wire::{
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use smol_str::{SmolStr, format_smolstr};
+use tokio::sync::oneshot;
 
 pub use boxoffice_replication::{
     backup::Gap,
@@ -83,7 +85,7 @@ impl NodeHandle {
                 let found = self.read_for_backup(move || {
                     replication.backup_places(|shard| after.get(usize::from(shard)).copied().unwrap_or(0))
                 });
-                let Places { shards, first_segment, last_segment, mark } = found.await?;
+                let Places { shards, first_segment, last_segment, mark } = found.await??;
                 Ok(BackupAnswer::Places(Box::new(BackupPlaces {
                     cluster: format_smolstr!("{}", identity.cluster),
                     shard_count: identity.shards,
@@ -129,7 +131,7 @@ impl NodeHandle {
             Some(known) => known,
             None => {
                 let replication = Arc::clone(&self.shared.replication);
-                let read = self.read_for_backup(move || replication.backup_part(part)).await?;
+                let read = self.read_for_backup(move || replication.backup_part(part)).await??;
                 read.filter(|(id, _)| of.is_none_or(|of| of == *id)).ok_or(BackupError::Gone)?
             }
         };
@@ -148,7 +150,8 @@ impl NodeHandle {
     async fn records_piece(&self, shard: ShardId, from: Option<&str>) -> Result<(Bytes, Option<SmolStr>), BackupError> {
         let after = from.map(unhex).transpose()?;
         let replication = Arc::clone(&self.shared.replication);
-        let read = self.read_for_backup(move || replication.backup_records(shard, after.as_deref(), PIECE_BYTES)).await;
+        let read =
+            self.read_for_backup(move || replication.backup_records(shard, after.as_deref(), PIECE_BYTES)).await?;
         let (records, last) = read.map_err(|error| BackupError::Damaged(error.to_string()))?;
         let mut bytes = BytesMut::new();
         for record in records {
@@ -158,13 +161,20 @@ impl NodeHandle {
         Ok((bytes.freeze(), last.map(|last| hex(&last))))
     }
 
-    /// Reads on a thread that may wait for the disk.
-    async fn read_for_backup<R: Send + 'static>(&self, read: impl FnOnce() -> R + Send + 'static) -> R {
+    /// Reads on a thread of its own, which gives way to those that sell.
+    async fn read_for_backup<R: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, BackupError> {
         if self.shared.tasks.only() {
-            return read();
+            return Ok(read());
         }
+        let (done, found) = oneshot::channel();
+        // Nobody may be interested any more.
+        let work = move || _ = done.send(read());
+        background::spawn("backup", work).map_err(|error| BackupError::Damaged(format!("no thread: {error}")))?;
         // A panic in it ends the process by the hook.
-        self.shared.tasks.selling.spawn_blocking(read).await.expect("a read for a backup does not panic")
+        Ok(found.await.expect("a read for a backup does not panic"))
     }
 
     /// Waits until the pace allows this number of bytes.

@@ -11,7 +11,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use boxoffice_client::{Client, Error, Timestamp, Unreadable};
-use boxoffice_env::World;
+use boxoffice_env::{World, background};
 use boxoffice_node::backup::{
     BackupAnswer, BackupPort, Collector, NotTaken, RestoreError, Restored, Target, restore as restore_cut,
 };
@@ -41,6 +41,8 @@ pub fn run(args: &Backup) -> Outcome {
 /// Takes a backup. Returns what it took, in words.
 pub fn take(args: &Backup) -> Result<String, Failure> {
     let wait = crate::length_of_time::parse_time(&args.wait).map_err(Failure::Usage)?;
+    // The node may be on this machine.
+    background::give_way();
     block_on(async {
         let progress = Arc::new(Progress::of_bytes("backup", None));
         let member = |address: &String| NodeArgs { address: address.clone(), ..args.node_args.clone() };
