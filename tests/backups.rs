@@ -20,21 +20,21 @@ fn config(shards: u16) -> String {
 }
 
 /// Runs the program. Returns the exit code and all output.
-fn run(args: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn run(args: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(BOXOFFICE);
     let output = command.args(args).env("BOXOFFICE_ADMIN_TOKEN", ADMIN).output().expect("the program runs");
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     (output.status.code(), text.concat())
 }
 
-fn back_up(server: &Server, dir: &Path) -> String {
+pub(crate) fn back_up(server: &Server, dir: &Path) -> String {
     let (dir, address) = (dir.display().to_string(), server.operators().to_string());
     let (code, text) = run(&["backup", &dir, "--address", &address]);
     assert_eq!(code, Some(0), "{text}");
     text
 }
 
-fn restore(backup: &Path, home: &Home, more: &[&str]) -> (Option<i32>, String) {
+pub(crate) fn restore(backup: &Path, home: &Home, more: &[&str]) -> (Option<i32>, String) {
     let (backup, data) = (backup.display().to_string(), home.data_dir().display().to_string());
     run(&[&["restore", &backup, &data], more].concat())
 }

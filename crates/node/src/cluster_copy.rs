@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{
+    answer::{Answer, Answered, Outcome},
     cluster::MemberState,
     cluster_table::{ClusterTable, Upgrade},
     id::Entity,
@@ -12,7 +13,7 @@ use boxoffice_core::{
 use boxoffice_env::{PeerHello, PeerRejection};
 use boxoffice_shard::{DIRECTORY, NodeId};
 
-use crate::shared::Shared;
+use crate::{api::Failure, shared::Shared};
 
 /// The cluster's table, as this node's copy of the directory has it.
 pub(crate) fn table(shared: &Shared) -> Option<Arc<State>> {
@@ -51,6 +52,22 @@ pub(crate) fn unlinked(shared: &Shared, cluster: &ClusterTable) -> Vec<NodeId> {
 /// The members that cannot be reached from here.
 pub(crate) fn down(shared: &Shared) -> Vec<NodeId> {
     table(shared).as_deref().map(|state| unlinked(shared, cluster(state))).unwrap_or_default()
+}
+
+/// Whether this node is alone, and was never a member of a cluster.
+pub(crate) fn has_none(shared: &Shared) -> bool {
+    shared.is_alone() && table(shared).is_none()
+}
+
+/// Finishes the upgrade of a node that has no table of members: it writes under the newest version that it reads.
+pub(crate) fn finish_alone(shared: &Shared) -> Result<Outcome, Failure> {
+    match shared.replication.raise(shared.config.replication.reads_up_to) {
+        Ok(()) => Ok(Ok(Answered { answer: Answer::Done, at: Vec::new() })),
+        Err(error) => {
+            tracing::error!(%error, "the upgrade is not finished");
+            Err(Failure::Internal)
+        }
+    }
 }
 
 /// The version of the cluster, and who holds an upgrade back, as far as this node sees.

@@ -2,7 +2,7 @@
 
 use std::{sync::Weak, time::Duration};
 
-use crate::{actor, marks, shard_lead::EntityMessage, shared::Shared, timers::SLOT_MS};
+use crate::{actor, cluster_copy, marks, shard_lead::EntityMessage, shared::Shared, timers::SLOT_MS};
 
 /// How often each shard's idle actors are looked for, in milliseconds. The shards take turns, because letting all go at once
 /// would hold up selling for some milliseconds.
@@ -18,6 +18,7 @@ const SAMPLE_MS: u64 = 1_000;
 pub(crate) async fn run(weak: Weak<Shared>) {
     let (mut sweep_at, mut sample_at, mut turn) = (0, 0, 0);
     let mut marks = marks::Interval::default();
+    let (mut began_ms, mut has_settled) = (None, false);
     loop {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
@@ -37,6 +38,16 @@ pub(crate) async fn run(weak: Weak<Shared>) {
             sample_at = now_ms + SAMPLE_MS;
             shared.samples.take(shared.sample());
             shared.backups.free_unused(now_ms);
+            // Where there is a table of members, its leader finishes upgrades.
+            let settle_ms = shared.config.upgrade_settle_ms;
+            let began_ms = *began_ms.get_or_insert(now_ms);
+            if !has_settled && settle_ms.is_some_and(|settle_ms| now_ms.saturating_sub(began_ms) >= settle_ms) {
+                has_settled = true;
+                if cluster_copy::has_none(&shared) {
+                    // An error is logged, and the next process tries again.
+                    let _ = cluster_copy::finish_alone(&shared);
+                }
+            }
         }
         let until = shared.timers.next_ms().map_or(sweep_at, |next| next.min(sweep_at));
         let wait = Duration::from_millis(until.saturating_sub(now_ms).max(1));

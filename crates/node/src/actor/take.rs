@@ -46,6 +46,9 @@ pub(crate) fn take_here(
     if changes && shared.replication.is_read_only() {
         return reply.answer(Err(Failure::ReadOnly));
     }
+    if matches!(command, Command::Cluster(ClusterCommand::FinishUpgrade { .. })) && cluster_copy::has_none(shared) {
+        return reply.answer(cluster_copy::finish_alone(shared));
+    }
     // The table does not know which members are up. This node knows to which of them it has a link.
     match &mut command {
         Command::Cluster(ClusterCommand::FinishUpgrade { down }) => *down = cluster_copy::down(shared),
