@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(120);
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Bytes of `total`, or of a number that nobody knows.
+    /// Bytes of `total`, or without a known total.
     pub fn of_bytes(what: impl Into<Cow<'static, str>>, total: Option<u64>) -> Progress {
         let template = match total {
             Some(_) => "{prefix} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {eta}",

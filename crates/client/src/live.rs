@@ -290,14 +290,16 @@ impl Live for LivePurchases {
     type Snapshot = PurchasesSnapshot;
 
     fn from_snapshot(snapshot: PurchasesSnapshot) -> Result<LivePurchases, Unreadable> {
-        let epoch = Some(snapshot.epoch);
-        let mut state = LivePurchases::from_cursor(PurchaseCursor { epoch, cursor: snapshot.from });
+        let mut state = LivePurchases::from_cursor(PurchaseCursor { epoch: snapshot.epoch, cursor: snapshot.from });
         state.apply(snapshot.from, snapshot.to, snapshot.purchases)?;
         Ok(state)
     }
 
     fn apply_snapshot(&mut self, snapshot: PurchasesSnapshot) -> Result<Applied, Unreadable> {
-        if self.cursor.epoch.replace(snapshot.epoch).is_some_and(|before| before != snapshot.epoch) {
+        // A node of 0.2.0 tells none.
+        let known = snapshot.epoch.or(self.cursor.epoch);
+        let before = std::mem::replace(&mut self.cursor.epoch, known);
+        if before.is_some() && before != known {
             *self = LivePurchases::from_snapshot(snapshot)?;
             return Ok(Applied::Newer);
         }

@@ -138,7 +138,7 @@ pub(crate) async fn run(
             Ok(Ok(BackupAnswer::Places(places))) => {
                 if matches!(query, BackupQuery::Places { mark: true, .. }) {
                     // A backup changes nothing, so no history has it.
-                    let by = by.as_deref().unwrap_or("nobody by name");
+                    let by = by.as_deref().unwrap_or("without a name");
                     tracing::warn!(by, mark = places.mark, "a backup of everything is taken, up to this mark");
                 }
                 Ok(QueryResult::BackupPlaces(places))

@@ -137,7 +137,7 @@ impl MemoryStores {
         self.flip(dir, key, &mut |bits| bits / 16 * 8);
     }
 
-    /// Changes one bit of the value of `key`: the one that `draw` chooses of so many.
+    /// Changes one bit of the value of `key`. `draw` gets the number of bits and returns the one to change.
     ///
     /// # Panics
     /// If there is no such store, key or bit.

@@ -92,7 +92,7 @@ impl PurchasePublisher {
         }
         let to = at + purchases.len() as u64;
         let purchases = purchases.into_iter().map(Purchase::from).collect();
-        let (entity, epoch) = (Entity::Customer(self.customer.clone()), self.epoch);
+        let (entity, epoch) = (Entity::Customer(self.customer.clone()), Some(self.epoch));
         let snapshot = PurchasesSnapshot { entity, epoch, from: at, to, purchases };
         let (encoding, feed) = (reader.encoding, reader.feed);
         reader.give(frame_from(|out| encode::snapshot(encoding, out, feed, &snapshot)));

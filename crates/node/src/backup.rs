@@ -75,6 +75,8 @@ impl NodeHandle {
     pub async fn backup(&self, query: BackupQuery) -> Result<BackupAnswer, BackupError> {
         match query {
             BackupQuery::Places { after, mark } => {
+                // Each read has a thread.
+                let _one = self.shared.backups.permits.acquire().await.map_err(|_| BackupError::Busy)?;
                 let before = |shard: ShardId| after.get(&shard).copied().unwrap_or(0);
                 let raised = if mark { Some(self.raise_mark().ok_or(BackupError::NoMarks)?) } else { None };
                 let identity = &self.identity;
@@ -170,7 +172,7 @@ impl NodeHandle {
             return Ok(read());
         }
         let (done, found) = oneshot::channel();
-        // Nobody may be interested any more.
+        // The caller may have given up.
         let work = move || _ = done.send(read());
         background::spawn("backup", work).map_err(|error| BackupError::Damaged(format!("no thread: {error}")))?;
         // A panic in it ends the process by the hook.

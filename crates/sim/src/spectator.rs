@@ -372,7 +372,7 @@ impl Spectator {
             _ => (None, 0),
         };
         let (epoch, from, to, purchases) = match event {
-            Event::Snapshot(page) => (page.epoch, page.from, page.to, page.purchases),
+            Event::Snapshot(page) => (page.epoch.ok_or("a snapshot has no epoch")?, page.from, page.to, page.purchases),
             Event::Delta(delta) => (epoch_before.ok_or("a delta came first")?, delta.from, delta.to, delta.purchases),
             Event::Ended(_) | Event::Stale(_) => unreachable!("taken before"),
         };

@@ -186,8 +186,8 @@ shapes! {
     #[derive(Eq)]
     pub struct PurchasesSnapshot {
         pub entity: Entity,
-        /// Cursors of different epochs cannot be compared.
-        pub epoch: u64,
+        /// Cursors of different epochs cannot be compared. Absent from nodes of 0.2.0.
+        pub epoch?: Option<u64>,
         /// The cursor before the first purchase.
         pub from: u64,
         /// The cursor of the last purchase.

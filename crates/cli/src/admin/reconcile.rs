@@ -9,7 +9,7 @@ use boxoffice_core::{
 };
 use boxoffice_payment::HttpGateway;
 use boxoffice_wire::{
-    payment::{ListedAttempt, ListedState},
+    payment::{ListedAttempt, ListedState, plain},
     repr,
 };
 use tokio::runtime::Handle;
@@ -91,7 +91,9 @@ async fn unknown_line(client: &Client, attempt: &ListedAttempt) -> Result<Option
         .map_or_else(|| format!("{kept} {}", attempt.currency), |currency| amount(Money { amount: kept, currency }));
     let state = if attempt.status == ListedState::Captured { "captured" } else { "authorized" };
     let reference = attempt.reference.as_deref().unwrap_or("-");
-    Ok(why.map(|why| format!("{}  {}  {state} {money}  {reference}  {why}", attempt.key, attempt.at)))
+    // The gateway's texts may have control characters.
+    Ok(why
+        .map(|why| plain(&format!("{}  {}  {state} {money}  {reference}  {why}", attempt.key, attempt.at)).to_string()))
 }
 
 /// Why the cluster does not know the money of an attempt, or knows another sum. `None` if it knows it.

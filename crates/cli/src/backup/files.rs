@@ -256,7 +256,7 @@ struct Growing {
     room: u64,
 }
 
-/// So many bytes of a file are written before it is made durable.
+/// How many bytes of a file are written before it is made durable.
 const SYNC_BYTES: usize = 256 << 10;
 
 /// The least and the most room that a file gets at once.

@@ -76,7 +76,7 @@ pub fn cart_delta() -> CartDelta {
 pub fn purchases_snapshot() -> PurchasesSnapshot {
     PurchasesSnapshot {
         entity: Entity::Customer(id("ada")),
-        epoch: 1,
+        epoch: Some(1),
         from: 2,
         to: 3,
         purchases: vec![purchase().into()],
