@@ -92,8 +92,8 @@ async fn unknown_line(client: &Client, attempt: &ListedAttempt) -> Result<Option
     let state = if attempt.status == ListedState::Captured { "captured" } else { "authorized" };
     let reference = attempt.reference.as_deref().unwrap_or("-");
     // The gateway's texts may have control characters.
-    Ok(why
-        .map(|why| plain(&format!("{}  {}  {state} {money}  {reference}  {why}", attempt.key, attempt.at)).to_string()))
+    let [key, at, reference] = [&attempt.key, &attempt.at, reference].map(plain);
+    Ok(why.map(|why| format!("{key}  {at}  {state} {money}  {reference}  {why}")))
 }
 
 /// Why the cluster does not know the money of an attempt, or knows another sum. `None` if it knows it.
