@@ -73,6 +73,7 @@ fn places(number: u64) -> SessionEvent {
         quantity: 1,
         deadline: Timestamp(1_800_000 + number),
         charge: None,
+        price: None,
     }
 }
 

@@ -63,11 +63,18 @@ fn hold_ask(cart: u128, want: Want) -> Input<u32> {
 
 fn five(number: u16) -> Want {
     let seats = (0..5).map(|seat| Seat { row: number / 6 % 30, seat: number % 6 * 5 + seat });
-    Want::Seats { seats: SeatSet::new(seats).expect("five seats"), best_effort: false }
+    Want::seats(SeatSet::new(seats).expect("five seats"), false)
 }
 
 fn best(count: u16) -> Want {
-    Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: false })
+    Want::Best(BestWish {
+        count,
+        category: None,
+        section: None,
+        accessible: 0,
+        split: false,
+        buy_as: Default::default(),
+    })
 }
 
 fn session_host(layout: &Arc<Layout>) -> Host<u32> {
@@ -152,7 +159,7 @@ fn bests(criterion: &mut Criterion) {
                 let seats = SeatSet::new((first..first + 4).map(|seat| Seat { row, seat })).expect("four seats");
                 turn.clear();
                 let cart = u128::from(row) * 1_000 + u128::from(first) + 10;
-                full.handle(NOW, hold_ask(cart, Want::Seats { seats, best_effort: false }), &mut turn);
+                full.handle(NOW, hold_ask(cart, Want::seats(seats, false)), &mut turn);
                 assert_eq!(turn.events.len(), 1);
             }
         }

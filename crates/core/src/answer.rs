@@ -145,6 +145,9 @@ pub enum Answer {
     /// Of `admin.keys`, by name.
     #[n(29)]
     Keys(#[n(0)] Vec<(Id, AccessKey)>),
+    /// Of `session.change`.
+    #[n(30)]
+    SessionChanged(#[n(0)] SessionChanged),
 }
 
 /// The cluster as its nodes and operators see it.
@@ -355,7 +358,7 @@ pub struct SeatCounts {
 pub struct SessionView {
     #[n(0)]
     pub venue: Id,
-    /// The session as it was created.
+    /// The session with its terms of now.
     #[n(1)]
     pub session: NewSession,
     /// The reason of the cancellation, if it is canceled.
@@ -371,6 +374,57 @@ pub struct SessionView {
     /// The IANA name of its venue's zone, if the venue has one.
     #[n(6)]
     pub zone: Option<SmolStr>,
+    /// Its offers, and how its terms have changed. `None` without both.
+    #[n(7)]
+    pub sale: Option<Box<SessionSale>>,
+}
+
+/// The offers of a session as they are now, and how its terms have changed.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct SessionSale {
+    /// How often the terms have changed.
+    #[n(0)]
+    pub terms: u32,
+    /// Offers whose begin has come.
+    #[n(1)]
+    pub opened: Vec<Id>,
+    /// How many are held and sold, by counter in their order.
+    #[n(2)]
+    pub counted: Vec<u64>,
+    /// The newest changes, oldest first.
+    #[n(3)]
+    pub changes: Vec<TermsChange>,
+    /// When the next offer opens, if none that is for everybody is open.
+    #[n(4)]
+    pub opens_at: Option<Timestamp>,
+}
+
+/// A change of a session's terms.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct TermsChange {
+    /// The version of the terms with it.
+    #[n(0)]
+    pub terms: u32,
+    /// When, in true time.
+    #[n(1)]
+    pub at: Timestamp,
+    /// What is different since, in words.
+    #[n(2)]
+    pub what: Vec<SmolStr>,
+    /// The session's version with it.
+    #[n(3)]
+    pub version: u64,
+}
+
+/// What a change of a session's terms has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct SessionChanged {
+    /// The version of the terms with it.
+    #[n(0)]
+    pub terms: u32,
+    /// What is different, in words.
+    #[n(1)]
+    pub what: Vec<SmolStr>,
 }
 
 impl Deref for SessionView {

@@ -13,7 +13,7 @@ use crate::{
     layout::Layout,
     money::Currency,
     payment::GatewayCall,
-    portion::{Content, Portion},
+    portion::{BoughtAs, Content, Portion},
     refusal::Refusal,
     time::Timestamp,
 };
@@ -221,7 +221,7 @@ pub enum Reply {
         #[n(2)]
         live: bool,
     },
-    /// Answers `Hold` of more units than a live hold has. Nothing changed, because a unit costs something else now than when the
+    /// Answers `Hold` of more units or places than a live hold has. Nothing changed, because one costs something else now than when the
     /// hold was granted. Ask for the others in another hold.
     #[n(3)]
     Repriced {
@@ -230,9 +230,12 @@ pub enum Reply {
         /// The revision of the ask.
         #[n(1)]
         revision: u64,
-        /// What a unit costs now, in minor units.
+        /// What a unit or a place costs now, in minor units.
         #[n(2)]
         price: i64,
+        /// What a place is bought as now.
+        #[n(3)]
+        bought_as: Option<Arc<BoughtAs>>,
     },
     /// Answers `Release`. The hold is released, now or before.
     #[n(4)]

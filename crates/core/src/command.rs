@@ -6,6 +6,7 @@ mod customer;
 mod directory;
 mod hash;
 mod limits;
+mod offer;
 mod product;
 mod resource;
 mod session;
@@ -22,11 +23,12 @@ pub use self::{
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},
+    offer::{Counter, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX, PriceChange, PriceType},
     product::{HoldPolicy, ProductCommand, ProductDetails},
     resource::{Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
-    session::{Area, NewSession, SessionCommand, SessionExtras},
+    session::{Area, NewSession, SessionChange, SessionCommand, SessionExtras},
     venue::{VenueCommand, VenueDetails},
-    want::{BestWish, Details, Want},
+    want::{BestWish, BuyAs, Details, Want},
 };
 use crate::id::{CartId, Entity, Id};
 

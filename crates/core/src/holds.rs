@@ -248,6 +248,17 @@ impl<W> Holds<W> {
         self.live.iter().map(|(id, hold)| (*id, hold))
     }
 
+    /// What a cart holds and has bought.
+    pub(crate) fn of_cart(&self, cart: CartId) -> impl Iterator<Item = &W> {
+        let sold = self.sales.range(HoldId::all_of(cart)).map(|(_, sale)| &sale.what);
+        self.live.range(HoldId::all_of(cart)).map(|(_, hold)| &hold.what).chain(sold)
+    }
+
+    /// Whether anything is sold that was not refunded.
+    pub(crate) fn has_sales(&self) -> bool {
+        !self.sales.is_empty()
+    }
+
     /// The sale of this hold, if it is sold and was not refunded.
     pub(crate) fn sale(&self, hold: HoldId) -> Option<&Sale<W>> {
         self.sales.get(&hold)

@@ -387,7 +387,7 @@ impl Counted for Session {
     }
 
     fn want(quantity: u32) -> Want {
-        Want::Places { area: id("floor"), quantity }
+        Want::places(id("floor"), quantity)
     }
 
     fn portion(quantity: u32) -> Portion {

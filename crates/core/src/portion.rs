@@ -1,6 +1,6 @@
 //! The content of holds and lines. It is seats, places, units, a slot or a part of a quota.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec, vec::Vec};
 use core::slice;
 
 use boxoffice_declare::Stored;
@@ -10,30 +10,38 @@ use crate::{
     id::{Entity, Id},
     money::AMOUNT_MAX,
     seat::{Seat, SeatSet},
-    stored::{Decode, Encode, Error, Reader, Schema, Shape, Writer},
+    stored::{self, Decode, Encode, Error, Reader, Schema, Shape, Writer},
     text::Text,
     time::Timestamp,
 };
 
-/// One seat of a line and the price captured when it was held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One seat of a line, with the price and the terms captured when it was held.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PricedSeat {
     pub seat: Seat,
     /// In minor units of the cart's currency.
     pub price: i64,
+    /// What it was bought as. `None` at the only price of a session that never had another.
+    pub bought_as: Option<Arc<BoughtAs>>,
 }
 
-// Many of them are the seats, then the prices up to the last one that is not that of the seat before.
+// Many of them are the seats, then the prices up to the last one that is not that of the seat before. If one was bought as something,
+// the seats are followed by the different prices and by the number of its price for each seat.
 impl Encode for PricedSeat {
     fn encode(&self, out: &mut Writer) {
         PricedSeat::encode_list(slice::from_ref(self), out);
     }
 
     fn encode_list(list: &[PricedSeat], out: &mut Writer) {
-        out.list(2);
+        let is_offered = list.iter().any(|priced| priced.bought_as.is_some());
+        out.list(if is_offered { 3 } else { 2 });
         let mut seats = Vec::with_capacity(2 * list.len());
         list.iter().for_each(|priced| priced.seat.append(&mut seats));
         out.bytes(&seats);
+        if is_offered {
+            let prices: Vec<SeatPrice> = list.iter().map(PricedSeat::at).collect();
+            return SeatPrice::encode_fields(&prices, out);
+        }
         let prices =
             list.windows(2).rposition(|pair| pair[0].price != pair[1].price).map_or(list.len().min(1), |at| at + 2);
         out.list(prices);
@@ -51,14 +59,27 @@ impl Decode for PricedSeat {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<PricedSeat, Error> {
-        match PricedSeat::decode_list(from)?[..] {
-            [priced] => Ok(priced),
+        match &PricedSeat::decode_list(from)?[..] {
+            [priced] => Ok(priced.clone()),
             _ => Err(Error::message("there is not one priced seat")),
         }
     }
 
     fn decode_list(from: &mut Reader<'_>) -> Result<Vec<PricedSeat>, Error> {
-        let (seats, prices): (Vec<Seat>, Vec<i64>) = Decode::decode(from)?;
+        let fields = stored::list(from)?;
+        let seats: Vec<Seat> = Decode::decode(from)?;
+        if fields == 3 {
+            let prices = SeatPrice::decode_fields(seats.len(), from)?;
+            if prices.iter().all(|price| price.bought_as.is_none()) {
+                return Err(Error::message("seats that were bought as nothing have only prices"));
+            }
+            let priced = |(seat, SeatPrice { price, bought_as })| PricedSeat { seat, price, bought_as };
+            return Ok(seats.into_iter().zip(prices).map(priced).collect());
+        }
+        if fields != 2 {
+            return Err(Error::message("priced seats have two or three fields"));
+        }
+        let prices: Vec<i64> = Decode::decode(from)?;
         let is_short = match prices[..] {
             [.., before, last] => before != last,
             [_] => true,
@@ -73,9 +94,191 @@ impl Decode for PricedSeat {
             .into_iter()
             .map(|seat| {
                 last = prices.next().unwrap_or(last);
-                PricedSeat { seat, price: last }
+                PricedSeat { seat, price: last, bought_as: None }
             })
             .collect())
+    }
+}
+
+impl PricedSeat {
+    /// A seat at the only price of its category.
+    pub fn new(seat: Seat, price: i64) -> PricedSeat {
+        PricedSeat { seat, price, bought_as: None }
+    }
+
+    /// Its price, without the seat.
+    pub fn at(&self) -> SeatPrice {
+        SeatPrice { price: self.price, bought_as: self.bought_as.clone() }
+    }
+}
+
+/// What a seat or a place was bought as. It is frozen when it is held, and stays in the line, the order and the receipt.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
+pub struct BoughtAs {
+    /// The version of the session's terms, whose names say what the ids mean.
+    #[n(0)]
+    pub terms: u32,
+    /// Its price before the offer changed it, in minor units.
+    #[n(1)]
+    pub list_price: i64,
+    #[n(2)]
+    pub price_type: Option<Id>,
+    #[n(3)]
+    pub offer: Option<Id>,
+    #[n(4)]
+    pub tax: Option<Tax>,
+}
+
+impl BoughtAs {
+    /// Whether both say the same in the terms of any version.
+    pub fn is_same(&self, other: &BoughtAs) -> bool {
+        let BoughtAs { terms: _, list_price, price_type, offer, tax } = self;
+        (list_price, price_type, offer, tax) == (&other.list_price, &other.price_type, &other.offer, &other.tax)
+    }
+}
+
+/// A tax that a price contains.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Stored)]
+pub struct Tax {
+    /// In hundredths of a percent.
+    #[n(0)]
+    pub rate: u32,
+    /// What the house's books call it. May be empty.
+    #[n(1)]
+    pub code: SmolStr,
+}
+
+/// The highest rate of a tax, in hundredths of a percent.
+pub const TAX_RATE_MAX: u32 = 10_000;
+
+impl Tax {
+    /// The tax that is contained in a price, in minor units and rounded half up. Prices are not negative.
+    pub fn of(&self, price: i64) -> i64 {
+        let (price, rate) = (i128::from(price), i128::from(self.rate));
+        let whole = 10_000 + rate;
+        ((2 * price * rate + whole) / (2 * whole)) as i64
+    }
+}
+
+/// The price of one seat or place that was captured when it was held.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SeatPrice {
+    /// In minor units.
+    pub price: i64,
+    pub bought_as: Option<Arc<BoughtAs>>,
+}
+
+impl SeatPrice {
+    /// Whether both are the same price for the same thing, in the terms of any version.
+    pub fn is_same(&self, other: &SeatPrice) -> bool {
+        let same_as = match (&self.bought_as, &other.bought_as) {
+            (Some(own), Some(other)) => own.is_same(other),
+            (own, other) => own.as_ref().or(other.as_ref()).is_none_or(|some| some.is_plain_at(self.price)),
+        };
+        self.price == other.price && same_as
+    }
+
+    /// Writes two fields: the different prices in the order in which they come first, and for each seat the number of its price, or
+    /// nothing if there is one price.
+    fn encode_fields(list: &[SeatPrice], out: &mut Writer) {
+        let mut kinds: Vec<&SeatPrice> = Vec::new();
+        let mut numbers = Vec::with_capacity(list.len());
+        for price in list {
+            let known = kinds.iter().position(|known| *known == price);
+            numbers.push(known.unwrap_or(kinds.len()) as u8);
+            if known.is_none() {
+                kinds.push(price);
+            }
+        }
+        out.list(kinds.len());
+        for SeatPrice { price, bought_as } in &kinds {
+            out.list(if bought_as.is_some() { 2 } else { 1 });
+            price.encode(out);
+            if let Some(bought_as) = bought_as {
+                bought_as.encode(out);
+            }
+        }
+        out.bytes(if kinds.len() > 1 { &numbers } else { &[] });
+    }
+
+    /// Reads the two fields of so many seats.
+    fn decode_fields(seats: usize, from: &mut Reader<'_>) -> Result<Vec<SeatPrice>, Error> {
+        let mut kinds: Vec<SeatPrice> = Vec::new();
+        for _ in 0..stored::list(from)? {
+            let fields = stored::list(from)?;
+            let price = i64::decode(from)?;
+            let bought_as = match fields {
+                1 => None,
+                2 => Some(Decode::decode(from)?),
+                _ => return Err(Error::message("a price has one or two fields")),
+            };
+            let price = SeatPrice { price, bought_as };
+            if kinds.contains(&price) || kinds.len() == usize::from(u8::MAX) {
+                return Err(Error::message("prices are written once, and not too many"));
+            }
+            kinds.push(price);
+        }
+        let numbers: Vec<u8> = Decode::decode(from)?;
+        if kinds.len() == 1 && numbers.is_empty() && seats > 0 {
+            return Ok(vec![kinds.remove(0); seats]);
+        }
+        let mut seen = 0;
+        for number in &numbers {
+            let number = usize::from(*number);
+            if number > seen {
+                return Err(Error::message("prices are in the order of their seats"));
+            }
+            seen = seen.max(number + 1);
+        }
+        if numbers.len() != seats || seen != kinds.len() || kinds.len() == 1 {
+            return Err(Error::message("prices do not belong to their seats"));
+        }
+        Ok(numbers.iter().map(|number| kinds[usize::from(*number)].clone()).collect())
+    }
+}
+
+impl BoughtAs {
+    /// Whether it says no more than the price.
+    fn is_plain_at(&self, price: i64) -> bool {
+        self.price_type.is_none() && self.offer.is_none() && self.tax.is_none() && self.list_price == price
+    }
+}
+
+impl Encode for SeatPrice {
+    fn encode(&self, out: &mut Writer) {
+        SeatPrice::encode_list(slice::from_ref(self), out);
+    }
+
+    fn encode_list(list: &[SeatPrice], out: &mut Writer) {
+        out.list(3);
+        (list.len() as u16).encode(out);
+        SeatPrice::encode_fields(list, out);
+    }
+}
+
+impl Decode for SeatPrice {
+    fn shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("seat price")
+    }
+
+    fn list_shape(_: &mut Schema) -> Shape {
+        Shape::Leaf("seat prices")
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<SeatPrice, Error> {
+        let mut prices = SeatPrice::decode_list(from)?;
+        match prices.len() {
+            1 => Ok(prices.remove(0)),
+            _ => Err(Error::message("there is not one price")),
+        }
+    }
+
+    fn decode_list(from: &mut Reader<'_>) -> Result<Vec<SeatPrice>, Error> {
+        if stored::list(from)? != 3 {
+            return Err(Error::message("prices have three fields"));
+        }
+        let seats = u16::decode(from)?;
+        SeatPrice::decode_fields(seats.into(), from)
     }
 }
 
@@ -165,6 +368,9 @@ pub enum Content {
         /// The price of one in minor units.
         #[n(2)]
         price: i64,
+        /// What they were bought as.
+        #[n(3)]
+        bought_as: Option<Arc<BoughtAs>>,
     },
     /// Units of a product.
     #[n(2)]
@@ -240,8 +446,9 @@ impl Content {
     /// The content with another quantity, or `None` for seats and slots.
     pub(crate) fn with_quantity(&self, quantity: u32) -> Option<Content> {
         match self {
-            Content::Places { area, price, .. } => {
-                Some(Content::Places { area: area.clone(), quantity, price: *price })
+            Content::Places { area, quantity: _, price, bought_as } => {
+                let (area, bought_as) = (area.clone(), bought_as.clone());
+                Some(Content::Places { area, quantity, price: *price, bought_as })
             }
             Content::Units { price, name, .. } => Some(Content::Units { quantity, price: *price, name: name.clone() }),
             Content::Seats(_) | Content::Slot { .. } => None,
@@ -251,15 +458,20 @@ impl Content {
     /// The content without these seats, or `None` if nothing is left.
     pub(crate) fn without(&self, seats: &[Seat]) -> Option<Content> {
         let left: Arc<[PricedSeat]> =
-            self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).copied().collect();
+            self.seats().iter().filter(|priced| !seats.contains(&priced.seat)).cloned().collect();
         (!left.is_empty()).then_some(Content::Seats(left))
     }
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
-            Content::Seats(seats) => size_of_val(&**seats),
-            Content::Places { area, .. } => area.heap_bytes(),
+            Content::Seats(seats) => {
+                let bought_as = seats.iter().filter(|priced| priced.bought_as.is_some()).count();
+                size_of_val(&**seats) + bought_as * size_of::<BoughtAs>()
+            }
+            Content::Places { area, bought_as, .. } => {
+                area.heap_bytes() + bought_as.as_ref().map_or(0, |_| size_of::<BoughtAs>())
+            }
             Content::Units { name: text, .. } | Content::Slot { details: text, .. } => {
                 if text.is_heap_allocated() {
                     text.len()

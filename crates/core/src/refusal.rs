@@ -222,6 +222,64 @@ pub enum Refusal {
         /// When to retry, in milliseconds from now. `rate_limited` has it as well, if it is known.
         retry_after_ms: u64,
     },
+    /// No offer sells this to the caller now. `opens_at` says when one will, if that is known.
+    ///
+    /// Show when the sale opens. Without `opens_at`, offer something else.
+    #[row(212, "not_on_sale", http = 409, buyer = "{opens_at?}The sale has not begun yet. | This is not on sale.")]
+    #[error("{reason}")]
+    #[sample { reason: "the sale opens at 2026-11-28T09:00:00Z".into(), opens_at: Some(Timestamp(1_795_856_400_000)) }]
+    #[sample { reason: "the sale has ended".into(), opens_at: None }]
+    NotOnSale {
+        #[hidden]
+        reason: SmolStr,
+        /// When it opens.
+        opens_at: Option<Timestamp>,
+    },
+    /// The price type has no price for these seats or places. The message says which types have one.
+    ///
+    /// Let the buyer choose another price type, or other seats.
+    #[row(213, "not_sold_as", http = 409, buyer = "This is not sold at the price you chose.")]
+    #[error("{price_type} has no price in {place}{instead}")]
+    #[sample { price_type: id("under26"), place: id("box"), instead: "; adult from 12.00 EUR".into() }]
+    NotSoldAs {
+        price_type: Id,
+        /// The category or the area.
+        place: Id,
+        #[hidden]
+        instead: SmolStr,
+    },
+    /// The offers of the price type have too few left. The message says what else is sold for these seats or places.
+    ///
+    /// Ask for fewer, or let the buyer choose another price type.
+    #[row(
+        214,
+        "price_sold_out",
+        http = 409,
+        buyer = "Only {left} are left at this price. | None is left at this price."
+    )]
+    #[error("{of}: {} left{instead}", if *.left == 0 { SmolStr::new_static("none") } else { format_smolstr!("{left}") })]
+    #[sample { of: id("under26"), left: 2, instead: "; adult from 12.00 EUR".into() }]
+    #[sample { of: id("under26"), left: 0, instead: "".into() }]
+    PriceSoldOut {
+        /// The price type, or the offer if there are no types.
+        of: Id,
+        /// How many are left for the caller.
+        left: u32,
+        #[hidden]
+        instead: SmolStr,
+    },
+    /// The terms of the session have changed since the version that the caller knows.
+    ///
+    /// Read the session again, and decide whether the change still fits.
+    #[row(215, "terms_changed", http = 409)]
+    #[error("the terms of the session are at version {actual}, not at {expected}")]
+    #[sample { expected: 3, actual: 4 }]
+    TermsChanged {
+        #[hidden]
+        expected: u32,
+        #[hidden]
+        actual: u32,
+    },
     /// The cart is done or canceled, or it is being paid.
     ///
     /// Read the cart. If it is being paid, wait, or end the attempt with `cart.checkout_cancel`. Otherwise begin a new one.

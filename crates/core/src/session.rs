@@ -1,39 +1,46 @@
 //! A session, which is one title at one time in one hall, and the seats and places that each hold has.
 //!
-//! [`Session::apply`] writes, with `book`. `hold`, `block` and `areas` decide what may happen. `view` shows the session, and
-//! `touched` the change by a turn.
+//! [`Session::apply`] writes, with `book` and `sale`. `hold`, `pricing`, `block`, `areas` and `change` decide what may happen. `view`
+//! shows the session, and `touched` the change by a turn.
 //! While everything is free and nothing is remembered, a session has only its terms.
 
 mod areas;
 mod block;
 mod book;
+mod change;
 mod difference;
 mod hold;
+mod pricing;
+mod sale;
+mod table;
 mod touched;
 mod view;
 
+#[cfg(test)]
+mod offer_tests;
 #[cfg(test)]
 mod tests;
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use boxoffice_declare::Stored;
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 
-pub(crate) use areas::check_areas;
 pub use areas::{AREA_PLACES_MAX, AREAS_MAX};
+pub(crate) use change::check_terms;
 pub use difference::differences;
 pub(crate) use difference::exists_differently;
+pub use sale::{Named, TERMS_CHANGES_MAX, TermsNames};
 pub use touched::Touched;
 pub(crate) use view::opened_view;
 
 use crate::{
     ask::{Opening, VenueZone},
     changes::Changes,
-    command::{Area, NewSession, SessionExtras},
+    command::{Area, NewSession, Offering, SessionExtras},
     event::SessionEvent,
     holds::Hold,
-    id::{Id, Request},
+    id::{HoldId, Id, Request},
     layout::Layout,
     money::{Currency, Money},
     planted,
@@ -43,6 +50,7 @@ use crate::{
 };
 
 use book::{Book, Share};
+use sale::Sale;
 
 /// The state of a session. It is serialized without its layout, because snapshots write each layout once and set it again.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
@@ -53,9 +61,12 @@ pub struct Session {
     terms: Arc<SessionTerms>,
     #[n(2)]
     book: Option<Box<Book>>,
+    /// `None` while the terms are those of the opening, with one price a category.
+    #[n(3)]
+    sale: Option<Box<Sale>>,
 }
 
-/// The part that does not change after the opening, except the zone.
+/// The terms as they are now. Prices and extras may change, the zone follows the venue, and the rest stays.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 struct SessionTerms {
     #[n(0)]
@@ -82,6 +93,17 @@ struct SessionTerms {
     extras: Option<Box<SessionExtras>>,
     #[stored(skip = Layout::unset)]
     layout: Arc<Layout>,
+}
+
+impl SessionTerms {
+    fn areas(&self) -> &[Area] {
+        self.extras.as_deref().map_or(&[], |extras| &extras.areas)
+    }
+
+    /// `None` if there is one price a category, on sale for everybody.
+    fn offering(&self) -> Option<&Offering> {
+        self.extras.as_deref()?.offering.as_deref()
+    }
 }
 
 impl Session {
@@ -112,25 +134,33 @@ impl Session {
             extras: extras.cloned().map(Box::new),
             layout: Arc::clone(layout),
         };
-        Session { version: 1, terms: Arc::new(terms), book: None }
+        let sale = Sale::opened(&terms);
+        Session { version: 1, terms: Arc::new(terms), book: None, sale }
     }
 
     /// The content that it was opened with.
     pub(crate) fn opening(&self) -> Opening {
         let terms = &*self.terms;
-        Opening {
-            venue: terms.venue.clone(),
-            session: NewSession {
-                id: terms.id.clone(),
-                hall: terms.hall.clone(),
-                title: terms.title.clone(),
-                starts_at: terms.starts_at,
-                ends_at: terms.ends_at,
-                prices: self.prices(),
-                extras: self.extra(SessionExtras::clone),
-            },
-            layout: Arc::clone(&terms.layout),
-            zone: terms.zone.clone(),
+        let mut session = self.current();
+        let opened_with = self.sale.as_deref().and_then(|sale| sale.opened_with.as_deref());
+        if let Some(opened) = opened_with.filter(|_| !planted::is("an opening compared with changed terms")) {
+            session.prices = self.named_prices(&opened.prices);
+            session.extras = opened.extras.as_deref().cloned().unwrap_or_default();
+        }
+        Opening { venue: terms.venue.clone(), session, layout: Arc::clone(&terms.layout), zone: terms.zone.clone() }
+    }
+
+    /// The session with its terms of now.
+    pub(crate) fn current(&self) -> NewSession {
+        let terms = &*self.terms;
+        NewSession {
+            id: terms.id.clone(),
+            hall: terms.hall.clone(),
+            title: terms.title.clone(),
+            starts_at: terms.starts_at,
+            ends_at: terms.ends_at,
+            prices: self.named_prices(&terms.prices),
+            extras: self.extra(SessionExtras::clone),
         }
     }
 
@@ -161,14 +191,15 @@ impl Session {
         (!known).then_some(SessionEvent::ZoneSet(zone))
     }
 
-    fn prices(&self) -> Vec<(Id, Money)> {
+    /// Prices by category ordinal with the names of the categories.
+    fn named_prices(&self, prices: &[i64]) -> Vec<(Id, Money)> {
         let currency = self.terms.currency;
         let price = |amount: &i64| Money { amount: *amount, currency };
-        self.terms.layout.categories().iter().cloned().zip(self.terms.prices.iter().map(price)).collect()
+        self.terms.layout.categories().iter().cloned().zip(prices.iter().map(price)).collect()
     }
 
     fn areas(&self) -> &[Area] {
-        self.terms.extras.as_deref().map_or(&[], |extras| &extras.areas)
+        self.terms.areas()
     }
 
     /// One of its extras.
@@ -215,6 +246,46 @@ impl Session {
             Arc::make_mut(&mut self.terms).zone.clone_from(zone);
             return;
         }
+        if let SessionEvent::OffersOpened(offers) = event {
+            return self.sale.as_mut().expect("a session with offers").open(offers, &self.terms);
+        }
+        if let SessionEvent::Changed { request, at, prices, extras, what } = event {
+            return self.change(*request, (*at, what), (prices, extras));
+        }
+        let hold = sale::changes_hold(event).filter(|_| self.sale.is_some());
+        self.count(hold, false);
+        self.write(event);
+        self.count(hold, true);
+    }
+
+    /// Writes other terms. What is held keeps its own.
+    fn change(
+        &mut self,
+        request: Request,
+        (at, what): (Timestamp, &[SmolStr]),
+        (prices, extras): (&[i64], &SessionExtras),
+    ) {
+        let before = Arc::clone(&self.terms);
+        let terms = Arc::make_mut(&mut self.terms);
+        terms.prices = prices.into();
+        terms.extras = Some(extras).filter(|extras| **extras != SessionExtras::default()).cloned().map(Box::new);
+        let book = self.book.get_or_insert_default();
+        book.open(self.terms.areas().len());
+        book.changes.remember(request, self.version, ());
+        Sale::change(&mut self.sale, (&before, &self.terms), (at, what, self.version), self.book.as_deref());
+    }
+
+    /// Counts what a hold or sale takes of the counters, before and after it changes.
+    fn count(&mut self, hold: Option<HoldId>, is_taken: bool) {
+        let (Some(hold), Some(book), Some(sale)) = (hold, self.book.as_deref(), self.sale.as_deref_mut()) else {
+            return;
+        };
+        let Some(share) = book.holds.to_refund(hold) else { return };
+        let counted = share.counted(&sale.table);
+        sale.count(&counted, is_taken);
+    }
+
+    fn write(&mut self, event: &SessionEvent) {
         let terms = Arc::clone(&self.terms);
         let layout = &*terms.layout;
         let areas = terms.extras.as_deref().map_or(&[][..], |extras| &extras.areas);
@@ -222,14 +293,17 @@ impl Session {
         book.open(areas.len());
         match event {
             SessionEvent::Opened(opening) => panic!("session {} is opened twice", opening.session.id),
-            SessionEvent::ZoneSet(_) => unreachable!("it concerns no seat and was written above"),
-            SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge } => {
-                let share = Share::Seats(indexes(layout, seats));
+            SessionEvent::ZoneSet(_) | SessionEvent::Changed { .. } | SessionEvent::OffersOpened(_) => {
+                unreachable!("it concerns no seat and was written above")
+            }
+            SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices } => {
+                let share = Share::Seats(indexes(layout, seats), prices.clone());
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
                 book.hold(*hold, (live, charge.as_ref()), layout.seats(), areas);
             }
-            SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline, charge } => {
-                let share = Share::Places { area: area_number(areas, area), quantity: *quantity };
+            SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline, charge, price } => {
+                let price = price.clone().map(Box::new);
+                let share = Share::Places { area: area_number(areas, area), quantity: *quantity, price };
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
                 book.hold(*hold, (live, charge.as_ref()), layout.seats(), areas);
             }
@@ -280,6 +354,9 @@ impl Session {
     /// Computes what is not serialized. The layout must be in place.
     pub(crate) fn rebuild(&mut self) {
         let (seats, areas) = (self.terms.layout.seats(), self.areas().len());
+        if let Some(sale) = &mut self.sale {
+            sale.rebuild(&self.terms, self.book.as_deref());
+        }
         if let Some(book) = &mut self.book {
             book.rebuild(seats, areas);
             if planted::is("a session's request ids missing from a snapshot") {
@@ -306,7 +383,8 @@ impl Session {
         let extras = self.terms.extras.as_deref().map_or(0, extras);
         let terms =
             2 * size_of::<usize>() + size_of::<SessionTerms>() + size_of_val(&*self.terms.prices) + long + extras;
-        terms + self.book.as_deref().map_or(0, |book| size_of::<Book>() + book.heap_bytes())
+        let sale = self.sale.as_deref().map_or(0, Sale::heap_bytes);
+        terms + sale + self.book.as_deref().map_or(0, |book| size_of::<Book>() + book.heap_bytes())
     }
 }
 

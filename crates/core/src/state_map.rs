@@ -189,6 +189,14 @@ impl State {
         }
     }
 
+    /// The earliest instant of true time at which the entity's host wants a wake because of committed state.
+    pub fn opens_at(&self) -> Option<Timestamp> {
+        match self {
+            State::Session(session) => session.next_opening(),
+            _ => None,
+        }
+    }
+
     /// Steps of its payments that are open.
     pub fn payments(&self) -> PaymentCounts {
         match self {
@@ -259,6 +267,10 @@ pub struct StateMap {
     /// When each entity is checked for being due. It is its deadline, or earlier if the deadline has moved on. Most deadlines
     /// move on several times, so an entity is not sorted in again at every move.
     wakes: BTreeSet<(Timestamp, Entity)>,
+    /// When entities are to be woken in true time. Such instants are few, and move with every correction of the time.
+    openings: BTreeSet<(Timestamp, Entity)>,
+    /// True time less running time, in milliseconds, as of the last applied place.
+    distance_ms: i64,
     /// How many entities may be evicted.
     evictable: usize,
     /// Evictable entities that were not handed out since they changed.
@@ -271,6 +283,8 @@ struct Entry {
     state: Arc<State>,
     /// Its instant in `wakes`.
     wake_at: Option<Timestamp>,
+    /// Its instant in `openings`.
+    opens_at: Option<Timestamp>,
     /// The last place of the log in its state, if it may be evicted.
     evictable_at: Option<u64>,
     /// The place in the log at which it began, if it began in this memory and was not handed out since.
@@ -280,7 +294,7 @@ struct Entry {
 impl Entry {
     /// An entity in a cut, without anything that is only true in one memory.
     fn new(state: Arc<State>) -> Entry {
-        Entry { state, wake_at: None, evictable_at: None, began: None }
+        Entry { state, wake_at: None, opens_at: None, evictable_at: None, began: None }
     }
 }
 
@@ -310,6 +324,11 @@ impl StateMap {
     pub fn advance(&mut self, index: u64) {
         assert!(index >= self.index, "the log goes back from {} to {index}", self.index);
         self.index = index;
+    }
+
+    /// Sets true time less running time, in milliseconds.
+    pub fn set_distance(&mut self, distance_ms: i64) {
+        self.distance_ms = distance_ms;
     }
 
     /// The last place given to [`StateMap::advance`], or of the cut it was restored from.
@@ -368,6 +387,12 @@ impl StateMap {
             }
             self.wakes.insert((deadline, entity.clone()));
         }
+        let opens_at = entry.state.opens_at();
+        if opens_at != entry.opens_at {
+            let before = core::mem::replace(&mut entry.opens_at, opens_at);
+            before.map(|before| self.openings.remove(&(before, entity.clone())));
+            self.openings.extend(opens_at.map(|opens_at| (opens_at, entity.clone())));
+        }
         let evictable_at = entry.state.is_evictable().then_some(self.index);
         self.evictable =
             self.evictable + usize::from(evictable_at.is_some()) - usize::from(entry.evictable_at.is_some());
@@ -385,6 +410,18 @@ impl StateMap {
     pub fn due(&mut self, now: Timestamp, max: usize, out: &mut Vec<Entity>) {
         // It is later than now even after the end of time.
         let again = Timestamp(now.0.saturating_add(DUE_AGAIN_MS));
+        let true_now = now.ahead(self.distance_ms);
+        for _ in 0..max {
+            if self.openings.first().is_none_or(|(opens_at, _)| *opens_at > true_now) {
+                break;
+            }
+            let (_, entity) = self.openings.pop_first().expect("looked at above");
+            let entry = self.entries.get_mut(&entity).expect("only entities in memory are woken");
+            let later = again.ahead(self.distance_ms);
+            entry.opens_at = Some(later);
+            self.openings.insert((later, entity.clone()));
+            out.push(entity);
+        }
         for _ in 0..max {
             if self.wakes.first().is_none_or(|(wake_at, _)| *wake_at > now) {
                 return;
@@ -403,7 +440,8 @@ impl StateMap {
 
     /// No entity is named by [`StateMap::due`] before this instant.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.wakes.first().map(|(wake_at, _)| *wake_at)
+        let running = self.openings.first().map(|(opens_at, _)| opens_at.ahead(self.distance_ms.saturating_neg()));
+        self.wakes.first().map(|(wake_at, _)| *wake_at).into_iter().chain(running).min()
     }
 
     /// Entities that owe messages. They are woken when the shard gets a leader. This looks at all entities, because it is seldom
@@ -437,12 +475,14 @@ impl StateMap {
         self.tombstones += u64::from(state.is_tombstone());
         let wake_at = state.deadline();
         self.wakes.extend(wake_at.map(|wake_at| (wake_at, entity.clone())));
+        let opens_at = state.opens_at();
+        self.openings.extend(opens_at.map(|opens_at| (opens_at, entity.clone())));
         let evictable_at = state.is_evictable().then_some(self.index);
         if evictable_at.is_some() {
             self.evictable += 1;
             self.eviction_queue.push(entity.clone());
         }
-        self.entries.insert(entity, Entry { state, wake_at, evictable_at, began });
+        self.entries.insert(entity, Entry { state, wake_at, opens_at, evictable_at, began });
     }
 }
 

@@ -302,7 +302,7 @@ impl Venue {
         let opening = self.opening_of(session)?;
         let counts = SeatCounts { free: opening.layout.seats(), ..SeatCounts::default() };
         let area_counts = opening.session.areas.iter().map(free_places).collect();
-        Some(opened_view(opening, None, counts, area_counts))
+        Some(opened_view(opening, None, None, counts, area_counts))
     }
 
     fn entry(&self, session: &Id) -> SessionEntry {

@@ -33,6 +33,9 @@ pub const MARKED: ClusterVersion = CHAINED;
 /// The first version under which a node replaces its own damaged disk.
 pub const RENEWS: ClusterVersion = CHAINED;
 
+/// The first version under which sessions have offers, and terms that change.
+pub const OFFERS: ClusterVersion = CHAINED;
+
 /// The lowest version that this program reads.
 pub const OLDEST_READ: ClusterVersion = VERSIONS[0].0;
 

@@ -178,7 +178,7 @@ fn durability() -> Durability {
 
 fn held(cart: CartId) -> Answered {
     let session = Id::new("hamlet-tonight").expect("a good id");
-    let seats = (0..5).map(|seat| PricedSeat { seat: Seat { row: 3, seat }, price: 3_000 }).collect();
+    let seats = (0..5).map(|seat| PricedSeat::new(Seat { row: 3, seat }, 3_000)).collect();
     let held = Held {
         cart,
         lines: vec![LineView::new(1, Entity::Session(session.clone()), Content::Seats(seats), false)],

@@ -171,7 +171,7 @@ fn seats_sold(a_sale: u64) -> (u64, u64) {
             let first = number / sessions.len() as u64 * a_sale;
             let seats = SeatSet::new((first..first + a_sale).map(seat)).expect("some seats");
             let portion = Portion::Seats(seats.clone());
-            node.sell(session, number, Want::Seats { seats, best_effort: false }, portion);
+            node.sell(session, number, Want::seats(seats, false), portion);
         }
     })
 }
@@ -181,7 +181,7 @@ fn places_sold() -> (u64, u64) {
     let session = node.sessions(1).remove(0);
     each(&mut node, COUNT, |node| {
         for number in 0..COUNT {
-            let want = Want::Places { area: id("stand"), quantity: 2 };
+            let want = Want::places(id("stand"), 2);
             node.sell(&session, number, want, Portion::Places { area: id("stand"), quantity: 2 });
         }
     })
@@ -254,7 +254,7 @@ fn empty_carts() -> (u64, u64) {
 
 fn holding(session: &Entity, number: u64) -> CartCommand {
     let seats = SeatSet::new([seat(number)]).expect("one seat");
-    let want = Want::Seats { seats, best_effort: false };
+    let want = Want::seats(seats, false);
     let lines = vec![boxoffice_core::command::WantedLine::new(session.clone(), want)];
     CartCommand::Hold { lines, customer: None, guest: true, holder: None }
 }
@@ -474,7 +474,7 @@ fn bytes_of_a_whole_node() {
                 for number in from..from + AT_ONCE {
                     let (session, cart) = cart_of(number);
                     let seats = SeatSet::new((number * 5..number * 5 + 5).map(seat)).expect("five seats");
-                    let want = Want::Seats { seats, best_effort: false };
+                    let want = Want::seats(seats, false);
                     let lines = vec![WantedLine::new(session.clone(), want)];
                     send(Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: true, holder: None }));
                 }

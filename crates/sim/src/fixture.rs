@@ -301,16 +301,23 @@ impl Fixture {
                 seats.sort();
                 seats.dedup();
                 let seats = SeatSet::new(seats).expect("one to four seats, none twice");
-                WantedLine::new(session, Want::Seats { seats, best_effort: rng.random_ratio(1, 4) })
+                WantedLine::new(session, Want::seats(seats, rng.random_ratio(1, 4)))
             }
             4..6 => {
                 let count = rng.random_range(1..4);
-                let wish = BestWish { count, category: None, section: None, accessible: 0, split: rng.random() };
+                let wish = BestWish {
+                    count,
+                    category: None,
+                    section: None,
+                    accessible: 0,
+                    split: rng.random(),
+                    buy_as: Default::default(),
+                };
                 WantedLine::new(session, Want::Best(wish))
             }
             6..8 => {
                 let quantity = rng.random_range(1..4);
-                WantedLine::new(session, Want::Places { area: id("floor"), quantity })
+                WantedLine::new(session, Want::places(id("floor"), quantity))
             }
             8..11 => {
                 let entity = Entity::Product(id(&format!("p{}", rng.random_range(0..PRODUCTS))));

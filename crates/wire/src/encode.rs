@@ -284,6 +284,7 @@ impl Serialize for AnswerBody<'_> {
             Answer::Cluster(view) => ClusterStatus::from(&**view).serialize(serializer),
             Answer::Invitation(view) => InvitationStatus::from(&**view).serialize(serializer),
             Answer::Keys(keys) => KeyList::from(&**keys).serialize(serializer),
+            Answer::SessionChanged(changed) => ToWire(changed).serialize(serializer),
         }
     }
 }

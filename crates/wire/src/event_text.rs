@@ -8,7 +8,7 @@ use boxoffice_core::{
         CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, NewLine, ProductEvent, ResourceEvent,
         SessionEvent, VenueEvent,
     },
-    id::HoldId,
+    id::{HoldId, Id},
     money::Money,
     payment::{PaymentStatus, RefundStatus, VoidStatus},
     portion::{Content, Portion},
@@ -184,6 +184,11 @@ fn session(event: &SessionEvent) -> Words {
         SessionEvent::ZoneSet(zone) => {
             let zone = zone.name.as_deref().unwrap_or("UTC");
             ("zone_set", format!("its times are told in {zone}; no instant moved"))
+        }
+        SessionEvent::Changed { what, .. } if what.is_empty() => ("changed", "its terms, in nothing".into()),
+        SessionEvent::Changed { what, .. } => ("changed", what.join("; ")),
+        SessionEvent::OffersOpened(offers) => {
+            ("offers_opened", offers.iter().map(Id::as_str).collect::<Vec<_>>().join(" "))
         }
         SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
         SessionEvent::Canceled { reason, .. } => ("canceled", format!("it will not take place: {reason}")),
@@ -462,6 +467,7 @@ mod tests {
                 seats: vec![seat, other],
                 deadline: at,
                 charge: None,
+                prices: None,
             },
             SessionEvent::SeatsReleased {
                 hold,
@@ -507,6 +513,7 @@ mod tests {
             seats: vec![Seat { row: 0, seat: 0 }],
             deadline,
             charge: None,
+            prices: None,
         };
         let events = [
             Event::Session(held),

@@ -24,6 +24,7 @@ macro_rules! each_op {
             SessionMap,
             SessionBlock,
             SessionUnblock,
+            SessionChange,
             SessionCancel,
             ProductPut,
             ProductGet,

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 pub use crate::newer::Added;
-use boxoffice_core::version::{ClusterVersion, NEXT, OLDEST_READ, newest as newest_read};
+use boxoffice_core::version::{ClusterVersion, NEXT, OFFERS, OLDEST_READ, newest as newest_read};
 
 use crate::{
     Encoding, Op, Rejection,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The minor version of this program. A node without one in its hello has 0.
-pub const PROTOCOL_MINOR: u32 = 5;
+pub const PROTOCOL_MINOR: u32 = 6;
 
 /// The first minor version whose envelope has `patience_ms`. The field may be left out of every request, so a client sends it only
 /// to a node of this version, and refuses nothing otherwise.
@@ -24,7 +24,7 @@ pub const PATIENCE_MINOR: u32 = 4;
 
 /// The last minor version of each version of the cluster: what came later waits until the cluster's version is raised, because a node
 /// with an older program could not read the command.
-const MINORS: &[(ClusterVersion, u32)] = &[(OLDEST_READ, PROTOCOL_MINOR)];
+const MINORS: &[(ClusterVersion, u32)] = &[(OLDEST_READ, 5), (OFFERS, PROTOCOL_MINOR)];
 
 /// The minor version that all nodes of a cluster of this version speak.
 pub fn minor_of(cluster: ClusterVersion) -> u32 {

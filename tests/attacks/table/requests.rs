@@ -130,6 +130,9 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
         Op::SessionBlock | Op::SessionUnblock => venues.iter().for_each(|&venue| {
             list.add(op, json!({"id": show(venue), "seats": [[59, number % 60]]}), at(venue));
         }),
+        Op::SessionChange => venues.iter().for_each(|&venue| {
+            list.add(op, json!({"id": format!("{venue}-show"), "comments": "a matinee"}), at(venue));
+        }),
         Op::SessionCancel => venues.iter().for_each(|&venue| {
             list.add(op, json!({"id": format!("{venue}-off"), "reason": "rain"}), at(venue));
         }),

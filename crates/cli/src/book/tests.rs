@@ -57,6 +57,7 @@ fn session() -> SessionView {
         counts: SeatCounts { free: 12, held: 0, sold: 0, blocked: 0 },
         layout: Arc::new(Layout::new(vec![row("A"), row("B")], None).expect("a layout")),
         zone: None,
+        sale: None,
     }
 }
 
@@ -67,7 +68,7 @@ fn state() -> PurchaseState {
 }
 
 fn line(number: u32, row: u16, seats: &[(u16, i64)]) -> LineView {
-    let seats = seats.iter().map(|(seat, price)| PricedSeat { seat: Seat { row, seat: *seat }, price: *price });
+    let seats = seats.iter().map(|(seat, price)| PricedSeat::new(Seat { row, seat: *seat }, *price));
     LineView::new(number, Entity::Session(id("hamlet-tonight")), Content::Seats(seats.collect()), false)
 }
 

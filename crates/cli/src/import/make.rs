@@ -320,6 +320,7 @@ fn session_step(
             limits: limits.clone(),
             comments: comments.as_str().into(),
             sells_after_begin: *sells_after_begin,
+            offering: None,
         },
     };
     if let Some(there) = there {

@@ -39,6 +39,7 @@ fn session() -> SessionView {
         counts: SeatCounts { free: 8, held: 0, sold: 0, blocked: 0 },
         layout: Arc::new(Layout::new(vec![row("A"), row("B")], None).expect("a layout")),
         zone: None,
+        sale: None,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     id::{Entity, HoldId, Id, Request, RequestHash},
     money::Money,
     planted,
-    portion::{Content, total},
+    portion::{Content, SeatPrice, total},
     refusal::Refusal,
     rules::Rules,
     seat::{Seat, SeatSet},
@@ -152,7 +152,11 @@ impl Cart {
             line.entity == *entity
                 && match (want, &line.content) {
                     (Want::Units { .. }, Content::Units { .. }) => true,
-                    (Want::Places { area, .. }, Content::Places { area: known, .. }) => area == known,
+                    (Want::Places { area, buy_as, .. }, Content::Places { area: known, bought_as, .. }) => {
+                        let known_type = bought_as.as_ref().and_then(|bought_as| bought_as.price_type.as_ref());
+                        let is_same_type = buy_as.type_of(0).is_none_or(|wanted| known_type == Some(wanted));
+                        area == known && is_same_type && buy_as.offer().is_none()
+                    }
                     _ => false,
                 }
         };
@@ -160,10 +164,22 @@ impl Cart {
         Some((line.number, &line.content))
     }
 
-    /// The line of units of a product at this price, by its number and content. With `late` it is one that is set aside only at the
-    /// checkout, and otherwise one that is held.
-    pub(crate) fn line_at_price(&self, entity: &Entity, price: i64, late: bool) -> Option<(u32, &Content)> {
-        let costs = |line: &&Line| matches!(line.content, Content::Units { price: known, .. } if known == price);
+    /// The line of units or places like these at this price, by its number and content. With `late` it is one that is set aside only at
+    /// the checkout, and otherwise one that is held.
+    pub(crate) fn line_at_price(
+        &self,
+        entity: &Entity,
+        like: &Content,
+        wanted: &SeatPrice,
+        late: bool,
+    ) -> Option<(u32, &Content)> {
+        let costs = |line: &&Line| match (&line.content, like) {
+            (Content::Units { price, .. }, Content::Units { .. }) => *price == wanted.price,
+            (Content::Places { area, price, bought_as, .. }, Content::Places { area: like, .. }) => {
+                area == like && SeatPrice { price: *price, bought_as: bought_as.clone() }.is_same(wanted)
+            }
+            _ => false,
+        };
         let mut lines = self.body.as_ref()?.lines.iter().rev();
         let line = lines.find(|line| line.entity == *entity && line.hold.is_none() == late && costs(line))?;
         Some((line.number, &line.content))

@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::CART_LINES_MAX;
 use crate::{
-    command::{Want, WantedLine},
+    command::{BuyAs, Want, WantedLine},
     id::{Entity, Id},
     portion::LINE_QUANTITY_MAX,
     refusal::Refusal,
@@ -64,12 +64,12 @@ fn bad_wish() -> Refusal {
 
 /// Merges lines of the same units or places.
 fn summed(wanted: Vec<WantedLine>) -> Result<Vec<WantedLine>, Refusal> {
-    let mut places: BTreeMap<(Entity, Option<Id>), usize> = BTreeMap::new();
+    let mut places: BTreeMap<(Entity, Option<Id>, BuyAs), usize> = BTreeMap::new();
     let mut lines: Vec<WantedLine> = Vec::with_capacity(wanted.len());
     for line in wanted {
         let key = match &line.want {
-            Want::Units { .. } => (line.entity.clone(), None),
-            Want::Places { area, .. } => (line.entity.clone(), Some(area.clone())),
+            Want::Units { .. } => (line.entity.clone(), None, BuyAs::default()),
+            Want::Places { area, buy_as, .. } => (line.entity.clone(), Some(area.clone()), buy_as.clone()),
             _ => {
                 lines.push(line);
                 continue;

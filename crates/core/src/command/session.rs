@@ -1,12 +1,15 @@
 //! Commands to a session, and the content of a new one.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::ops::{Deref, DerefMut};
 
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
-use super::limits::Limits;
+use super::{
+    limits::Limits,
+    offer::{Counter, Offer, Offering, PriceType},
+};
 use crate::{id::Id, money::Money, names::Names, seat::Seat, text::Reason, time::Timestamp};
 
 /// Commands to a session.
@@ -34,6 +37,46 @@ pub enum SessionCommand {
     /// `admin.audit` of counts, holds and sales, counted anew from the seats.
     #[n(5)]
     Audit,
+    /// `session.change` of prices, areas, texts, limits and offers. What is held keeps its terms.
+    #[n(6)]
+    Change(#[n(0)] Box<SessionChange>),
+}
+
+/// What is changed of a session's terms. What is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
+pub struct SessionChange {
+    /// The version of the terms that this is a change of. Refused if there are later ones.
+    #[n(0)]
+    pub expect: Option<u32>,
+    /// A price for every category, in the currency of the session.
+    #[n(1)]
+    pub prices: Option<Vec<(Id, Money)>>,
+    /// The areas that there are, in their order, and new ones behind them.
+    #[n(2)]
+    pub areas: Option<Vec<Area>>,
+    #[n(3)]
+    pub hold_ttl_ms: Option<u64>,
+    #[n(4)]
+    pub limits: Option<Limits>,
+    #[n(5)]
+    pub comments: Option<SmolStr>,
+    #[n(6)]
+    pub sells_after_begin: Option<bool>,
+    #[n(7)]
+    pub price_types: Option<Vec<PriceType>>,
+    #[n(8)]
+    pub offers: Option<Vec<Offer>>,
+    #[n(9)]
+    pub counters: Option<Vec<Counter>>,
+    /// Offers that are closed by hand.
+    #[n(10)]
+    pub close: Vec<Id>,
+    /// Offers that are no longer closed by hand.
+    #[n(11)]
+    pub reopen: Vec<Id>,
+    /// Only say what would be different.
+    #[n(12)]
+    pub dry_run: bool,
 }
 
 /// What a session is, from its creation to its view.
@@ -89,6 +132,9 @@ pub struct SessionExtras {
     /// Whether everybody may still hold after it has begun. Otherwise only the desk may.
     #[n(4)]
     pub sells_after_begin: bool,
+    /// `None` if there is one price a category, on sale for everybody.
+    #[n(5)]
+    pub offering: Option<Arc<Offering>>,
 }
 
 /// Interchangeable places of a session.

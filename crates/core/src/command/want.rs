@@ -1,5 +1,7 @@
 //! What is asked of an inventory, for a line of a cart or for a quota.
 
+use alloc::{boxed::Box, vec::Vec};
+
 use boxoffice_declare::Stored;
 
 use crate::{
@@ -23,6 +25,8 @@ pub enum Want {
         /// Take the free seats and leave the others.
         #[n(1)]
         best_effort: bool,
+        #[n(2)]
+        buy_as: BuyAs,
     },
     /// The best available seats.
     #[n(1)]
@@ -34,6 +38,9 @@ pub enum Want {
         area: Id,
         #[n(1)]
         quantity: u32,
+        /// With one price type at most.
+        #[n(2)]
+        buy_as: BuyAs,
     },
     /// Units of a product. The quantity is the total of the hold.
     #[n(3)]
@@ -70,21 +77,31 @@ pub enum Want {
 }
 
 impl Want {
+    /// These seats at the terms of a buyer who names none.
+    pub fn seats(seats: SeatSet, best_effort: bool) -> Want {
+        Want::Seats { seats, best_effort, buy_as: BuyAs::default() }
+    }
+
+    /// Places at the terms of a buyer who names none.
+    pub fn places(area: Id, quantity: u32) -> Want {
+        Want::Places { area, quantity, buy_as: BuyAs::default() }
+    }
+
     /// A hash of the wish. Logs have it, so its inputs and mixing never change.
     pub(crate) fn hash(&self) -> u64 {
-        match self {
-            Want::Seats { seats, best_effort } => {
+        let hash = match self {
+            Want::Seats { seats, best_effort, buy_as: _ } => {
                 let kind = if *best_effort { 2 } else { 1 };
                 let word = |seat: &Seat| u64::from(seat.row) << 16 | u64::from(seat.seat);
                 seats.as_slice().iter().fold(mix(0, kind), |hash, seat| mix(hash, word(seat)))
             }
-            Want::Best(BestWish { count, category, section, accessible, split }) => {
+            Want::Best(BestWish { count, category, section, accessible, split, buy_as: _ }) => {
                 let kind = if *split { 4 } else { 3 };
                 let numbers = u64::from(*count) << 16 | u64::from(*accessible);
                 let name = |name: &Option<Id>| name.as_ref().map_or(0, |name| hash64(name.as_str().as_bytes()));
                 [numbers, name(category), name(section)].into_iter().fold(mix(0, kind), mix)
             }
-            Want::Places { area, quantity } => {
+            Want::Places { area, quantity, buy_as: _ } => {
                 [hash64(area.as_str().as_bytes()), u64::from(*quantity)].into_iter().fold(mix(0, 5), mix)
             }
             Want::Units { quantity, now } => mix(mix(0, if *now { 7 } else { 6 }), u64::from(*quantity)),
@@ -95,7 +112,65 @@ impl Want {
                 let numbers = u64::from(*count) << 32 | u64::from(*max);
                 [hash64(quota.as_str().as_bytes()), numbers].into_iter().fold(mix(0, 9), mix)
             }
+        };
+        self.buy_as().map_or(hash, |buy_as| buy_as.hash(hash))
+    }
+
+    /// What seats or places are to be bought as, if the wish says it.
+    pub fn buy_as(&self) -> Option<&BuyAs> {
+        let buy_as = match self {
+            Want::Seats { buy_as, .. } | Want::Best(BestWish { buy_as, .. }) | Want::Places { buy_as, .. } => buy_as,
+            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => return None,
+        };
+        Some(buy_as).filter(|buy_as| **buy_as != BuyAs::default())
+    }
+}
+
+/// What seats or places are to be bought as.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]
+#[stored(transparent)]
+pub struct BuyAs(Option<Box<NamedTerms>>);
+
+/// The price types and the offer that a wish names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]
+struct NamedTerms {
+    #[n(0)]
+    types: Vec<Id>,
+    #[n(1)]
+    offer: Option<Id>,
+}
+
+impl BuyAs {
+    /// These price types, one for each seat in the order of the seats, or one for all. None means the first one of the session. The
+    /// cheapest offer that admits is taken if none is named.
+    pub fn new(types: Vec<Id>, offer: Option<Id>) -> BuyAs {
+        let is_named = !types.is_empty() || offer.is_some();
+        BuyAs(is_named.then(|| Box::new(NamedTerms { types, offer })))
+    }
+
+    /// The price types, as they are named.
+    pub fn types(&self) -> &[Id] {
+        self.0.as_deref().map_or(&[], |named| &named.types)
+    }
+
+    /// The price type of the seat with this place in the order of the seats. `None` if no type is named.
+    pub fn type_of(&self, place: usize) -> Option<&Id> {
+        match self.types() {
+            [one] => Some(one),
+            types => types.get(place),
         }
+    }
+
+    /// The offer that is named.
+    pub fn offer(&self) -> Option<&Id> {
+        self.0.as_deref()?.offer.as_ref()
+    }
+
+    /// Folds it into a hash. Logs have the result, as that of [`Want::hash`].
+    fn hash(&self, hash: u64) -> u64 {
+        let offer = self.offer().map_or(0, |offer| hash64(offer.as_str().as_bytes()));
+        let types = self.types().iter().map(|id| hash64(id.as_str().as_bytes()));
+        types.chain([offer]).fold(mix(hash, 10), mix)
     }
 }
 
@@ -125,11 +200,13 @@ pub struct BestWish {
     /// If no run is long enough, take several.
     #[n(4)]
     pub split: bool,
+    #[n(5)]
+    pub buy_as: BuyAs,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BestWish, Want};
+    use super::{BestWish, BuyAs, Want};
     use crate::{
         id::Id,
         seat::{Seat, SeatSet},
@@ -139,12 +216,13 @@ mod tests {
     fn hashes_of_wants_are_distinct_and_pinned() {
         let seats = |row, best_effort| {
             let seats = SeatSet::new([Seat { row, seat: 2 }, Seat { row: 1, seat: 3 }]).expect("two seats");
-            Want::Seats { seats, best_effort }.hash()
+            Want::Seats { seats, best_effort, buy_as: BuyAs::default() }.hash()
         };
         let best = |category: Option<&str>, section: Option<&str>, split| {
             let id = |name: &str| Id::new(name).expect("a good id");
             let (category, section) = (category.map(id), section.map(id));
-            Want::Best(BestWish { count: 2, category, section, accessible: 0, split }).hash()
+            let buy_as = BuyAs::default();
+            Want::Best(BestWish { count: 2, category, section, accessible: 0, split, buy_as }).hash()
         };
         let all = [
             seats(0, false),

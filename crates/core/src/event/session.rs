@@ -1,6 +1,6 @@
 //! Events of sessions.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
@@ -8,8 +8,10 @@ use smol_str::SmolStr;
 use super::HoldEvent;
 use crate::{
     ask::{Opening, VenueZone},
+    command::SessionExtras,
     fairness::Charge,
     id::{HoldId, Id, OrderId, Request},
+    portion::SeatPrice,
     seat::{Seat, SeatState},
     time::Timestamp,
 };
@@ -39,6 +41,9 @@ pub enum SessionEvent {
         /// The account that the hold is charged to, if its holder has a share.
         #[n(5)]
         charge: Option<Charge>,
+        /// The price of each seat. Absent if they are those that the session was opened with.
+        #[n(6)]
+        prices: Option<Arc<[SeatPrice]>>,
     },
     /// Seats of a hold are free again.
     #[n(2)]
@@ -106,6 +111,9 @@ pub enum SessionEvent {
         /// The account that the hold is charged to, if its holder has a share.
         #[n(6)]
         charge: Option<Charge>,
+        /// The price of one. Absent if it is the one that the session was opened with.
+        #[n(7)]
+        price: Option<SeatPrice>,
     },
     /// Places of a hold are free again.
     #[n(6)]
@@ -175,6 +183,26 @@ pub enum SessionEvent {
     /// Its venue sent another zone. No instant moves.
     #[n(13)]
     ZoneSet(#[n(0)] VenueZone),
+    /// Its terms changed. What is held or sold keeps its own.
+    #[n(14)]
+    Changed {
+        #[n(0)]
+        request: Request,
+        /// When, in true time.
+        #[n(1)]
+        at: Timestamp,
+        /// In minor units, by category ordinal.
+        #[n(2)]
+        prices: Vec<i64>,
+        #[n(3)]
+        extras: Box<SessionExtras>,
+        /// What is different now, in words.
+        #[n(4)]
+        what: Vec<SmolStr>,
+    },
+    /// These offers have reached their begin. They stay open, whatever a clock says later.
+    #[n(15)]
+    OffersOpened(#[n(0)] Vec<Id>),
 }
 
 impl SessionEvent {
@@ -194,7 +222,9 @@ impl SessionEvent {
             | SessionEvent::Hold(_)
             | SessionEvent::Canceled { .. }
             | SessionEvent::Vacated
-            | SessionEvent::ZoneSet(_) => None,
+            | SessionEvent::ZoneSet(_)
+            | SessionEvent::Changed { .. }
+            | SessionEvent::OffersOpened(_) => None,
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     id::{CartId, Entity, HoldId, Id, Request},
     payment::{PaymentFailure, Settlement},
     planted,
+    portion::SeatPrice,
     push_exact::push_exact,
     refusal::Refusal,
     time::Timestamp,
@@ -523,7 +524,9 @@ impl<R> CartHost<R> {
         match reply {
             Reply::Granted(granted) => self.granted(stage, &from, granted),
             Reply::Refused { hold, revision, refusal } => self.refused(stage, &from, hold, revision, &refusal),
-            Reply::Repriced { hold, revision, price } => self.repriced(stage, &from, (hold, revision), price),
+            Reply::Repriced { hold, revision, price, bought_as } => {
+                self.repriced(stage, &from, (hold, revision), &SeatPrice { price, bought_as });
+            }
             Reply::Stale { hold, revision, live } => self.stale(stage, &from, hold, revision, live),
             Reply::Released { .. } => {
                 let stray = self.mail.acknowledge(stage.entity, &from, &reply).is_none();

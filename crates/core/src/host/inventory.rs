@@ -83,10 +83,18 @@ impl<R> InventoryHost<R> {
                 // A session that was just canceled asks its carts, and so does a resource.
                 self.ask_carts(entity, rules, at, turn);
             }
-            Input::Ask { from, ask } => answer_ask(entity, rules, (at, now), from, ask, turn),
+            Input::Ask { from, ask } => {
+                if matches!(ask, Ask::Hold { .. }) {
+                    open_offers(entity, now, turn);
+                }
+                answer_ask(entity, rules, (at, now), from, ask, turn);
+            }
             Input::Reply { from: _, reply: Reply::Vacated } => self.vacated(entity, turn),
             Input::Reply { from: _, reply } => on_reply(entity, rules, at, reply, turn),
-            Input::Wake => self.ask_carts(entity, rules, at, turn),
+            Input::Wake => {
+                open_offers(entity, now, turn);
+                self.ask_carts(entity, rules, at, turn);
+            }
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", entity.entity()),
         }
     }
@@ -153,7 +161,7 @@ fn command_outcome<R>(
     turn: &mut Turn<R>,
 ) -> Outcome {
     match command {
-        Command::Session(_, command) => session_outcome(entity, request, command, turn),
+        Command::Session(_, command) => session_outcome(entity, (now, rules), request, command, turn),
         Command::Product(_, command) => product_outcome(entity, rules, request, command, turn),
         Command::Resource(_, command) => resource_outcome(entity, rules, now, request, command, turn),
         Command::Customer(_, command) => {
@@ -170,6 +178,7 @@ fn command_outcome<R>(
 
 fn session_outcome<R>(
     entity: &mut Speculation,
+    (now, rules): (Timestamp, &Rules),
     request: Option<Request>,
     command: SessionCommand,
     turn: &mut Turn<R>,
@@ -192,6 +201,14 @@ fn session_outcome<R>(
             let reason = reason.into_plain();
             write(&|session, request| session.decide_cancel(&reason, request))?
         }
+        SessionCommand::Change(change) if change.dry_run => {
+            let preview = session.preview_change((now, rules), &change)?;
+            return entity.ok(Answer::SessionChanged(preview));
+        }
+        SessionCommand::Change(change) => {
+            let written = write(&|session, request| session.decide_change((now, rules), &change, request))?;
+            return session_changed(entity, written, turn);
+        }
     };
     match written {
         Err(version) => entity.ok_again(Answer::Done, version),
@@ -200,6 +217,30 @@ fn session_outcome<R>(
             entity.ok(Answer::Done)
         }
     }
+}
+
+/// Writes a change of a session's terms, or finds one that was written before.
+fn session_changed<R>(entity: &mut Speculation, written: Result<SessionEvent, u64>, turn: &mut Turn<R>) -> Outcome {
+    let version = match written {
+        Err(version) => version,
+        Ok(event) => {
+            entity.apply(Event::Session(event), turn);
+            entity.version()
+        }
+    };
+    let session = entity.session().expect("only a session that is there changes");
+    let answer = Answer::SessionChanged(session.change_answer(version));
+    entity.ok_again(answer, version)
+}
+
+/// Writes the opening of offers whose begin has come. It is decided before everything else, so nothing is refused because a timer is
+/// late.
+fn open_offers<R>(entity: &mut Speculation, now: Timestamp, turn: &mut Turn<R>) {
+    if !matches!(entity.entity(), Entity::Session(_)) {
+        return;
+    }
+    let opened = entity.session().and_then(|session| session.decide_openings(now));
+    write(entity, opened.map(Event::Session), turn);
 }
 
 fn product_outcome<R>(

@@ -126,7 +126,7 @@ impl Inventory for Product {
         if has.is_some_and(|has| quantity > has.quantity && price != has.price)
             && !planted::is("a further unit at the price of before")
         {
-            return Err(Reply::Repriced { hold: ask.hold, revision: ask.revision, price });
+            return Err(Reply::Repriced { hold: ask.hold, revision: ask.revision, price, bought_as: None });
         }
         let decided = self.decide_units(ask, want_hash, quantity, has);
         decided.map(Event::Product).map_err(|refusal| ask.refused(refusal))

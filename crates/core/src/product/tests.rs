@@ -156,7 +156,7 @@ fn a_hold_has_one_price_and_does_not_grow_at_another() {
     let want = Want::Units { quantity: 2, now: true };
     let (hold_id, deadline, at) = (hold_id(1), Timestamp(9_000), Timestamp(0));
     let more = HoldAsk { hold: hold_id, revision: 2, want: &want, deadline, at, holder: None, desk: false };
-    let repriced = Reply::Repriced { hold: hold_id, revision: 2, price: 999 };
+    let repriced = Reply::Repriced { hold: hold_id, revision: 2, price: 999, bought_as: None };
     assert_eq!(product.decide_hold(Timestamp(1), &more), Err(repriced));
     assert_eq!(product.granted(hold_id).content.map(|content| content.amount()), Some(250));
     assert_eq!(hold(&mut product, 2, 1, 2).map(price), Ok(Some(1_998)));

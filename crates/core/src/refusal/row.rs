@@ -137,6 +137,12 @@ impl Detail<1> for Option<u64> {
     }
 }
 
+impl Detail<1> for Option<Timestamp> {
+    fn parts(&self) -> [Option<Shown<'_>>; 1] {
+        [self.map(Shown::Time)]
+    }
+}
+
 impl Detail<2> for Vec<TakenSeat> {
     fn parts(&self) -> [Option<Shown<'_>>; 2] {
         [Some(Shown::SeatsOf(self)), Some(Shown::StatesOf(self))]

@@ -10,13 +10,16 @@ use super::{
 };
 use crate::{
     answer::AreaCounts,
-    command::{Area, NewSession},
+    command::{Area, BuyAs, NewSession},
     event::SessionEvent,
     fairness::Supply,
     holds::HoldAsk,
     id::Id,
+    planted,
+    portion::SeatPrice,
     refusal::Refusal,
     terms::{bad, check_price, check_quantity},
+    time::Timestamp,
 };
 
 /// The most areas of one session.
@@ -30,7 +33,7 @@ pub const AREA_PLACES_MAX: u32 = 1_000_000;
 ///
 /// # Errors
 /// [`Refusal::BadRequest`] with what is wrong.
-pub(crate) fn check_areas(session: &NewSession) -> Result<(), Refusal> {
+pub(super) fn check_areas(session: &NewSession) -> Result<(), Refusal> {
     if session.areas.len() > AREAS_MAX {
         return bad(format_smolstr!("there are more than {AREAS_MAX} areas"));
     }
@@ -55,6 +58,13 @@ pub(crate) fn check_areas(session: &NewSession) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The decision on places of an area.
+pub(super) enum PlacesDecision {
+    Held(SessionEvent),
+    /// The hold has another price than further places cost now.
+    Repriced(SeatPrice),
+}
+
 impl Session {
     /// Places by area and state, from the counters.
     pub fn area_counts(&self) -> Vec<AreaCounts> {
@@ -64,18 +74,19 @@ impl Session {
     /// Decides a total of `quantity` places of an area for a hold.
     pub(super) fn decide_places(
         &self,
-        ask: &HoldAsk<'_>,
+        (now, ask): (Timestamp, &HoldAsk<'_>),
         want_hash: u64,
-        area: &Id,
-        quantity: u32,
-    ) -> Result<SessionEvent, Refusal> {
+        (area, quantity, buy_as): (&Id, u32, &BuyAs),
+    ) -> Result<PlacesDecision, Refusal> {
         check_quantity(quantity)?;
         let number = self.areas().iter().position(|known| known.id == *area);
         let number = number.ok_or_else(|| Refusal::NotFound(format_smolstr!("area {area}")))?;
-        let has = match self.live_share(ask.hold) {
-            None => 0,
-            Some(Share::Places { area, quantity }) if usize::from(*area) == number => *quantity,
-            Some(Share::Places { .. } | Share::Seats(_)) => return bad("a hold stays in its area".into()),
+        let (has, before) = match self.live_share(ask.hold) {
+            None => (0, None),
+            Some(Share::Places { area, quantity, price }) if usize::from(*area) == number => {
+                (*quantity, Some(price.as_deref().cloned()))
+            }
+            Some(Share::Places { .. } | Share::Seats(..)) => return bad("a hold stays in its area".into()),
         };
         let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
         let free = u64::from(self.areas()[number].capacity) - taken.all();
@@ -85,7 +96,30 @@ impl Session {
         }
         let size = Some((u64::from(self.areas()[number].capacity), free));
         let charge = self.charge(ask, Supply { number: area_supply(number as u16), size }, quantity)?;
+        let price = match before {
+            // Fewer of them, and a hold that grows at its price, keep the price.
+            Some(before) if quantity <= has => before,
+            Some(before) => {
+                let now = self.place_price(now, ask, buy_as, (number as u16, quantity - has))?;
+                let [own, other] = [&before, &now].map(|price| self.place_price_or_opened(number, price.as_ref()));
+                if !own.is_same(&other) && !planted::is("a further place at the price of before") {
+                    return Ok(PlacesDecision::Repriced(other));
+                }
+                before
+            }
+            None => self.place_price(now, ask, buy_as, (number as u16, quantity))?,
+        };
         let HoldAsk { hold, revision, deadline, .. } = *ask;
-        Ok(SessionEvent::PlacesHeld { hold, revision, want_hash, area: area.clone(), quantity, deadline, charge })
+        let area = area.clone();
+        Ok(PlacesDecision::Held(SessionEvent::PlacesHeld {
+            hold,
+            revision,
+            want_hash,
+            area,
+            quantity,
+            deadline,
+            charge,
+            price,
+        }))
     }
 }

@@ -1,6 +1,7 @@
 //! Seats and places of a session by hold. Each write asserts what must be true.
 
-use alloc::{boxed::Box, sync::Arc, vec};
+use alloc::{boxed::Box, sync::Arc};
+use core::mem;
 
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
@@ -11,6 +12,7 @@ use crate::{
     fairness::{Amount, Charge},
     holds::{Hold, Holds, Refunded},
     id::HoldId,
+    portion::{BoughtAs, SeatPrice},
     seat::SeatState,
     seat_bits::SeatBits,
     taken::Taken,
@@ -49,16 +51,20 @@ pub(super) struct Book {
 /// The content of one hold.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub(super) enum Share {
-    /// Indexes, ascending. Shared, so that copies of a book copy no seats.
+    /// Indexes, ascending, and the price of each. Shared, so that copies of a book copy no seats. They have the prices that the session
+    /// was opened with if none are here.
     #[n(0)]
-    Seats(#[n(0)] Arc<[u32]>),
-    /// A number of places of the area with this number.
+    Seats(#[n(0)] Arc<[u32]>, #[n(1)] Option<Arc<[SeatPrice]>>),
+    /// A number of places of the area with this number, all at one price.
     #[n(1)]
     Places {
         #[n(0)]
         area: u16,
         #[n(1)]
         quantity: u32,
+        /// The one that the session was opened with if absent.
+        #[n(2)]
+        price: Option<Box<SeatPrice>>,
     },
 }
 
@@ -78,14 +84,14 @@ pub(super) fn area_supply(area: u16) -> u16 {
 impl Amount for Share {
     fn amount(&self) -> u32 {
         match self {
-            Share::Seats(seats) => seats.len() as u32,
+            Share::Seats(seats, _) => seats.len() as u32,
             Share::Places { quantity, .. } => *quantity,
         }
     }
 
     fn supply(&self) -> u16 {
         match self {
-            Share::Seats(_) => 0,
+            Share::Seats(..) => 0,
             Share::Places { area, .. } => area_supply(*area),
         }
     }
@@ -101,7 +107,7 @@ impl Counts {
 impl Share {
     fn seats(&self) -> &[u32] {
         match self {
-            Share::Seats(seats) => seats,
+            Share::Seats(seats, _) => seats,
             Share::Places { .. } => &[],
         }
     }
@@ -109,24 +115,29 @@ impl Share {
     /// Area and quantity of a share of places.
     fn places(&self, hold: HoldId) -> (u16, u32) {
         match self {
-            Share::Places { area, quantity } => (*area, *quantity),
-            Share::Seats(_) => panic!("{hold:?} has seats, not places"),
+            Share::Places { area, quantity, .. } => (*area, *quantity),
+            Share::Seats(..) => panic!("{hold:?} has seats, not places"),
         }
     }
 
     fn heap_bytes(&self) -> usize {
         match self {
-            Share::Seats(seats) => 2 * size_of::<usize>() + size_of_val(&**seats),
-            Share::Places { .. } => 0,
+            Share::Seats(seats, prices) => {
+                let prices = prices.as_ref().map_or(0, |prices| prices.len() * size_of::<(SeatPrice, BoughtAs)>());
+                2 * size_of::<usize>() + size_of_val(&**seats) + prices
+            }
+            Share::Places { price, .. } => price.as_ref().map_or(0, |_| size_of::<(SeatPrice, BoughtAs)>()),
         }
     }
 }
 
 impl Book {
-    /// Makes room for the counters of the areas.
+    /// Makes room for the counters of the areas, to which new ones may be added at the end.
     pub(super) fn open(&mut self, areas: usize) {
         if self.places.len() != areas {
-            self.places = vec![Taken::default(); areas].into_boxed_slice();
+            let mut places = mem::take(&mut self.places).into_vec();
+            places.resize(areas, Taken::default());
+            self.places = places.into_boxed_slice();
         }
     }
 
@@ -170,7 +181,8 @@ impl Book {
         let share = hold.what.clone();
         let before = self.holds.hold(id, hold, charge);
         match share {
-            Share::Seats(indexes) => {
+            Share::Seats(indexes, prices) => {
+                assert!(prices.is_none_or(|prices| prices.len() == indexes.len()), "{id:?} has not a price a seat");
                 assert!(before.is_none(), "{id:?} is held already");
                 assert!(!indexes.is_empty(), "hold {id:?} of nothing");
                 for &index in &*indexes {
@@ -179,7 +191,7 @@ impl Book {
                 self.held.add_all(&indexes, seats);
                 self.counts.held += indexes.len() as u32;
             }
-            Share::Places { area, quantity } => {
+            Share::Places { area, quantity, .. } => {
                 assert!(quantity > 0, "hold {id:?} of nothing");
                 let before = before.map_or(0, |before| {
                     let (of, before) = before.places(id);
@@ -195,23 +207,29 @@ impl Book {
     }
 
     pub(super) fn release_seats(&mut self, id: HoldId, revision: u64, seats: &[u32], how: (bool, Option<Timestamp>)) {
-        let Share::Seats(has) = self.holds.released(id) else { panic!("{id:?} has places, not seats") };
+        let Share::Seats(has, prices) = self.holds.released(id) else { panic!("{id:?} has places, not seats") };
         for index in seats {
             assert!(has.contains(index), "hold {id:?} releases seat {index}, which is not its own");
         }
-        let left: Arc<[u32]> = has.iter().copied().filter(|index| !seats.contains(index)).collect();
+        let stays = |index: &u32| !seats.contains(index);
+        let left: Arc<[u32]> = has.iter().copied().filter(stays).collect();
+        let prices = prices.as_ref().map(|prices| {
+            has.iter().zip(&**prices).filter(|(index, _)| stays(index)).map(|(_, price)| price.clone()).collect()
+        });
         assert_eq!(has.len(), left.len() + seats.len(), "hold {id:?} releases a seat twice");
         self.held.take_all(seats);
         self.counts.held -= seats.len() as u32;
-        let left = (!left.is_empty()).then_some(Share::Seats(left));
+        let left = (!left.is_empty()).then_some(Share::Seats(left, prices));
         self.holds.release(id, revision, left, how);
     }
 
     pub(super) fn release_places(&mut self, id: HoldId, revision: u64, left: u32, how: (bool, Option<Timestamp>)) {
-        let (area, quantity) = self.holds.released(id).places(id);
+        let Share::Places { area, quantity, price } = self.holds.released(id).clone() else {
+            panic!("{id:?} has seats, not places")
+        };
         assert!(left <= quantity, "{id:?} releases down to {left} and has {quantity}");
         self.places[usize::from(area)].hold(quantity, left);
-        let left = (left > 0).then_some(Share::Places { area, quantity: left });
+        let left = (left > 0).then_some(Share::Places { area, quantity: left, price });
         self.holds.release(id, revision, left, how);
     }
 
@@ -241,9 +259,12 @@ impl Book {
         let refunded = self.holds.refund(id);
         let (Refunded::Sale(share) | Refunded::Hold(share)) = &refunded;
         assert_eq!(share.seats(), seats, "hold {id:?} is refunded with other seats than it had");
-        match *share {
-            Share::Places { area, quantity } => self.places[usize::from(area)].refund(refunded.map(|_| quantity)),
-            Share::Seats(_) => {
+        match share {
+            Share::Places { area, quantity, .. } => {
+                let (area, quantity) = (usize::from(*area), *quantity);
+                self.places[area].refund(refunded.map(|_| quantity));
+            }
+            Share::Seats(..) => {
                 let (bits, count) = match refunded {
                     Refunded::Sale(_) => (&mut self.sold, &mut self.counts.sold),
                     Refunded::Hold(_) => (&mut self.held, &mut self.counts.held),
@@ -280,13 +301,13 @@ impl Book {
         let sales = holds.all_sales().map(|(_, sale)| (&sale.what, true));
         for (share, is_sold) in live.chain(sales) {
             match share {
-                Share::Seats(indexes) => {
+                Share::Seats(indexes, _) => {
                     let (bits, count) =
                         if is_sold { (&mut *sold, &mut counts.sold) } else { (&mut *held, &mut counts.held) };
                     bits.add_all(indexes, seats);
                     *count += indexes.len() as u32;
                 }
-                Share::Places { area, quantity } => {
+                Share::Places { area, quantity, .. } => {
                     let taken = &mut places[usize::from(*area)];
                     let count = if is_sold { &mut taken.sold } else { &mut taken.held };
                     *count += u64::from(*quantity);

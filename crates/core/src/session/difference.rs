@@ -10,7 +10,7 @@ use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
 use crate::{
     calendar::instant,
-    command::{Area, CustomerLimit, NewSession, SessionExtras},
+    command::{Area, CustomerLimit, NewSession, Offer, Offering, PriceChange, PriceType, SessionExtras},
     id::Id,
     money::Money,
     refusal::Refusal,
@@ -36,19 +36,29 @@ pub(crate) fn exists_differently(session: &Id, differences: &[SmolStr]) -> Refus
 /// matter.
 pub fn differences(known: &NewSession, wanted: &NewSession) -> Vec<SmolStr> {
     let NewSession { id: _, hall, title, starts_at, ends_at, prices: _, extras } = known;
-    let SessionExtras { areas: _, hold_ttl_ms, limits, comments, sells_after_begin } = extras;
+    let SessionExtras { areas: _, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
     let mut found = Differences::default();
     found.compare("its hall is", hall, &wanted.hall, ToSmolStr::to_smolstr);
     found.compare("its title is", title, &wanted.title, ToSmolStr::to_smolstr);
     found.compare("it begins at", starts_at, &wanted.starts_at, instant);
     found.compare("it ends at", ends_at, &wanted.ends_at, instant);
     found.prices(&known.prices, &wanted.prices);
-    found.areas(&known.areas, &wanted.areas);
+    found.named("area", (&known.areas, &wanted.areas), |of| &of.id, area);
     found.compare("its `hold_ttl_ms` is", hold_ttl_ms, &wanted.hold_ttl_ms, optional);
     found.compare("its limit of an order is", &limits.per_order, &wanted.limits.per_order, optional);
     found.compare("its limit of a customer is", &limits.per_customer, &wanted.limits.per_customer, customer_limit);
     found.compare("its comments are", comments, &wanted.comments, text);
     found.compare("its `sells_after_begin` is", sells_after_begin, &wanted.sells_after_begin, ToSmolStr::to_smolstr);
+    let nothing = Offering::default();
+    let (known, wanted) = (offering.as_deref().unwrap_or(&nothing), wanted.offering.as_deref().unwrap_or(&nothing));
+    found.named("price type", (&known.price_types, &wanted.price_types), |of| &of.id, price_type);
+    found.named("offer", (&known.offers, &wanted.offers), |of| &of.id, offer);
+    found.named(
+        "counter",
+        (&known.counters, &wanted.counters),
+        |of| &of.id,
+        |of| format_smolstr!("at most {}", of.max),
+    );
     found.0
 }
 
@@ -82,17 +92,26 @@ impl Differences {
         }
     }
 
-    fn areas(&mut self, known: &[Area], wanted: &[Area]) {
-        let ids = |areas: &[Area]| -> Vec<Id> { areas.iter().map(|area| area.id.clone()).collect() };
-        let of = |areas: &[Area], id: &Id| areas.iter().find(|area| area.id == *id).cloned();
+    /// Compares lists of things with ids, which it calls `what`.
+    fn named<T: Clone + PartialEq + Debug>(
+        &mut self,
+        what: &str,
+        (known, wanted): (&[T], &[T]),
+        id_of: impl Fn(&T) -> &Id,
+        words: impl Fn(&T) -> SmolStr,
+    ) {
+        let ids = |all: &[T]| -> Vec<Id> { all.iter().map(|one| id_of(one).clone()).collect() };
+        let by_id =
+            |all: &[T]| -> BTreeMap<Id, T> { all.iter().map(|one| (id_of(one).clone(), one.clone())).collect() };
+        let (is, asked) = (by_id(known), by_id(wanted));
         let before = self.0.len();
-        for id in ids(known).into_iter().chain(ids(wanted)).collect::<BTreeSet<Id>>() {
-            let what = format_smolstr!("its area {id} is");
-            self.compare(&what, &of(known, &id), &of(wanted, &id), |of| of.as_ref().map_or_else(none, area));
+        for id in is.keys().chain(asked.keys()).collect::<BTreeSet<&Id>>() {
+            let text = format_smolstr!("its {what} {id} is");
+            self.compare(&text, &is.get(id), &asked.get(id), |of| of.map_or_else(none, &words));
         }
         if before == self.0.len() {
             let list = |ids: &Vec<Id>| ids.iter().map(Id::as_str).collect::<Vec<_>>().join(" ").into();
-            self.compare("the order of its areas is", &ids(known), &ids(wanted), list);
+            self.compare(&format_smolstr!("the order of its {what}s is"), &ids(known), &ids(wanted), list);
         }
     }
 }
@@ -109,6 +128,44 @@ fn area(area: &Area) -> SmolStr {
     let Area { id: _, name, capacity, price, names } = area;
     let names = if names.is_empty() { SmolStr::default() } else { format_smolstr!(", called {names:?}") };
     format_smolstr!("{}, {capacity} places at {}{names}", text(name), money(price))
+}
+
+fn price_type(of: &PriceType) -> SmolStr {
+    let PriceType { id: _, name, names, prices, area_prices, tax } = of;
+    let priced = |zones: &[(Id, i64)]| -> Vec<SmolStr> {
+        zones.iter().map(|(zone, price)| format_smolstr!(" {zone} {price}")).collect()
+    };
+    let names = if names.is_empty() { SmolStr::default() } else { format_smolstr!(", called {names:?}") };
+    let tax = tax.as_ref().map_or_else(SmolStr::default, |tax| {
+        format_smolstr!(", tax {:?} of {}.{:02} %", tax.code, tax.rate / 100, tax.rate % 100)
+    });
+    format_smolstr!("{}{}{}{names}{tax}", text(name), priced(prices).concat(), priced(area_prices).concat())
+}
+
+fn offer(of: &Offer) -> SmolStr {
+    let Offer { id: _, name, names, types, categories, areas, from, until, closed, desk, change, per_order, counters } =
+        of;
+    let mut words = Vec::from([text(name)]);
+    if !names.is_empty() {
+        words.push(format_smolstr!("called {names:?}"));
+    }
+    for (what, ids) in [("of", types), ("in", categories), ("in", areas), ("counted by", counters)] {
+        if !ids.is_empty() {
+            let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
+            words.push(format_smolstr!("{what} {}", ids.join(" ")));
+        }
+    }
+    words.extend(from.iter().map(|from| format_smolstr!("from {}", instant(from))));
+    words.extend(until.iter().map(|until| format_smolstr!("until {}", instant(until))));
+    words.extend(closed.then(|| "closed".into()));
+    words.extend(desk.then(|| "for the desk".into()));
+    words.extend(change.iter().map(|change| match change {
+        PriceChange::Set(price) => format_smolstr!("at {price}"),
+        PriceChange::Minus(off) => format_smolstr!("{off} off"),
+        PriceChange::Percent(off) => format_smolstr!("{}.{:02} % off", off / 100, off % 100),
+    }));
+    words.extend(per_order.iter().map(|most| format_smolstr!("at most {most} in an order")));
+    words.join(", ").into()
 }
 
 fn optional<T: ToSmolStr>(value: &Option<T>) -> SmolStr {

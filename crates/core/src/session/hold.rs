@@ -1,14 +1,14 @@
 //! Decisions of a session about holds.
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Session, book::Share};
+use super::{Session, areas::PlacesDecision, book::Share, table};
 use crate::{
     ask::Reply,
     best,
-    command::{BestWish, Limits, Want},
+    command::{BestWish, BuyAs, Limits, Want},
     event::{Event, HoldEvent, SessionEvent},
     fairness::{Charge, Supply},
     holds::{HoldAsk, HoldIndex, Holds},
@@ -16,7 +16,7 @@ use crate::{
     inventory::Inventory,
     money::Currency,
     planted,
-    portion::{Content, Portion, PricedSeat},
+    portion::{Content, Portion, PricedSeat, SeatPrice},
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
     terms::unfit,
@@ -64,13 +64,18 @@ impl Inventory for Session {
     }
 
     fn decide_new(&self, now: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<Event, Reply> {
-        let decided = self.decide_share(now, ask, want_hash);
-        decided.map(Event::Session).map_err(|refusal| ask.refused(refusal))
+        match self.decide_share(now, ask, want_hash) {
+            Ok(PlacesDecision::Held(event)) => Ok(Event::Session(event)),
+            Ok(PlacesDecision::Repriced(SeatPrice { price, bought_as })) => {
+                Err(Reply::Repriced { hold: ask.hold, revision: ask.revision, price, bought_as })
+            }
+            Err(refusal) => Err(ask.refused(refusal)),
+        }
     }
 
     fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event> {
         let event = match (self.live_share(hold)?, left) {
-            (Share::Seats(has), left) => {
+            (Share::Seats(has, _), left) => {
                 let mut seats = self.seats(has);
                 match left {
                     None => {}
@@ -110,7 +115,7 @@ impl Inventory for Session {
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {
         let seats = match self.book.as_deref()?.holds.to_refund(hold)? {
-            Share::Seats(seats) => self.seats(seats),
+            Share::Seats(seats, _) => self.seats(seats),
             Share::Places { .. } => Vec::new(),
         };
         Some(Event::Session(SessionEvent::SaleRefunded { hold, seats }))
@@ -129,7 +134,7 @@ impl Session {
     }
 
     /// Decides on a new hold, or on another number of places for a live one.
-    fn decide_share(&self, at: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<SessionEvent, Refusal> {
+    fn decide_share(&self, at: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<PlacesDecision, Refusal> {
         if let Some(reason) = self.canceled() {
             return Err(Refusal::SessionClosed(format_smolstr!("it is canceled: {reason}")));
         }
@@ -140,16 +145,19 @@ impl Session {
             return Err(Refusal::SessionClosed("it has begun".into()));
         }
         let seats = match ask.want {
-            Want::Seats { seats, best_effort } => self.named(seats.as_slice(), *best_effort)?,
-            Want::Best(wish) => self.best(wish)?,
-            Want::Places { area, quantity } => return self.decide_places(ask, want_hash, area, *quantity),
+            Want::Seats { seats, best_effort, .. } => self.named(seats.as_slice(), *best_effort)?,
+            Want::Best(wish) => self.best(at, ask, wish)?,
+            Want::Places { area, quantity, buy_as } => {
+                return self.decide_places((at, ask), want_hash, (area, *quantity, buy_as));
+            }
             Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => {
                 return Err(unfit("session", &self.terms.id, ask.want));
             }
         };
         let HoldAsk { hold, revision, deadline, .. } = *ask;
         let charge = self.charge(ask, self.seats_supply(), seats.len() as u32)?;
-        Ok(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge })
+        let prices = self.prices_of(at, ask, &seats)?;
+        Ok(PlacesDecision::Held(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices }))
     }
 
     /// Whether this ask may have seats or places after the begin.
@@ -175,15 +183,70 @@ impl Session {
     /// A share with its prices.
     fn priced(&self, share: &Share) -> Content {
         let layout = &*self.terms.layout;
-        let priced = |index: &u32| PricedSeat {
-            seat: layout.seat(*index),
-            price: self.terms.prices[usize::from(layout.category(*index))],
-        };
         match share {
-            Share::Seats(seats) => Content::Seats(seats.iter().map(priced).collect()),
-            Share::Places { area, quantity } => {
-                let area = &self.areas()[usize::from(*area)];
-                Content::Places { area: area.id.clone(), quantity: *quantity, price: area.price.amount }
+            Share::Seats(seats, None) => {
+                let prices = self.opened_prices();
+                let priced =
+                    |index: &u32| PricedSeat::new(layout.seat(*index), prices[usize::from(layout.category(*index))]);
+                Content::Seats(seats.iter().map(priced).collect())
+            }
+            Share::Seats(seats, Some(prices)) => {
+                let priced = |(index, price): (&u32, &SeatPrice)| {
+                    let SeatPrice { price, bought_as } = price.clone();
+                    PricedSeat { seat: layout.seat(*index), price, bought_as }
+                };
+                Content::Seats(seats.iter().zip(&**prices).map(priced).collect())
+            }
+            Share::Places { area, quantity, price } => {
+                let number = usize::from(*area);
+                let SeatPrice { price, bought_as } = self.place_price_or_opened(number, price.as_deref());
+                Content::Places { area: self.areas()[number].id.clone(), quantity: *quantity, price, bought_as }
+            }
+        }
+    }
+
+    /// The prices that it was opened with, by category ordinal.
+    fn opened_prices(&self) -> &[i64] {
+        if planted::is("a price taken from the terms of now at a repeat") {
+            return &self.terms.prices;
+        }
+        let opened_with = self.sale.as_deref().and_then(|sale| sale.opened_with.as_deref());
+        opened_with.map_or(&self.terms.prices, |opened| &opened.prices)
+    }
+
+    /// The captured price of a place of an area, or else the one that the session was opened with.
+    pub(super) fn place_price_or_opened(&self, number: usize, price: Option<&SeatPrice>) -> SeatPrice {
+        let opened = || {
+            let opened_with = self.sale.as_deref().and_then(|sale| sale.opened_with.as_deref());
+            let areas = opened_with
+                .map_or(self.areas(), |opened| opened.extras.as_deref().map_or(&[][..], |extras| &extras.areas));
+            SeatPrice { price: areas[number].price.amount, bought_as: None }
+        };
+        price.cloned().unwrap_or_else(opened)
+    }
+
+    /// The price of each of the seats that a hold gets.
+    fn prices_of(
+        &self,
+        now: Timestamp,
+        ask: &HoldAsk<'_>,
+        seats: &[Seat],
+    ) -> Result<Option<Arc<[SeatPrice]>>, Refusal> {
+        let nothing = BuyAs::default();
+        let buy_as = ask.want.buy_as().unwrap_or(&nothing);
+        let layout = &*self.terms.layout;
+        let category = |seat: &Seat| layout.category(layout.index(*seat).expect("the seats are of the layout"));
+        match ask.want {
+            // With `best_effort` some may be left out, and the others keep their types.
+            Want::Seats { seats: named, .. } => {
+                let all = named.as_slice();
+                let place = |seat: &Seat| all.binary_search(seat).expect("a part of the wish");
+                let seats = seats.iter().map(|seat| (place(seat), category(seat)));
+                self.seat_prices((now, ask), buy_as, all.len(), seats)
+            }
+            _ => {
+                let all = seats.iter().map(category).enumerate();
+                self.seat_prices((now, ask), buy_as, seats.len(), all)
             }
         }
     }
@@ -191,10 +254,10 @@ impl Session {
     /// A share without prices.
     pub(super) fn portion(&self, share: &Share) -> Portion {
         match share {
-            Share::Seats(seats) => {
+            Share::Seats(seats, _) => {
                 Portion::Seats(SeatSet::of_any_number(self.seats(seats)).expect("a hold has seats, none twice"))
             }
-            Share::Places { area, quantity } => {
+            Share::Places { area, quantity, .. } => {
                 Portion::Places { area: self.areas()[usize::from(*area)].id.clone(), quantity: *quantity }
             }
         }
@@ -229,9 +292,38 @@ impl Session {
         Err(if blocked { Refusal::SeatBlocked(taken) } else { Refusal::SeatsTaken(taken) })
     }
 
-    /// Free seats that fit a wish best.
-    fn best(&self, wish: &BestWish) -> Result<Vec<Seat>, Refusal> {
-        let indexes = best::choose(&self.terms.layout, |number| self.free_word(number), wish)?;
-        Ok(indexes.into_iter().map(|index| self.terms.layout.seat(index)).collect())
+    /// Free seats that fit a wish best and are on sale for the caller.
+    fn best(&self, now: Timestamp, ask: &HoldAsk<'_>, wish: &BestWish) -> Result<Vec<Seat>, Refusal> {
+        let layout = &*self.terms.layout;
+        let indexes = match self.on_sale_in(now, ask, &wish.buy_as)? {
+            None => best::choose(layout, |number| self.free_word(number), wish)?,
+            Some(categories) => {
+                let is_sold = |index: u32| index < layout.seats() && table::has(&categories, layout.category(index));
+                let sold =
+                    |number: u32| (0..64).filter(|bit| is_sold(number * 64 + bit)).fold(0, |word, bit| word | 1 << bit);
+                let free = |number: u32| match self.free_word(number) {
+                    0 => 0,
+                    word => word & sold(number),
+                };
+                match best::choose(layout, free, wish) {
+                    // Nothing of it is on sale for the caller, so it is not the seats that are missing.
+                    Err(Refusal::NoAdjacentSeats { free: 0, .. }) => return Err(self.why_none(now, ask, wish)),
+                    chosen => chosen?,
+                }
+            }
+        };
+        Ok(indexes.into_iter().map(|index| layout.seat(index)).collect())
+    }
+
+    /// The refusal of a wish for the best seats that no offer sells any seat for.
+    fn why_none(&self, now: Timestamp, ask: &HoldAsk<'_>, wish: &BestWish) -> Refusal {
+        match best::choose(&self.terms.layout, |number| self.free_word(number), wish) {
+            Err(refusal) => refusal,
+            Ok(indexes) => {
+                let seats: Vec<Seat> = indexes.into_iter().map(|index| self.terms.layout.seat(index)).collect();
+                let none = || Refusal::NoAdjacentSeats { count: wish.count, free: 0 };
+                self.prices_of(now, ask, &seats).err().unwrap_or_else(none)
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use alloc::{sync::Arc, vec, vec::Vec};
 use proptest::{collection::vec as list, prelude::*};
 use smol_str::SmolStr;
 
-use super::{Session, check_areas};
+use super::{Session, areas::check_areas};
 use crate::{
     answer::{AreaCounts, SeatCounts},
     ask::{Granted, Opening, Reply},
@@ -105,7 +105,7 @@ fn release(session: &mut Session, number: u64, revision: u64, left: Option<&Port
 }
 
 fn floor(quantity: u32) -> Want {
-    Want::Places { area: id("floor"), quantity }
+    Want::places(id("floor"), quantity)
 }
 
 fn places(quantity: u32) -> Portion {
@@ -117,7 +117,7 @@ fn seats(all: &[(u16, u16)]) -> SeatSet {
 }
 
 fn want(all: &[(u16, u16)]) -> Want {
-    Want::Seats { seats: seats(all), best_effort: false }
+    Want::seats(seats(all), false)
 }
 
 fn request(number: u64) -> Request {
@@ -257,7 +257,10 @@ fn a_canceled_session_sells_nothing_and_requests_all_holds_back() {
 fn places_grow_and_shrink_and_a_refused_growth_changes_nothing() {
     let mut session = standing(10);
     let granted = hold(&mut session, 1, 1, &floor(2), LATER).expect("there is room");
-    assert_eq!(granted.content, Some(Content::Places { area: id("floor"), quantity: 2, price: 1_500 }));
+    assert_eq!(
+        granted.content,
+        Some(Content::Places { area: id("floor"), quantity: 2, price: 1_500, bought_as: None })
+    );
     hold(&mut session, 1, 2, &floor(10), LATER).expect("its own places count as free");
     hold(&mut session, 1, 3, &floor(4), LATER).expect("less is fine");
     let result = refusal(hold(&mut session, 1, 4, &floor(11), LATER));
@@ -276,7 +279,7 @@ fn invalid_wants_are_refused() {
     let mut session = standing(10);
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(0), LATER)).code(), 402);
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(u32::MAX), LATER)).code(), 402);
-    let elsewhere = Want::Places { area: id("roof"), quantity: 1 };
+    let elsewhere = Want::places(id("roof"), 1);
     assert_eq!(refusal(hold(&mut session, 1, 1, &elsewhere, LATER)), Refusal::NotFound("area roof".into()));
     assert_eq!(refusal(hold(&mut session, 1, 1, &Want::Units { quantity: 1, now: true }, LATER)).code(), 101);
     assert_eq!(refusal(hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER)).code(), 202);
@@ -441,7 +444,7 @@ impl Reference {
     fn step(&mut self, session: &mut Session, step: &Step) {
         match *step {
             Step::Hold { hold: number, revision, wanted, best_effort } => {
-                let want = Want::Seats { seats: SeatSet::new(named(wanted)).expect("up to eight seats"), best_effort };
+                let want = Want::seats(SeatSet::new(named(wanted)).expect("up to eight seats"), best_effort);
                 let result = hold(session, number as u64, revision, &want, LATER);
                 let has = result.map(|granted| granted.content.map(|content| content.portion()));
                 assert_eq!(has, self.hold(number, revision, wanted, best_effort).map(portion));

@@ -52,7 +52,7 @@ impl Session {
     fn area_of(&self, event: &SessionEvent) -> Option<u16> {
         let of_hold = |hold: &HoldId| match self.book.as_deref().map(|book: &Book| &book.holds)?.to_refund(*hold)? {
             Share::Places { area, .. } => Some(*area),
-            Share::Seats(_) => None,
+            Share::Seats(..) => None,
         };
         match event {
             SessionEvent::PlacesHeld { area, .. } => Some(area_number(self.areas(), area)),
@@ -72,7 +72,9 @@ impl Session {
             | SessionEvent::Vacated
             | SessionEvent::SeatsBlocked { .. }
             | SessionEvent::SeatsUnblocked { .. }
-            | SessionEvent::ZoneSet(_) => None,
+            | SessionEvent::ZoneSet(_)
+            | SessionEvent::Changed { .. }
+            | SessionEvent::OffersOpened(_) => None,
         }
     }
 

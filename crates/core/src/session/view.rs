@@ -1,34 +1,70 @@
 //! A session as clients and audits see it.
 
-use alloc::{collections::BTreeMap, sync::Arc, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
-    Session,
+    Session, TermsNames,
     book::{Book, Share},
 };
 use crate::{
-    answer::{AreaCounts, MapView, SeatCounts, SessionAudit, SessionView},
+    answer::{AreaCounts, MapView, SeatCounts, SessionAudit, SessionSale, SessionView},
     ask::Opening,
     id::HoldId,
     seat::SeatState,
+    time::Timestamp,
 };
 
 /// The view of a session with this content.
 pub(crate) fn opened_view(
     Opening { venue, session, layout, zone }: Opening,
+    sale: Option<Box<SessionSale>>,
     canceled: Option<SmolStr>,
     counts: SeatCounts,
     area_counts: Vec<AreaCounts>,
 ) -> Arc<SessionView> {
-    Arc::new(SessionView { venue, session, canceled, counts, area_counts, layout, zone: zone.name })
+    Arc::new(SessionView { venue, session, canceled, counts, area_counts, layout, zone: zone.name, sale })
 }
 
 impl Session {
     /// Its terms and counts.
     pub fn view(&self) -> Arc<SessionView> {
-        opened_view(self.opening(), self.canceled().map(SmolStr::new), self.counts(), self.area_counts())
+        let now = Opening { session: self.current(), ..self.opening() };
+        let canceled = self.canceled().map(SmolStr::new);
+        opened_view(now, self.sale_view(), canceled, self.counts(), self.area_counts())
+    }
+
+    /// Its offers as they are now, and its changes, if it has either.
+    fn sale_view(&self) -> Option<Box<SessionSale>> {
+        let sale = self.sale.as_deref()?;
+        let offering = self.terms.offering();
+        let offers = offering.iter().flat_map(|offering| &offering.offers);
+        let opened = offers.filter(|offer| sale.has_opened(&offer.id)).map(|offer| offer.id.clone()).collect();
+        let counters = offering.map_or(0, |offering| offering.counters.len());
+        let counted = (0..counters).map(|counter| sale.counted(counter)).collect();
+        let (terms, changes, opens_at) = (sale.terms, sale.changes.to_vec(), self.opens_at());
+        Some(Box::new(SessionSale { terms, opened, counted, changes, opens_at }))
+    }
+
+    /// When the next offer for everybody opens. `None` if one is open, or if none will.
+    pub fn opens_at(&self) -> Option<Timestamp> {
+        let sale = self.sale.as_deref()?;
+        let public = self.terms.offering()?.offers.iter().filter(|offer| !offer.desk && !offer.closed);
+        let mut opens_at = None;
+        for offer in public {
+            match offer.from.filter(|_| !sale.has_opened(&offer.id)) {
+                Some(from) => opens_at = Some(opens_at.map_or(from, |earlier: Timestamp| earlier.min(from))),
+                None => return None,
+            }
+        }
+        opens_at
+    }
+
+    /// What the ids in lines mean that were held under this version of the terms.
+    pub fn names_at(&self, terms: u32) -> TermsNames {
+        let past = self.sale.as_deref().and_then(|sale| sale.names_at(terms)).cloned();
+        past.unwrap_or_else(|| self.terms.names())
     }
 
     /// Seats by state, from the counters.
@@ -90,6 +126,13 @@ impl Session {
             self.audit_book(book, &mut audit);
         }
         self.audit_areas(&mut audit);
+        if let Some(sale) = self.sale.as_deref() {
+            let mut anew = sale.clone();
+            anew.rebuild(&self.terms, self.book.as_deref());
+            if anew != *sale {
+                audit.violations.push("counters of offers are not what holds and sales say".into());
+            }
+        }
         audit
     }
 
@@ -121,8 +164,8 @@ impl Session {
         audit: &mut SessionAudit,
     ) {
         let seats = match share {
-            Share::Seats(seats) => seats,
-            Share::Places { area, quantity } => {
+            Share::Seats(seats, _) => seats,
+            Share::Places { area, quantity, .. } => {
                 let counts = &mut audit.areas[usize::from(*area)];
                 let count = if state == SeatState::Held { &mut counts.held } else { &mut counts.sold };
                 *count = count.saturating_add(*quantity);

@@ -91,6 +91,7 @@ impl StateMap {
         if let Some(wake_at) = entry.wake_at {
             self.wakes.remove(&(wake_at, entity.clone()));
         }
+        assert!(entry.opens_at.is_none(), "{entity} has ended and opens nothing");
         true
     }
 

@@ -325,12 +325,12 @@ proptest! {
         ms in prop_oneof![0..300_u64, any::<u64>()],
         charge in any_charge(),
     ) {
-        let priced: Vec<_> = prices.into_iter().map(|(seat, price)| PricedSeat { seat, price }).collect();
+        let priced: Vec<_> = prices.into_iter().map(|(seat, price)| PricedSeat::new(seat, price)).collect();
         prop_assert_eq!(read(&written(&seats)), Ok(seats.clone()));
         prop_assert_eq!(read(&written(&priced)), Ok(priced.clone()));
         for (seat, priced) in seats.iter().zip(&priced) {
             prop_assert_eq!(read(&written(seat)), Ok(*seat));
-            prop_assert_eq!(read(&written(priced)), Ok(*priced));
+            prop_assert_eq!(read(&written(priced)), Ok(priced.clone()));
         }
         prop_assert_eq!(read(&written(&Timestamp(ms))), Ok(Timestamp(ms)));
         prop_assert_eq!(read(&written(&charge)), Ok(charge));

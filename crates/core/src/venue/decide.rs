@@ -12,11 +12,10 @@ use crate::{
     event::VenueEvent,
     id::{Id, Request},
     layout::Layout,
-    money::Money,
     refusal::Refusal,
     rules::Rules,
-    session::{check_areas, differences, exists_differently},
-    terms::{bad, check_price, check_ttl},
+    session::{check_terms, differences, exists_differently},
+    terms::{bad, check_ttl},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
@@ -76,13 +75,12 @@ impl Venue {
         let hall = self.halls.get(&session.hall);
         let hall = hall.ok_or_else(|| Refusal::NotFound(format_smolstr!("hall {}", session.hall)))?;
         check_times(rules, now, session)?;
-        let prices = in_order(&hall.layout, &session.prices)?;
-        check_areas(session)?;
+        let mut booked = session.clone();
+        check_terms(&hall.layout, &mut booked)?;
         if let Some(other) = hall.conflict(session.starts_at, session.ends_at) {
             return Err(Refusal::HallOccupied(other.clone()));
         }
-        let session = NewSession { prices, ..session.clone() };
-        Ok(Creation::New(VenueEvent::SessionBooked { session, layout: Arc::clone(&hall.layout) }))
+        Ok(Creation::New(VenueEvent::SessionBooked { session: booked, layout: Arc::clone(&hall.layout) }))
     }
 
     /// Sessions by start, then id.
@@ -121,27 +119,4 @@ fn check_times(rules: &Rules, now: Timestamp, session: &NewSession) -> Result<()
         return bad(format_smolstr!("the session is over: it ends at {end}, and it is {now} now"));
     }
     check_ttl(rules, session.hold_ttl_ms)
-}
-
-/// The prices in the order of the layout's categories, if there is exactly one for each.
-fn in_order(layout: &Layout, prices: &[(Id, Money)]) -> Result<Vec<(Id, Money)>, Refusal> {
-    for (category, price) in prices {
-        check_price(category.as_str(), price.amount)?;
-        if price.currency != prices[0].1.currency {
-            return bad("the prices are not all in one currency".into());
-        }
-        if layout.category_ordinal(category).is_none() {
-            return bad(format_smolstr!("the hall has no category {category}"));
-        }
-    }
-    let mut ordered = Vec::with_capacity(prices.len());
-    for category in layout.categories() {
-        let mut named = prices.iter().filter(|(name, _)| name == category);
-        match (named.next(), named.next()) {
-            (Some(price), None) => ordered.push(price.clone()),
-            (None, _) => return bad(format_smolstr!("category {category} has no price")),
-            (Some(_), Some(_)) => return bad(format_smolstr!("category {category} has two prices")),
-        }
-    }
-    Ok(ordered)
 }

@@ -286,7 +286,7 @@ pub(crate) fn every_choice_is_the_best_of_all_runs() {
 }
 
 fn wish(count: u16) -> BestWish {
-    BestWish { count, category: None, section: None, accessible: 0, split: false }
+    BestWish { count, category: None, section: None, accessible: 0, split: false, buy_as: Default::default() }
 }
 
 fn fixture(layout: &std::sync::Arc<Layout>) -> Fixture {

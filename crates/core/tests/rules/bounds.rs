@@ -39,7 +39,7 @@ fn outcome_of(fixture: &mut Fixture, request: &str, command: CartCommand) -> Out
 
 fn line(session: &str, seat: u16) -> WantedLine {
     let seats = SeatSet::new([Seat { row: 0, seat }]).expect("a seat");
-    WantedLine::new(Entity::Session(id(session)), Want::Seats { seats, best_effort: false })
+    WantedLine::new(Entity::Session(id(session)), Want::seats(seats, false))
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn to_cluster() -> impl Strategy<Value = ClusterCommand> {
 fn command() -> impl Strategy<Value = Command> {
     let hold = (any::<u128>(), id(), seats(), any::<bool>(), prop::option::of(id()));
     let hold = hold.prop_map(|(cart, session, seats, best_effort, customer)| {
-        let line = WantedLine::new(Entity::Session(session), Want::Seats { seats, best_effort });
+        let line = WantedLine::new(Entity::Session(session), Want::seats(seats, best_effort));
         Command::Cart(CartId(cart), CartCommand::Hold { lines: vec![line], customer, guest: false, holder: None })
     });
     let pay = (any::<u128>(), "[a-z]{0,9}").prop_map(|(cart, method)| {

@@ -73,7 +73,16 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
     let session = Entity::Session(id("s"));
     let mut host: Host<Ticket> = Host::new(session.clone(), fixture.states.get(&session), Arc::new(Rules::default()));
     let hold = |name| HoldId { cart: cart(name), request: RequestHash(1), part: 0, attempt: 0 };
-    let best = |count| Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: false });
+    let best = |count| {
+        Want::Best(BestWish {
+            count,
+            category: None,
+            section: None,
+            accessible: 0,
+            split: false,
+            buy_as: Default::default(),
+        })
+    };
     let wanted = |name, count| Ask::Hold {
         hold: hold(name),
         revision: 1,

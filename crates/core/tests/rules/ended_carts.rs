@@ -323,11 +323,11 @@ impl ExpiryRun {
                 let begin = Timestamp(1_000_000_000 + self.rng.below(20) * 1_000);
                 (Entity::Resource(id("r")), Want::Slot { begin, end: begin.after(1_000), details: "".into() })
             }
-            5 => (Entity::Session(self.session()), Want::Places { area: id("stand"), quantity }),
+            5 => (Entity::Session(self.session()), Want::places(id("stand"), quantity)),
             _ => {
                 let seat = Seat { row: self.rng.below(2) as u16, seat: self.rng.below(4) as u16 };
                 let seats = SeatSet::new([seat]).expect("one seat");
-                (Entity::Session(self.session()), Want::Seats { seats, best_effort: false })
+                (Entity::Session(self.session()), Want::seats(seats, false))
             }
         };
         WantedLine::new(entity, want)

@@ -171,11 +171,25 @@ impl House {
     }
 
     fn pair() -> Want {
-        Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false })
+        Want::Best(BestWish {
+            count: 2,
+            category: None,
+            section: None,
+            accessible: 0,
+            split: false,
+            buy_as: Default::default(),
+        })
     }
 
     fn one() -> Want {
-        Want::Best(BestWish { count: 1, category: None, section: None, accessible: 0, split: true })
+        Want::Best(BestWish {
+            count: 1,
+            category: None,
+            section: None,
+            accessible: 0,
+            split: true,
+            buy_as: Default::default(),
+        })
     }
 }
 
@@ -278,10 +292,8 @@ fn evening(house: &mut House, hoarders: u64, hoard: Hoard, office: u64) -> Eveni
                     return false;
                 }
                 let even = (hoard == Hoard::Scattered).then(|| house.free_even()).flatten();
-                let want = even.map_or_else(House::one, |seat| Want::Seats {
-                    seats: SeatSet::new([seat]).expect("one seat"),
-                    best_effort: false,
-                });
+                let want =
+                    even.map_or_else(House::one, |seat| Want::seats(SeatSet::new([seat]).expect("one seat"), false));
                 house.hold(*network, want).map(|held| hoards.get_mut(network).expect("a hoarder").push(held)).is_ok()
             });
         }
@@ -387,7 +399,14 @@ pub(crate) fn a_family_has_its_carts_for_the_whole_life() {
     let held: Vec<Held> = [2, 2, 3, 3]
         .into_iter()
         .map(|count| {
-            let want = BestWish { count, category: None, section: None, accessible: 0, split: false };
+            let want = BestWish {
+                count,
+                category: None,
+                section: None,
+                accessible: 0,
+                split: false,
+                buy_as: Default::default(),
+            };
             house.hold(1, Want::Best(want)).expect("a family is never refused")
         })
         .collect();

@@ -143,7 +143,15 @@ fn broken(lines: &str) -> Option<String> {
 }
 
 /// Stories which together have every kind of event.
-const STORIES: [(&str, fn()); 28] = [
+const STORIES: [(&str, fn()); 30] = [
+    (
+        "offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as",
+        crate::offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as,
+    ),
+    (
+        "offers::further_places_at_another_price_are_a_line_of_their_own",
+        crate::offers::further_places_at_another_price_are_a_line_of_their_own,
+    ),
     ("fairness::a_family_has_its_carts_for_the_whole_life", crate::fairness::a_family_has_its_carts_for_the_whole_life),
     (
         "grace::a_session_with_a_shorter_life_asks_in_its_own_time",

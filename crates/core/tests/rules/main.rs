@@ -40,6 +40,7 @@ mod limits;
 mod lines;
 mod model;
 mod mutations;
+mod offers;
 mod operators;
 mod outcomes;
 mod past_slots;

@@ -204,10 +204,7 @@ fn command(step: &Step) -> Command {
         }
         Step::Hold { cart, lines } => {
             let line = |(number, seats, best_effort): &(usize, Vec<Seat>, bool)| {
-                WantedLine::new(
-                    Entity::Session(session(*number)),
-                    Want::Seats { seats: set(seats), best_effort: *best_effort },
-                )
+                WantedLine::new(Entity::Session(session(*number)), Want::seats(set(seats), *best_effort))
             };
             let lines = lines.iter().map(line).collect();
             (cart, CartCommand::Hold { lines, customer: None, guest: *cart == GUEST, holder: None })
@@ -367,7 +364,7 @@ impl Reference {
             self.baskets.entry(cart).or_insert_with(|| Basket::new(cart, now, if cart == GUEST { 600 } else { 1_000 }));
         let first = basket.view.lines.len();
         for (number, seats) in granted {
-            let priced = |seat: &Seat| PricedSeat { seat: *seat, price: price(*seat) };
+            let priced = |seat: &Seat| PricedSeat::new(*seat, price(*seat));
             let seats = seats.iter().map(priced).collect();
             let entity = Entity::Session(self::session(number));
             let content = Content::Seats(seats);
@@ -415,7 +412,7 @@ impl Reference {
             return Err(Refusal::NoSuchSeat(foreign));
         }
         let Content::Seats(has) = &mut line.content else { panic!("only seats are held here") };
-        *has = has.iter().filter(|priced| !released.contains(&priced.seat)).copied().collect();
+        *has = has.iter().filter(|priced| !released.contains(&priced.seat)).cloned().collect();
         let of = line.entity.clone();
         basket.view.lines.retain(|line| !line.content.seats().is_empty());
         basket.touch(now);

@@ -41,7 +41,7 @@ fn units(quantity: u32) -> WantedLine {
 
 #[test]
 fn five_hundred_carts_for_the_last_one() {
-    let last_place = WantedLine::new(Entity::Session(id("s")), Want::Places { area: id("stand"), quantity: 1 });
+    let last_place = WantedLine::new(Entity::Session(id("s")), Want::places(id("stand"), 1));
     let slot = Want::Slot { begin: Timestamp(5_000_000), end: Timestamp(6_000_000), details: "".into() };
     let same_slot = WantedLine::new(Entity::Resource(id("r")), slot);
     for (seed, wanted) in (0..).zip([units(1), last_place, same_slot]) {

@@ -447,10 +447,11 @@ impl RandomRun {
             (9, _) => CartCommand::Release { line: 1, seats: None },
             _ => {
                 let (count, split) = (2 + self.rng.below(2) as u16, self.rng.chance(50));
-                let best = BestWish { count, category: None, section: None, accessible: 0, split };
+                let best =
+                    BestWish { count, category: None, section: None, accessible: 0, split, buy_as: Default::default() };
                 let want = match self.rng.chance(75) {
                     true => Want::Best(best),
-                    false => Want::Seats { seats: self.seats(), best_effort: true },
+                    false => Want::seats(self.seats(), true),
                 };
                 let lines = vec![WantedLine::new(Entity::Session(self.session()), want)];
                 CartCommand::Hold { lines, customer: self.customer(), guest: false, holder: self.holder() }
@@ -586,16 +587,23 @@ impl RandomRun {
                 return WantedLine::new(Entity::Resource(id("r")), want);
             }
             5 | 6 => {
-                let want = Want::Places { area: id("stand"), quantity };
+                let want = Want::places(id("stand"), quantity);
                 return WantedLine::new(Entity::Session(id("t")), want);
             }
             _ => {}
         }
         let want = if self.rng.chance(30) {
             let count = 1 + self.rng.below(3) as u16;
-            Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: self.rng.chance(50) })
+            Want::Best(BestWish {
+                count,
+                category: None,
+                section: None,
+                accessible: 0,
+                split: self.rng.chance(50),
+                buy_as: Default::default(),
+            })
         } else {
-            Want::Seats { seats: self.seats(), best_effort: self.rng.chance(20) }
+            Want::seats(self.seats(), self.rng.chance(20))
         };
         WantedLine::new(Entity::Session(self.session()), want)
     }

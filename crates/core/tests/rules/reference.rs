@@ -86,7 +86,7 @@ impl Item {
         match self {
             Item::Unit => units("p"),
             Item::Late => units("q"),
-            Item::Place => WantedLine::new(Entity::Session(id("t")), Want::Places { area: id("stand"), quantity }),
+            Item::Place => WantedLine::new(Entity::Session(id("t")), Want::places(id("stand"), quantity)),
             Item::Slot(number) => {
                 let begin = Timestamp(1_000_000 + number * 500);
                 WantedLine::new(

@@ -372,7 +372,7 @@ fn a_repeat_gets_the_versions_of_the_first_answer() {
     let hold = |number: u128, seat: u16, units: u32| {
         // The first row has three of them.
         let seats = SeatSet::new([Seat { row: seat / 3, seat: seat % 3 }]).expect("a seat");
-        let seats = Want::Seats { seats, best_effort: false };
+        let seats = Want::seats(seats, false);
         let units = Want::Units { quantity: units, now: false };
         let lines =
             vec![WantedLine::new(Entity::Session(id("s")), seats), WantedLine::new(Entity::Product(id("p")), units)];
@@ -430,8 +430,7 @@ fn a_repeat_gets_the_versions_of_the_first_answer() {
 fn a_hold_granted_before_a_crash_of_its_cart_has_its_own_version() {
     let mut fixture = fixture();
     let cart = Entity::Cart(CartId(1));
-    let seats =
-        |seat: u16| Want::Seats { seats: SeatSet::new([Seat { row: 0, seat }]).expect("a seat"), best_effort: false };
+    let seats = |seat: u16| Want::seats(SeatSet::new([Seat { row: 0, seat }]).expect("a seat"), false);
     let hold = |number: u128, seat| {
         Command::Cart(CartId(number), hold_lines(vec![WantedLine::new(Entity::Session(id("s")), seats(seat))]))
     };

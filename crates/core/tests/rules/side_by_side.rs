@@ -213,7 +213,7 @@ fn named_and_best(seed: u64) {
     let left: BTreeSet<u32> = (0..seats).filter(|index| !named.contains(index)).collect();
     let session = || Entity::Session(id("s"));
     let set = SeatSet::new(named.iter().map(|index| plan.layout.seat(*index))).expect("one to three seats");
-    let by_name = || WantedLine::new(session(), Want::Seats { seats: set.clone(), best_effort: false });
+    let by_name = || WantedLine::new(session(), Want::seats(set.clone(), false));
     let by_wish = || WantedLine::new(session(), Want::Best(wish.clone()));
     let hold = |lines: Vec<WantedLine>| -> Result<Vec<Vec<u32>>, Refusal> {
         let mut fixture = Fixture::new(Rules::default());

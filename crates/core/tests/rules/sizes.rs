@@ -45,7 +45,7 @@ fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
 
     // After a release it is as small as before.
     let seats = SeatSet::new([Seat { row: 3, seat: 3 }]).expect("a seat");
-    let want = Want::Seats { seats, best_effort: false };
+    let want = Want::seats(seats, false);
     let hold = hold_lines(vec![WantedLine::new(Entity::Session(id("cinema-4711-hall-3")), want)]);
     fixture.send(Some("hold"), Command::Cart(CartId(1), hold));
     fixture.run();
@@ -69,7 +69,7 @@ fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
     let session = Entity::Session(id("cinema-4711-hall-3"));
     let slot = Want::Slot { begin: Timestamp(3_600_000), end: Timestamp(7_200_000), details: "".into() };
     let lines = [
-        ("two seats", session, Want::Seats { seats, best_effort: false }),
+        ("two seats", session, Want::seats(seats, false)),
         ("one unit", Entity::Product(id("product-4711")), Want::Units { quantity: 1, now: false }),
         ("one slot", Entity::Resource(id("room-4711")), slot),
     ];
@@ -135,7 +135,7 @@ fn bytes_of_a_purchase(holder: Option<Holder>) -> usize {
     let before = fixture.log.len();
     let seats = SeatSet::new((0..5).map(|seat| Seat { row: 3, seat })).expect("five seats");
     let entity = Entity::Session(id("hamlet-tonight"));
-    let lines = vec![WantedLine::new(entity, Want::Seats { seats, best_effort: false })];
+    let lines = vec![WantedLine::new(entity, Want::seats(seats, false))];
     let hold = CartCommand::Hold { lines, customer: None, guest: true, holder };
     fixture.send(Some("hold"), Command::Cart(CartId(u128::MAX / 3), hold));
     fixture.run();

@@ -21,7 +21,7 @@ use crate::{
 
 fn hold(session: &str, row: u16, first: u16, count: u16) -> CartCommand {
     let seats = SeatSet::new((first..first + count).map(|seat| Seat { row, seat })).expect("some seats");
-    hold_lines(vec![WantedLine::new(Entity::Session(id(session)), Want::Seats { seats, best_effort: false })])
+    hold_lines(vec![WantedLine::new(Entity::Session(id(session)), Want::seats(seats, false))])
 }
 
 fn send(fixture: &mut Fixture, cart: u128, request: &str, command: CartCommand) {

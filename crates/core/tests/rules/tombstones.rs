@@ -41,7 +41,7 @@ fn fixture() -> Fixture {
 fn both(first: u16, second: u16) -> CartCommand {
     let line = |(name, seat)| {
         let seats = SeatSet::new([Seat { row: 0, seat }]).expect("one seat");
-        WantedLine::new(Entity::Session(id(name)), Want::Seats { seats, best_effort: false })
+        WantedLine::new(Entity::Session(id(name)), Want::seats(seats, false))
     };
     hold_lines([("s", first), ("t", second)].map(line).into())
 }

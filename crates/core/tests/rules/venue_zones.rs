@@ -61,7 +61,7 @@ fn zone_of(fixture: &Fixture, session: &str) -> Option<String> {
 }
 
 fn places(session: &str) -> CartCommand {
-    let want = Want::Places { area: id("stand"), quantity: 1 };
+    let want = Want::places(id("stand"), 1);
     let lines = vec![WantedLine::new(Entity::Session(id(session)), want)];
     CartCommand::Hold { lines, customer: Some(id("ann")), guest: false, holder: None }
 }

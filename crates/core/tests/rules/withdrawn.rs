@@ -76,7 +76,7 @@ impl Run {
         fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(details))));
         let seat = |session: &str| {
             let seats = SeatSet::new([Seat { row: 0, seat: 1 }]).expect("a seat");
-            WantedLine::new(Entity::Session(id(session)), Want::Seats { seats, best_effort: false })
+            WantedLine::new(Entity::Session(id(session)), Want::seats(seats, false))
         };
         let unit = WantedLine::new(Entity::Product(id("p")), Want::Units { quantity: 1, now: false });
         let mut lines = vec![seat("s")];

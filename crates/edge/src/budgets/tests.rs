@@ -49,7 +49,7 @@ fn hold(number: u128, seats: u16) -> Command {
     let entity = Entity::Session(Id::new("hamlet").expect("an id"));
     let seats = (0..seats).map(|seat| Seat { row: 0, seat });
     let seats = SeatSet::new(seats.collect::<Vec<_>>()).expect("distinct");
-    let want = Want::Seats { seats, best_effort: false };
+    let want = Want::seats(seats, false);
     Command::Cart(
         cart(number),
         CartCommand::Hold { lines: vec![WantedLine::new(entity, want)], customer: None, guest: false, holder: None },
@@ -57,7 +57,7 @@ fn hold(number: u128, seats: u16) -> Command {
 }
 
 fn held(number: u128, seats: u16, life_s: u64) -> api::Result {
-    let seats = (0..seats).map(|seat| PricedSeat { seat: Seat { row: 0, seat }, price: 1 });
+    let seats = (0..seats).map(|seat| PricedSeat::new(Seat { row: 0, seat }, 1));
     let entity = Entity::Session(Id::new("hamlet").expect("an id"));
     // Numbers of lines are never used again. Line 1 is for quantities.
     static LINES: AtomicU32 = AtomicU32::new(2);

@@ -235,7 +235,7 @@ impl ServerState {
         }
         session.holds.entry(id).or_default().extend_from_slice(seats.as_slice());
         let (session_version, price) = (session.version, session.price);
-        let priced = |&seat: &Seat| PricedSeat { seat, price: price.amount };
+        let priced = |&seat: &Seat| PricedSeat::new(seat, price.amount);
         let name = name.clone();
         let content = Content::Seats(seats.as_slice().iter().map(priced).collect());
         let line = LineView::new(1, Entity::Session(name.clone()), content, false);

@@ -45,7 +45,7 @@ impl Class {
             Command::Session(_, command) => match command {
                 SessionCommand::Get | SessionCommand::Map => Some(Class::Read),
                 SessionCommand::Block(_) | SessionCommand::Unblock(_) => None,
-                SessionCommand::Cancel { .. } | SessionCommand::Audit => None,
+                SessionCommand::Change(_) | SessionCommand::Cancel { .. } | SessionCommand::Audit => None,
             },
             Command::Venue(_, command) => match command {
                 VenueCommand::Get | VenueCommand::GetHall { .. } | VenueCommand::SearchSessions { .. } => {

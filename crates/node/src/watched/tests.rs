@@ -57,6 +57,7 @@ impl Hall {
             seats: self.seats(),
             deadline,
             charge: None,
+            prices: None,
         }
     }
 

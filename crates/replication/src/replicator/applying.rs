@@ -100,6 +100,7 @@ impl<O: Owner> Replicator<O> {
         let state = self.replication.shard(shard);
         let mut replica = state.replica.lock();
         replica.kept.advance(position.index);
+        replica.kept.set_distance(state.distance_ms.load(Ordering::Relaxed));
         let mut count = 0;
         for turn in turns.iter().skip(progress.done) {
             let read = || {

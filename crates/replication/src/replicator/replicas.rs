@@ -29,7 +29,8 @@ impl<O: Owner> Replicator<O> {
         self.owner.on(Event::BecameLeader { shard, leadership });
         self.leader_changed(shard, leadership.epoch.0, Some(self.replication.config.node_id));
         let (unfinished, deadline) = {
-            let replica = self.replication.shard(shard).replica.lock();
+            let mut replica = self.replication.shard(shard).replica.lock();
+            replica.kept.set_distance(leadership.time.distance_ms);
             let looks = !planted::is("what is owed not looked for by a new leader");
             let unfinished: Vec<_> = replica.kept.unfinished().filter(|_| looks).cloned().collect();
             (unfinished, replica.kept.next_deadline())
@@ -135,7 +136,8 @@ impl<O: Owner> Replicator<O> {
         let restored = self.restoring.remove(&(shard, meta.position.index));
         let (bytes, store_batches) = restored.expect("it was made durable before");
         let cut = snapshot::decode_state(&bytes).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
-        let kept = StateMap::sharing(self.replication.layouts.clone()).restored(cut);
+        let mut kept = StateMap::sharing(self.replication.layouts.clone()).restored(cut);
+        kept.set_distance(meta.distance_ms);
         self.set_distance(shard, meta.distance_ms);
         let deadline = kept.next_deadline();
         let state = Arc::clone(self.replication.shard(shard));

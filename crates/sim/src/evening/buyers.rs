@@ -33,8 +33,15 @@ pub(super) async fn buy(
 ) -> Option<Bought> {
     let cart = house.new_cart(network, &mut random);
     let want = match wish {
-        Wish::Pair => Want::Best(BestWish { count: 2, category: None, section: None, accessible: 0, split: false }),
-        Wish::Places => Want::Places { area: floor(), quantity: 2 },
+        Wish::Pair => Want::Best(BestWish {
+            count: 2,
+            category: None,
+            section: None,
+            accessible: 0,
+            split: false,
+            buy_as: Default::default(),
+        }),
+        Wish::Places => Want::places(floor(), 2),
     };
     let hold = House::hold(network, vec![WantedLine::new(house.session.clone(), want)]);
     let told = |what: &str, why: &dyn std::fmt::Debug| {

@@ -108,9 +108,7 @@ impl Hoarder {
                 let (quantity, holder) = (quantity + self.size, Some(holder(self.network)));
                 (Some(place), CartCommand::SetQuantity { line, quantity, guest: false, holder })
             }
-            (Hoard::Growth, _) => {
-                (None, House::hold(self.network, vec![self.wanted(Want::Places { area: floor(), quantity: 1 })]))
-            }
+            (Hoard::Growth, _) => (None, House::hold(self.network, vec![self.wanted(Want::places(floor(), 1))])),
             _ => (place, House::hold(self.network, self.wishes())),
         };
         let place = place.unwrap_or_else(|| {
@@ -132,25 +130,32 @@ impl Hoarder {
     fn wishes(&mut self) -> Vec<WantedLine> {
         let best = |count: u32| {
             let count = count as u16;
-            Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: true })
+            Want::Best(BestWish {
+                count,
+                category: None,
+                section: None,
+                accessible: 0,
+                split: true,
+                buy_as: Default::default(),
+            })
         };
         let want = match self.hoard {
             Hoard::Level(_) => best(1),
             Hoard::Scattered => {
                 let seats: Vec<Seat> = (0..self.size).map(|_| self.next_even()).collect();
-                Want::Seats { seats: SeatSet::new(seats).expect("a few seats, none twice"), best_effort: true }
+                Want::seats(SeatSet::new(seats).expect("a few seats, none twice"), true)
             }
             _ if self.random.random_ratio(1, 3) => {
                 let first = Seat { row: self.random.random_range(0..ROWS), seat: self.random.random_range(0..WIDTH) };
                 let seats = (first.seat..WIDTH).take(self.size as usize).map(|seat| Seat { seat, ..first });
-                Want::Seats { seats: SeatSet::new(seats).expect("a few seats, none twice"), best_effort: true }
+                Want::seats(SeatSet::new(seats).expect("a few seats, none twice"), true)
             }
             _ => best(self.size),
         };
         let mut lines = vec![self.wanted(want)];
         if matches!(self.hoard, Hoard::Greedy | Hoard::Again) && self.random.random_ratio(1, 8) {
             lines.push(self.wanted(best(1)));
-            lines.push(self.wanted(Want::Places { area: floor(), quantity: 1 }));
+            lines.push(self.wanted(Want::places(floor(), 1)));
         }
         lines
     }

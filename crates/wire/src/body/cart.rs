@@ -3,7 +3,7 @@
 use std::mem;
 
 use boxoffice_core::{
-    command::{BestWish, CartCommand, Command, Details, Expect, Payment, Shipping, Want, WantedLine, owns},
+    command::{BestWish, BuyAs, CartCommand, Command, Details, Expect, Payment, Shipping, Want, WantedLine, owns},
     id::{CartId, CartToken, Entity, Id},
     portion::{LINE_QUANTITY_MAX, Note},
     refusal::Refusal,
@@ -94,12 +94,21 @@ pub struct HoldSeats {
     #[since(1, 5)]
     #[optional]
     pub note: Note,
+    /// The price type of each seat, in their order, or one for all. The session's first one if absent.
+    #[since(1, 6)]
+    #[optional]
+    pub types: List<Id, 0, HOLD_SEATS_MAX>,
+    /// The offer to buy under. The cheapest one if absent.
+    #[since(1, 6)]
+    pub offer: Option<Id>,
 }
 
 impl HoldSeats {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let want = Want::Seats { seats: SeatSet::new(self.seats)?, best_effort: self.best_effort };
+        let types = in_order_of_seats(&self.seats, self.types.into_plain())?;
+        let buy_as = BuyAs::new(types, self.offer);
+        let want = Want::Seats { seats: SeatSet::new(self.seats)?, best_effort: self.best_effort, buy_as };
         Ok(hold(cart, Entity::Session(self.session), want, self.note, self.customer))
     }
 }
@@ -130,6 +139,13 @@ pub struct HoldBest {
     #[since(1, 5)]
     #[optional]
     pub note: Note,
+    /// The price type of each seat, in their order, or one for all. The session's first one if absent.
+    #[since(1, 6)]
+    #[optional]
+    pub types: List<Id, 0, HOLD_SEATS_MAX>,
+    /// The offer to buy under. The cheapest one if absent.
+    #[since(1, 6)]
+    pub offer: Option<Id>,
 }
 
 impl HoldBest {
@@ -141,6 +157,7 @@ impl HoldBest {
             section: self.section,
             accessible: self.accessible,
             split: self.split,
+            buy_as: BuyAs::new(self.types.into_plain(), self.offer),
         };
         Ok(hold(cart, Entity::Session(self.session), best(wish)?, self.note, self.customer))
     }
@@ -167,12 +184,20 @@ pub struct HoldPlaces {
     #[since(1, 5)]
     #[optional]
     pub note: Note,
+    /// The price type of the places. The session's first one if absent.
+    #[since(1, 6)]
+    #[optional]
+    pub types: List<Id, 0, 1>,
+    /// The offer to buy under. The cheapest one if absent.
+    #[since(1, 6)]
+    pub offer: Option<Id>,
 }
 
 impl HoldPlaces {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let want = Want::Places { area: self.area, quantity: self.quantity.checked_u32() };
+        let buy_as = BuyAs::new(self.types.into_plain(), self.offer);
+        let want = Want::Places { area: self.area, quantity: self.quantity.checked_u32(), buy_as };
         Ok(hold(cart, Entity::Session(self.session), want, self.note, self.customer))
     }
 }
@@ -302,6 +327,13 @@ pub struct Line {
     #[since(1, 5)]
     #[optional]
     pub note: Note,
+    /// The price type of each seat, in their order, or one for all. The session's first one if absent.
+    #[since(1, 6)]
+    #[optional]
+    pub types: List<Id, 0, HOLD_SEATS_MAX>,
+    /// The offer to buy under. The cheapest one if absent.
+    #[since(1, 6)]
+    pub offer: Option<Id>,
 }
 
 /// Change the quantity of a line of places or units.
@@ -480,18 +512,37 @@ fn needed<T>(name: &str, value: Option<T>) -> Converted<T> {
     value.ok_or_else(|| Rejection::bad_request(format!("a line without `{name}`")))
 }
 
+/// Price types in the order of the sorted seats. They are told in that of the request, or one is told for all.
+fn in_order_of_seats(seats: &[Seat], types: Vec<Id>) -> Converted<Vec<Id>> {
+    if types.len() <= 1 {
+        return Ok(types);
+    }
+    if types.len() != seats.len() {
+        return Err(Rejection::bad_request("`types` has one price type for all seats, or one for each"));
+    }
+    let mut pairs: Vec<(Seat, Id)> = seats.iter().copied().zip(types).collect();
+    pairs.sort();
+    Ok(pairs.into_iter().map(|(_, of)| of).collect())
+}
+
 fn of_session(line: Line) -> Converted<Want> {
+    let (types, offer) = (line.types.into_plain(), line.offer);
     match (line.seats, line.count, line.area) {
-        (Some(seats), None, None) => Ok(Want::Seats { seats: SeatSet::new(seats)?, best_effort: line.best_effort }),
+        (Some(seats), None, None) => {
+            let buy_as = BuyAs::new(in_order_of_seats(&seats, types)?, offer);
+            Ok(Want::Seats { seats: SeatSet::new(seats)?, best_effort: line.best_effort, buy_as })
+        }
         (None, Some(count), None) => best(BestWish {
             count,
             category: line.category,
             section: line.section,
             accessible: line.accessible,
             split: line.split,
+            buy_as: BuyAs::new(types, offer),
         }),
         (None, None, Some(area)) => {
-            Ok(Want::Places { area, quantity: needed("quantity", line.quantity)?.checked_u32() })
+            let buy_as = BuyAs::new(types, offer);
+            Ok(Want::Places { area, quantity: needed("quantity", line.quantity)?.checked_u32(), buy_as })
         }
         _ => Err(Rejection::bad_request("a line of a session has one of `seats`, `count` and `area`")),
     }

@@ -7,6 +7,7 @@ mod admin;
 mod batch;
 mod cart;
 mod catalogue;
+mod offer;
 mod order;
 mod product;
 mod resource;
@@ -31,6 +32,7 @@ pub use admin::{
 pub(crate) use batch::Batch;
 pub use cart::*;
 pub use catalogue::{HallGet, HallPut, Position, TitleGet, TitlePut, TitleSearch, VenueGet, VenuePut, VenueSearch};
+pub use offer::{CounterBody, OfferBody, PriceTypeBody, TaxBody};
 pub use order::{CustomerPurchases, OrderGet, OrderRefund};
 pub use product::{ProductGet, ProductPut};
 pub use resource::{
@@ -38,8 +40,8 @@ pub use resource::{
     ResourcePut, ResourceReserve,
 };
 pub use session::{
-    AreaBody, SessionBlock, SessionCancel, SessionCreate, SessionGet, SessionMap, SessionSearch, SessionSeats,
-    SessionUnblock,
+    AreaBody, SessionBlock, SessionCancel, SessionChange, SessionCreate, SessionGet, SessionMap, SessionSearch,
+    SessionSeats, SessionUnblock,
 };
 
 pub use crate::call::{PurchaseCursor, Resume};

@@ -1,7 +1,12 @@
 //! The ops on sessions.
 
+use std::sync::Arc;
+
 use boxoffice_core::{
-    command::{Area, Command, NewSession, SessionCommand, SessionExtras, VenueCommand},
+    command::{
+        self, Area, Command, Counter, Limits, NewSession, OFFERS_MAX, Offer, Offering, PriceType, SessionCommand,
+        SessionExtras, VenueCommand,
+    },
     cursor::read_by_time,
     id::Id,
     layout::LAYOUT_SEATS_MAX,
@@ -15,7 +20,10 @@ use boxoffice_core::{
 use boxoffice_declare::{op, shape};
 use smol_str::SmolStr;
 
-use super::LimitsBody;
+use super::{
+    LimitsBody,
+    offer::{CounterBody, Counters, OfferBody, Offers, PriceTypeBody, PriceTypes, offering},
+};
 use crate::{
     call::{Call, CitySearch, Shape},
     city::CityPage,
@@ -25,11 +33,11 @@ use crate::{
     rejection::Rejection,
     reply::{SessionPage, ThreeStates},
     repr::{List, Price, shape::WHOLE_MAX},
-    view::{MapView, SessionView},
+    view::{MapView, SessionChanged, SessionView},
 };
 
 /// Create a session. It occupies the hall for its time.
-#[op("session.create", desk, venues(OfEntity), weight(20), answers(SessionView))]
+#[op("session.create", desk, venues(OfEntity), frame(Import), weight(20), answers(SessionView))]
 #[example(r#"{"ends_at": "2099-04-12T22:00:00Z", "hall": "main", "id": "hamlet-tonight", "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-12T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
 #[example(r#"{"areas": [{"capacity": 500, "id": "yard", "name": "Yard", "price": {"amount": 500, "currency": "EUR"}}], "comments": "first night", "ends_at": "2099-04-13T22:00:00Z", "hall": "main", "id": "hamlet-matinee", "limits": {"per_customer": {"max": 12, "quota": "hamlet"}, "per_order": 8}, "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-13T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
 #[example(r#"{"ends_at": "2099-04-14T22:00:00Z", "hall": "main", "id": "hamlet-late", "prices": {"standard": {"amount": 1000, "currency": "EUR"}}, "starts_at": "2099-04-14T19:00:00Z", "title": "hamlet", "venue": "globe"}"#)]
@@ -58,6 +66,18 @@ pub struct SessionCreate {
     #[since(1, 5)]
     #[optional]
     pub sells_after_begin: bool,
+    /// The price types. The first is that of a buyer who names none, and its prices are `prices` and those of the areas.
+    #[since(1, 6)]
+    #[optional]
+    pub price_types: PriceTypes,
+    /// The offers. Without any, everything is on sale for everybody.
+    #[since(1, 6)]
+    #[optional]
+    pub offers: Offers,
+    /// The counters that offers share.
+    #[since(1, 6)]
+    #[optional]
+    pub counters: Counters,
 }
 
 impl SessionCreate {
@@ -81,6 +101,7 @@ impl SessionCreate {
                 limits: self.limits.try_into()?,
                 comments: self.comments.into_plain(),
                 sells_after_begin: self.sells_after_begin,
+                offering: offering(self.price_types, self.offers, self.counters)?.map(Arc::new),
             },
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
@@ -239,6 +260,68 @@ impl SessionUnblock {
     }
 }
 
+/// Change prices, areas, limits, texts and offers. Holds keep their terms.
+#[op("session.change", desk, since(1, 6), venues(OfEntity), frame(Import), weight(30), answers(SessionChanged))]
+#[example(r#"{"expect": 0, "id": "hamlet-tonight", "prices": {"standard": {"amount": 1200, "currency": "EUR"}}}"#)]
+#[example(r#"{"counters": [{"id": "young", "max": 100}], "id": "hamlet-tonight", "offers": [{"from": "2026-03-01T09:00:00Z", "id": "everybody"}, {"counters": ["young"], "id": "young", "types": ["under26"]}], "price_types": [{"id": "adult"}, {"id": "under26", "prices": {"standard": 600}, "tax": {"code": "A", "rate": 700}}]}"#)]
+#[example(r#"{"close": ["everybody"], "dry_run": true, "id": "hamlet-tonight"}"#)]
+#[derive(Eq)]
+pub struct SessionChange {
+    pub id: Id,
+    /// The version of the terms that this is a change of. Refused if there are later ones.
+    pub expect: Option<u32>,
+    /// The prices by category, all of them.
+    pub prices: Option<Vec<(Id, Money)>>,
+    /// The areas: those that there are in their order, and new ones after them.
+    pub areas: Option<List<AreaBody, 0, AREAS_MAX>>,
+    /// The time to live of carts with seats of it.
+    #[narrow(1..=WHOLE_MAX)]
+    pub hold_ttl_ms: Option<u64>,
+    pub limits: Option<LimitsBody>,
+    pub comments: Option<Comments>,
+    /// Whether all may still hold after it has begun.
+    pub sells_after_begin: Option<bool>,
+    /// The price types, all of them.
+    pub price_types: Option<PriceTypes>,
+    /// The offers, all of them.
+    pub offers: Option<Offers>,
+    /// The counters, all of them.
+    pub counters: Option<Counters>,
+    /// Offers to close.
+    #[optional]
+    pub close: List<Id, 0, OFFERS_MAX>,
+    /// Closed offers to open again.
+    #[optional]
+    pub reopen: List<Id, 0, OFFERS_MAX>,
+    /// Whether to say only what would be different.
+    #[optional]
+    pub dry_run: bool,
+}
+
+impl SessionChange {
+    fn command(self) -> Converted<Command> {
+        let types = |all: PriceTypes| all.into_plain().into_iter().map(PriceType::try_from).collect::<Converted<_>>();
+        let offers = |all: Offers| all.into_plain().into_iter().map(Offer::try_from).collect::<Converted<_>>();
+        let counters = |all: Counters| all.into_plain().into_iter().map(Counter::from).collect();
+        let change = command::SessionChange {
+            expect: self.expect,
+            prices: self.prices.map(prices).transpose()?,
+            areas: self.areas.map(|all| areas(all.into_plain())).transpose()?,
+            hold_ttl_ms: self.hold_ttl_ms,
+            limits: self.limits.map(Limits::try_from).transpose()?,
+            comments: self.comments.map(Comments::into_plain),
+            sells_after_begin: self.sells_after_begin,
+            price_types: self.price_types.map(types).transpose()?,
+            offers: self.offers.map(offers).transpose()?,
+            counters: self.counters.map(counters),
+            close: self.close.into_plain(),
+            reopen: self.reopen.into_plain(),
+            dry_run: self.dry_run,
+        };
+        Ok(Command::Session(self.id, SessionCommand::Change(Box::new(change))))
+    }
+}
+
 /// Cancel a session: holds are released, orders refunded.
 #[op("session.cancel", desk, venues(OfEntity), weight(20), answers())]
 #[example(r#"{"id": "hamlet-late", "reason": "the roof leaks"}"#)]
@@ -259,17 +342,9 @@ impl SessionCreate {
     /// The body with these details.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
         let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
-        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin } = extras;
-        let areas = areas
-            .into_iter()
-            .map(|Area { id, name, capacity, price, names }| AreaBody {
-                id,
-                name: Text::as_said(name),
-                capacity: capacity.into(),
-                price,
-                names,
-            })
-            .collect();
+        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
+        let areas = areas.into_iter().map(AreaBody::from).collect();
+        let Offering { price_types, offers, counters } = offering.as_deref().cloned().unwrap_or_default();
         let limits = LimitsBody::from(limits);
         SessionCreate {
             id,
@@ -284,7 +359,16 @@ impl SessionCreate {
             limits,
             comments: Text::as_said(comments),
             sells_after_begin,
+            price_types: price_types.into_iter().map(PriceTypeBody::from).collect(),
+            offers: offers.into_iter().map(OfferBody::from).collect(),
+            counters: counters.into_iter().map(CounterBody::from).collect(),
         }
+    }
+}
+
+impl From<Area> for AreaBody {
+    fn from(Area { id, name, capacity, price, names }: Area) -> AreaBody {
+        AreaBody { id, name: Text::as_said(name), capacity: capacity.into(), price, names }
     }
 }
 

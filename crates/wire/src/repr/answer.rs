@@ -3,8 +3,8 @@
 use std::{ops::Deref, sync::Arc};
 
 use boxoffice_core::{
-    answer::{AreaCounts, SeatCounts},
-    command::{Area, Limits, NewSession, SessionExtras, Title, VenueDetails},
+    answer::{AreaCounts, SeatCounts, SessionChanged, SessionSale, TermsChange},
+    command::{Area, Counter, Limits, NewSession, Offer, Offering, PriceType, SessionExtras, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
@@ -154,6 +154,46 @@ shapes! {
         zone?: Option<SmolStr>,
         /// Whether all may still hold after it has begun. Otherwise only the desk may.
         sells_after_begin?: bool,
+        /// The price types. The first is that of a buyer who names none, and its prices are `prices` and those of the areas.
+        price_types?: Vec<PriceType>,
+        /// The offers. Without any, everything is on sale for everybody. Those of the desk are told to the desk.
+        offers?: Vec<Offer>,
+        counters?: Vec<Counter>,
+        /// How its offers stand and how its terms have changed. Absent without offers and changes.
+        sale?: Option<SessionSale>,
+    }
+
+    /// How the offers of a session stand, and how its terms have changed.
+    struct SaleFields as SessionSale {
+        /// The version of the terms, which is how often they have changed.
+        terms: u32,
+        /// When the next offer opens, if none that is for everybody is open.
+        opens_at?: Option<Timestamp>,
+        /// Offers whose begin has come. An offer without a begin is not among them.
+        opened?: Vec<Id>,
+        /// How many are held and sold, by counter in their order.
+        counted?: Vec<u64>,
+        /// The newest changes, oldest first, at most 32.
+        changes?: Vec<TermsChange>,
+    }
+
+    /// A change of a session's terms.
+    struct ChangeFields as TermsChange {
+        /// The version of the terms with it.
+        terms: u32,
+        at: Timestamp,
+        /// What is different since, in words.
+        what!: Vec<SmolStr>,
+        /// The version of the session with it.
+        version: u64,
+    }
+
+    /// What a change of a session's terms has changed, or would change.
+    struct ChangedFields as SessionChanged {
+        /// The version of the terms with it.
+        terms: u32,
+        /// What is different, in words.
+        what!: Vec<SmolStr>,
     }
 
     /// A session in a list.
@@ -260,7 +300,7 @@ views! {
     /// A session.
     SessionView by SessionFields {
         venue: Id,
-        /// The session as it was created.
+        /// The session with its terms of now.
         session: NewSession,
         /// The reason of the cancellation, if it is canceled.
         canceled: Option<SmolStr>,
@@ -270,10 +310,12 @@ views! {
         layout: Arc<Layout>,
         /// The IANA name of the venue's time zone.
         zone: Option<SmolStr>,
+        /// How its offers stand and how its terms have changed.
+        sale: Option<Box<SessionSale>>,
     }
 }
 
-/// A session is read as it was created.
+/// A session is read with its terms of now.
 impl Deref for SessionView {
     type Target = NewSession;
 
@@ -303,6 +345,10 @@ repr_of! {
 
 same_fields! {
     (Id, SmolStr, u32): [(id, name, seats)] = HallEntry { id, name, seats },
+    SessionSale: [SessionSale { terms, opens_at, opened, counted, changes }]
+        = SaleFields { terms, opens_at, opened, counted, changes },
+    TermsChange: [TermsChange { terms, at, what, version }] = ChangeFields { terms, at, what, version },
+    SessionChanged: [SessionChanged { terms, what }] = ChangedFields { terms, what },
     VenuesPage: [VenuesPage { venues, next: cursor }] = VenuesFields { venues, cursor },
     TitleView: [TitleView { id, title: Title { name, director, cast, comments, duration_ms } }]
         = TitleFields { id, name, director, cast, comments, duration_ms },
@@ -369,9 +415,10 @@ impl TryFrom<VenueEntryFields> for VenueEntry {
 /// Areas and their counts are one list on the wire.
 impl From<SessionView> for SessionFields {
     fn from(view: SessionView) -> SessionFields {
-        let SessionView { venue, session, canceled, counts, area_counts, layout, zone } = view;
+        let SessionView { venue, session, canceled, counts, area_counts, layout, zone, sale } = view;
         let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
-        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin } = extras;
+        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
+        let Offering { price_types, offers, counters } = offering.map(Arc::unwrap_or_clone).unwrap_or_default();
         let area = |Area { id, name, capacity, price, names }: Area| {
             let counts = area_counts.iter().find(|counts| counts.area == id);
             AreaFields {
@@ -403,6 +450,10 @@ impl From<SessionView> for SessionFields {
             layout,
             zone,
             sells_after_begin,
+            price_types,
+            offers,
+            counters,
+            sale: sale.map(|sale| *sale),
         }
     }
 }
@@ -416,18 +467,33 @@ impl From<SessionFields> for SessionView {
         let area_counts = fields.areas.iter().filter_map(counts).collect();
         let area =
             |AreaFields { id, name, capacity, price, names, .. }: AreaFields| Area { id, name, capacity, price, names };
+        let (price_types, offers, counters) = (fields.price_types, fields.offers, fields.counters);
+        let offering = Offering { price_types, offers, counters };
         let extras = SessionExtras {
             areas: fields.areas.into_iter().map(area).collect(),
             hold_ttl_ms: fields.hold_ttl_ms,
             limits: fields.limits,
             comments: fields.comments,
             sells_after_begin: fields.sells_after_begin,
+            offering: Some(offering).filter(|offering| !offering.is_empty()).map(Arc::new),
         };
         let SessionFields {
-            id, venue, hall, title, starts_at, ends_at, prices, canceled, counts, layout, zone, ..
+            id,
+            venue,
+            hall,
+            title,
+            starts_at,
+            ends_at,
+            prices,
+            canceled,
+            counts,
+            layout,
+            zone,
+            sale,
+            ..
         } = fields;
         let session = NewSession { id, hall, title, starts_at, ends_at, prices, extras };
-        SessionView { venue, session, canceled, counts, area_counts, layout, zone }
+        SessionView { venue, session, canceled, counts, area_counts, layout, zone, sale: sale.map(Box::new) }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Lines, and portions of holds and sales. Their fields tell the kinds apart.
 
-use std::mem;
+use std::{mem, sync::Arc};
 
 use boxoffice_core::{
     answer,
     id::{Entity, Id},
     money::{AMOUNT_MAX, PRICE_MAX},
-    portion::{Content, LineItem, Portion, PricedSeat},
+    portion::{BoughtAs, Content, LineItem, Portion, PricedSeat, Tax},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
@@ -19,7 +19,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::repr::{
-    ListOf, ToWire, WireRepr, WireWrite,
+    ListOf, ToWire, WireRepr, WireWrite, same_fields,
     shape::{self, Shapes, shapes},
 };
 
@@ -74,9 +74,9 @@ fn write_line<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let fields = match content {
-        Content::Seats(_) => 5,
+        Content::Seats(seats) => 5 + usize::from(!is_plain(seats)),
         Content::Units { name, .. } => 5 + usize::from(!name.is_empty()),
-        Content::Places { .. } => 6,
+        Content::Places { bought_as, .. } => 6 + usize::from(bought_as.is_some()),
         Content::Slot { details, .. } => 6 + usize::from(!details.is_empty()),
     };
     let optional = [late, zone.is_some(), !note.is_empty()].map(usize::from).iter().sum::<usize>();
@@ -87,11 +87,21 @@ fn write_line<S: Serializer>(
         Content::Seats(seats) => {
             map.serialize_field("seats", &ListOf(|| seats.iter().map(|priced| ToWire(&priced.seat))))?;
             map.serialize_field("prices", &ListOf(|| seats.iter().map(|priced| priced.price)))?;
+            if !is_plain(seats) {
+                // One is told for all if all have the same.
+                let first = seats.first().map(|priced| &priced.bought_as);
+                let told = if seats.iter().all(|priced| Some(&priced.bought_as) == first) { 1 } else { seats.len() };
+                let all: Vec<&BoughtAs> = seats[..told].iter().filter_map(|it| it.bought_as.as_deref()).collect();
+                map.serialize_field("bought_as", &ListOf(|| all.iter().map(|bought_as| ToWire(*bought_as))))?;
+            }
         }
-        Content::Places { area, quantity, price } => {
+        Content::Places { area, quantity, price, bought_as } => {
             map.serialize_field("area", &ToWire(area))?;
             map.serialize_field("quantity", quantity)?;
             map.serialize_field("price", price)?;
+            if let Some(bought_as) = bought_as {
+                map.serialize_field("bought_as", &ListOf(|| [ToWire(&**bought_as)].into_iter()))?;
+            }
         }
         Content::Units { quantity, price, name } => {
             if !name.is_empty() {
@@ -151,7 +161,24 @@ impl WireRepr for LineView {
     }
 }
 
+/// Whether no seat was bought as anything.
+fn is_plain(seats: &[PricedSeat]) -> bool {
+    seats.iter().all(|priced| priced.bought_as.is_none())
+}
+
 shapes! {
+    /// What a seat or a place was bought as. It never changes.
+    struct BoughtAsFields as BoughtAs {
+        /// The version of the session's terms, whose names say what the ids mean.
+        terms: u32,
+        /// The price before the offer changed it, in minor units.
+        list_price: i64 = 0..=PRICE_MAX,
+        price_type?: Option<Id>,
+        offer?: Option<Id>,
+        /// The tax that the price contains.
+        tax?: Option<Tax>,
+    }
+
     /// A line of seats, of places in an area, of units of a product, or of a slot of a resource.
     #[one_of([session, seats, prices] [session, area, quantity, price] [product, quantity, price] [resource, begin, end, price])]
     struct LineFields as Line {
@@ -170,6 +197,8 @@ shapes! {
         end?: Option<Timestamp>,
         /// The price of one place or unit, or of the slot, in minor units.
         price?: Option<i64> = 0..=PRICE_MAX,
+        /// What each seat was bought as, or one for all seats or places. Only lines of sessions with offers or changed terms have it.
+        bought_as?: Vec<BoughtAs>,
         /// What the line comes to, in minor units. A node of before 1.5 does not say it.
         total?: Option<i64> = 0..=AMOUNT_MAX,
         /// The details of a slot.
@@ -183,6 +212,11 @@ shapes! {
     }
 }
 
+same_fields! {
+    BoughtAs: [BoughtAs { terms, list_price, price_type, offer, tax }]
+        = BoughtAsFields { terms, list_price, price_type, offer, tax },
+}
+
 impl LineFields {
     fn content(self) -> Result<(Entity, Content), &'static str> {
         let price = self.price.ok_or("`price` is missing");
@@ -191,11 +225,21 @@ impl LineFields {
             (Some(session), None, None) => {
                 let content = match (self.seats, self.area) {
                     (Some(seats), None) if seats.len() == self.prices.len() => {
-                        let priced = seats.into_iter().zip(self.prices);
-                        Content::Seats(priced.map(|(seat, price)| PricedSeat { seat, price }).collect())
+                        let bought_as: Vec<Arc<BoughtAs>> = self.bought_as.into_iter().map(Arc::new).collect();
+                        let of = |place: usize| match &bought_as[..] {
+                            [one] => Some(Arc::clone(one)),
+                            all => all.get(place).cloned(),
+                        };
+                        let priced = seats.into_iter().zip(self.prices).enumerate();
+                        let priced =
+                            priced.map(|(place, (seat, price))| PricedSeat { seat, price, bought_as: of(place) });
+                        Content::Seats(priced.collect())
                     }
                     (Some(_), None) => return Err("a line has as many prices as seats"),
-                    (None, Some(area)) => Content::Places { area, quantity: quantity?, price: price? },
+                    (None, Some(area)) => {
+                        let bought_as = self.bought_as.into_iter().next().map(Arc::new);
+                        Content::Places { area, quantity: quantity?, price: price?, bought_as }
+                    }
                     (None, None) | (Some(_), Some(_)) => return Err("a line of a session has `seats` or an `area`"),
                 };
                 Ok((Entity::Session(session), content))

@@ -2,7 +2,10 @@
 
 use std::{fmt, marker::PhantomData};
 
-use boxoffice_core::{id::Id, money::Money};
+use boxoffice_core::{
+    id::Id,
+    money::{Money, PRICE_MAX},
+};
 use serde::de::{MapAccess, Visitor};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -11,7 +14,7 @@ use super::{
     FromWire, Price, WireRepr,
     shape::{Narrow, Shapes},
 };
-use crate::limits::{CATEGORIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX};
+use crate::limits::{AREAS_MAX, CATEGORIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX};
 
 /// Represents a list of pairs as a map, in the order of the list.
 macro_rules! map_repr {
@@ -61,6 +64,15 @@ map_repr!(Id, Money: |shapes: &mut Shapes| {
     shapes.named::<Vec<(Id, Money)>>("Prices", |_| json!({
         "type": "object", "propertyNames": category, "additionalProperties": price,
         "maxProperties": CATEGORIES_MAX, "description": "A price for each category, all in one currency.",
+    }))
+});
+
+map_repr!(Id, i64: |shapes: &mut Shapes| {
+    let zone = Id::schema(shapes);
+    shapes.named::<Vec<(Id, i64)>>("Amounts", |_| json!({
+        "type": "object", "propertyNames": zone,
+        "additionalProperties": {"type": "integer", "minimum": 0, "maximum": PRICE_MAX},
+        "maxProperties": AREAS_MAX, "description": "Prices in minor units, by category or area.",
     }))
 });
 

@@ -74,14 +74,13 @@ fn money() -> impl Strategy<Value = Money> {
 
 fn line() -> impl Strategy<Value = LineView> {
     let seats = prop::collection::vec((any::<u16>(), any::<u16>(), any::<i64>()), 1..20).prop_map(|seats| {
-        Content::Seats(
-            seats.into_iter().map(|(row, seat, price)| PricedSeat { seat: Seat { row, seat }, price }).collect(),
-        )
+        Content::Seats(seats.into_iter().map(|(row, seat, price)| PricedSeat::new(Seat { row, seat }, price)).collect())
     });
     let places = (id(), any::<u32>(), any::<i64>()).prop_map(|(area, quantity, price)| Content::Places {
         area,
         quantity,
         price,
+        bought_as: None,
     });
     let of_session = (id(), prop_oneof![seats, places]).prop_map(|(id, content)| (Entity::Session(id), content));
     let units = (id(), any::<u32>(), any::<i64>())

@@ -99,7 +99,7 @@ fn done_cart() -> CartAudit {
     let lines = vec![LineView::new(
         1,
         Entity::Session(house().session_id(0)),
-        Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat { seat, price: PRICE }).collect()),
+        Content::Seats(seats(&[0, 1]).into_iter().map(|seat| PricedSeat::new(seat, PRICE)).collect()),
         false,
     )];
     let total = Money { amount: 2 * PRICE, currency: Currency::new("EUR").expect("a currency") };

@@ -13,12 +13,12 @@ use crate::{
     answer::Outcome,
     ask::Granted,
     cart::{Cart, GrantedLine, REVISION_MAX, check_wanted},
-    command::{Want, WantedLine},
+    command::{BuyAs, Want, WantedLine},
     holder::Holder,
     host::Stage,
     id::{Entity, HoldId, Id, Request},
     planted,
-    portion::Content,
+    portion::{Content, SeatPrice},
     refusal::Refusal,
     seat::SeatSet,
     time::{TIMESTAMP_MAX, Timestamp},
@@ -326,37 +326,44 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Takes the reply of a product whose units cost something else now than those of the line that was to grow. The further units
-    /// go to the line with that price, or to a new one.
+    /// Takes the reply of an inventory whose units or places cost something else now than those of the line that was to grow. The
+    /// further ones go to the line with that price, or to a new one.
     pub(super) fn repriced(
         &mut self,
         stage: &mut Stage<'_, R>,
         from: &Entity,
         (hold, revision): (HoldId, u64),
-        price: i64,
+        price: &SeatPrice,
     ) {
         let life_ms = stage.life_ms();
         let found = self.adding.iter_mut().find_map(|adding| Some((adding.parts.find(from, hold)?, adding)));
         let Some((place, adding)) = found else { return };
         let part = &adding.parts.list[place];
         let awaits = part.grows && part.revision == revision && matches!(part.main, AskState::Asked);
-        let (Want::Units { quantity, .. }, Some(number), true) = (&part.wanted.want, part.line, awaits) else {
+        let (Want::Units { quantity, .. } | Want::Places { quantity, .. }, Some(number), true) =
+            (&part.wanted.want, part.line, awaits)
+        else {
             return;
         };
-        let (quantity, note, request, place) = (*quantity, part.wanted.note.clone(), adding.request, place as u16);
+        let (quantity, want) = (*quantity, part.wanted.want.clone());
+        let (note, request, place) = (part.wanted.note.clone(), adding.request, place as u16);
         let other = || {
             let cart = stage.entity.cart_or_blank();
             let (entity, content) = cart.line(number)?;
             let more = quantity.saturating_sub(content.quantity());
             let wanted = |want| WantedLine { note, ..WantedLine::new(entity.clone(), want) };
-            match cart.line_at_price(entity, price, false) {
+            match cart.line_at_price(entity, content, price, false) {
                 Some((line, content)) => {
                     let want = grown_want(&cart, line, content, content.quantity() + more)?;
                     growing(&cart, request, place, line, wanted(want))
                 }
                 None => {
                     let hold = cart.next_hold(request.id, place)?;
-                    Ok(Part::new(wanted(Want::Units { quantity: more, now: false }), hold))
+                    let want = match want {
+                        Want::Places { area, buy_as, .. } => Want::Places { area, quantity: more, buy_as },
+                        _ => Want::Units { quantity: more, now: false },
+                    };
+                    Ok(Part::new(wanted(want), hold))
                 }
             }
         };
@@ -532,7 +539,12 @@ fn grown_want(cart: &Cart, line: u32, content: &Content, quantity: u32) -> Resul
         return Err(Refusal::BadQuantity(format_smolstr!("a line has at most {most}, not {quantity}")));
     }
     Ok(match content {
-        Content::Places { area, .. } => Want::Places { area: area.clone(), quantity },
+        // Further places are of the same price type, whatever offer sells them now.
+        Content::Places { area, bought_as, .. } => {
+            let price_type = bought_as.as_ref().and_then(|bought_as| bought_as.price_type.clone());
+            let buy_as = BuyAs::new(price_type.into_iter().collect(), None);
+            Want::Places { area: area.clone(), quantity, buy_as }
+        }
         // Units that are set aside stay so when the product's policy changes.
         Content::Units { .. } | Content::Seats(_) | Content::Slot { .. } => {
             let is_held = cart.line_hold(line).is_some_and(|line| line.hold.is_some());

@@ -12,7 +12,7 @@ use crate::{
     host::{Effect, Stage, Turn},
     id::{Entity, HoldId, Id},
     planted,
-    portion::Content,
+    portion::{Content, SeatPrice},
     push_exact::push_exact,
     refusal::{LineRefusal, Refusal},
     time::Timestamp,
@@ -304,8 +304,9 @@ impl Part {
     /// A grant of more units that are validated at the checkout. They go to the line with their price, or to a new one.
     fn at_its_price(&mut self, cart: Option<&Cart>, granted: &Granted) -> Granted {
         let mut granted = granted.clone();
-        let (true, Some(cart), Some(Content::Units { quantity, price, .. })) =
-            (granted.late, cart, &mut granted.content)
+        let like = granted.content.clone();
+        let (true, Some(cart), Some(like), Some(Content::Units { quantity, price, .. })) =
+            (granted.late, cart, like, &mut granted.content)
         else {
             return granted;
         };
@@ -313,7 +314,8 @@ impl Part {
             return granted;
         }
         let had = self.line.and_then(|number| cart.line(number).ok()).map_or(0, |(_, content)| content.quantity());
-        let line = cart.line_at_price(&self.wanted.entity, *price, true);
+        let price = SeatPrice { price: *price, bought_as: None };
+        let line = cart.line_at_price(&self.wanted.entity, &like, &price, true);
         *quantity = quantity.saturating_sub(had) + line.map_or(0, |(_, content)| content.quantity());
         self.line = line.map(|(number, _)| number);
         granted

@@ -204,13 +204,20 @@ impl Wild {
                 let want = Want::Units { quantity: self.u32(), now: self.chance(20) };
                 WantedLine::new(Entity::Product(product), want)
             }
-            3 | 4 => WantedLine::new(entity("t"), Want::Places { area: id("stand"), quantity: self.u32() }),
-            5 => WantedLine::new(entity("s"), Want::Seats { seats: self.seats(), best_effort: self.chance(50) }),
+            3 | 4 => WantedLine::new(entity("t"), Want::places(id("stand"), self.u32())),
+            5 => WantedLine::new(entity("s"), Want::seats(self.seats(), self.chance(50))),
             6 => {
                 let (count, accessible, split) = (self.u16(), self.u16(), self.chance(50));
                 WantedLine::new(
                     entity("s"),
-                    Want::Best(BestWish { count, category: None, section: None, accessible, split }),
+                    Want::Best(BestWish {
+                        count,
+                        category: None,
+                        section: None,
+                        accessible,
+                        split,
+                        buy_as: Default::default(),
+                    }),
                 )
             }
             _ => {
@@ -568,7 +575,7 @@ impl Wild {
             8 => to_inventory(Ask::Refund { hold }),
             9 => {
                 let want = match &inventory {
-                    Entity::Session(_) => Want::Places { area: id("stand"), quantity: self.u32() },
+                    Entity::Session(_) => Want::places(id("stand"), self.u32()),
                     Entity::Product(_) => Want::Units { quantity: self.u32(), now: self.chance(50) },
                     Entity::Customer(_) => Want::Quota { quota: id("few"), count: self.u32(), max: self.u32() },
                     _ => {

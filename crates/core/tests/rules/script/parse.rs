@@ -102,11 +102,9 @@ fn wanted(words: &[&str]) -> WantedLine {
             let at = |seconds: &str| Timestamp(number::<u64>(seconds) * 1_000);
             Want::Slot { begin: at(begin), end: at(end), details: "".into() }
         }
-        (Entity::Session(_), ["some", seats @ ..]) => Want::Seats { seats: seat_set(seats), best_effort: true },
-        (Entity::Session(_), [area, quantity]) if !area.contains('.') => {
-            Want::Places { area: id(area), quantity: number(quantity) }
-        }
-        (Entity::Session(_), seats) => Want::Seats { seats: seat_set(seats), best_effort: false },
+        (Entity::Session(_), ["some", seats @ ..]) => Want::seats(seat_set(seats), true),
+        (Entity::Session(_), [area, quantity]) if !area.contains('.') => Want::places(id(area), number(quantity)),
+        (Entity::Session(_), seats) => Want::seats(seat_set(seats), false),
         _ => panic!("{name} has no {words:?}"),
     };
     WantedLine::new(entity, want)
@@ -170,7 +168,8 @@ pub(super) fn terms(mut words: &[&str]) -> Terms {
 }
 
 fn best(count: u16, mut words: &[&str]) -> BestWish {
-    let mut wish = BestWish { count, category: None, section: None, accessible: 0, split: false };
+    let mut wish =
+        BestWish { count, category: None, section: None, accessible: 0, split: false, buy_as: Default::default() };
     while let [word, rest @ ..] = words {
         words = match (*word, rest) {
             ("split", rest) => {

@@ -55,7 +55,7 @@ impl<'a> Sale<'a> {
         for some in seats.chunks(20) {
             let seats =
                 SeatSet::new(some.iter().map(|index| self.plan.layout.seat(*index))).expect("up to twenty seats");
-            let granted = self.ask(Want::Seats { seats, best_effort: false }).expect("they are free");
+            let granted = self.ask(Want::seats(seats, false)).expect("they are free");
             assert_eq!(granted, some);
         }
     }
@@ -120,7 +120,7 @@ impl<'a> Sale<'a> {
 }
 
 pub(crate) fn wish(count: u16) -> BestWish {
-    BestWish { count, category: None, section: None, accessible: 0, split: false }
+    BestWish { count, category: None, section: None, accessible: 0, split: false, buy_as: Default::default() }
 }
 
 /// Whether a seat fits a wish, apart from the number of accessible ones.

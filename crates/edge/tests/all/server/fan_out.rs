@@ -92,6 +92,7 @@ fn hold(seats: Vec<Seat>) -> Event {
         seats,
         deadline: Timestamp(9_000),
         charge: None,
+        prices: None,
     })
 }
 

@@ -394,7 +394,7 @@ pub(crate) fn seat_of(number: u64) -> (u64, Seat) {
 fn hold(number: u64) -> CartCommand {
     let (session, seat) = seat_of(number);
     let seats = SeatSet::new([seat]).expect("a seat");
-    let want = Want::Seats { seats, best_effort: false };
+    let want = Want::seats(seats, false);
     let lines = vec![WantedLine::new(Entity::Session(id(&format!("s{session}"))), want)];
     CartCommand::Hold { lines, customer: None, guest: false, holder: None }
 }

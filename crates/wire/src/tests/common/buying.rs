@@ -15,7 +15,7 @@ use boxoffice_core::{
 use super::{HOUR, cart, euro, evening, id, seat};
 
 pub fn line() -> LineView {
-    let priced = |number| PricedSeat { seat: seat(1, number), price: 1_000 };
+    let priced = |number| PricedSeat::new(seat(1, number), 1_000);
     let content = Content::Seats([priced(5), priced(6), priced(7)].into());
     LineView::new(1, Entity::Session(id("hamlet-tonight")), content, false)
 }
@@ -24,7 +24,7 @@ pub fn line() -> LineView {
 pub fn lines() -> Vec<LineView> {
     let (begin, end) = (evening(), evening().after(HOUR));
     let line = |line, entity, content, late| LineView::new(line, entity, content, late);
-    let places = Content::Places { area: id("yard"), quantity: 4, price: 500 };
+    let places = Content::Places { area: id("yard"), quantity: 4, price: 500, bought_as: None };
     vec![
         self::line(),
         line(2, Entity::Session(id("hamlet-tonight")), places, false),

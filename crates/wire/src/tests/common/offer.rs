@@ -129,6 +129,7 @@ pub fn session_view() -> SessionView {
         area_counts: Vec::new(),
         layout: layout(),
         zone: None,
+        sale: None,
     }
 }
 

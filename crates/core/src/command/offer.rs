@@ -1,0 +1,139 @@
+//! The offer of a session: its price types, the offers under which they are sold, and the counters that limit them.
+
+use alloc::vec::Vec;
+
+use boxoffice_declare::Stored;
+use smol_str::SmolStr;
+
+use crate::{id::Id, names::Names, portion::Tax, time::Timestamp};
+
+/// The most price types of one session.
+pub const PRICE_TYPES_MAX: usize = 60;
+
+/// The most offers of one session, and the most counters.
+pub const OFFERS_MAX: usize = 1_000;
+
+/// The most counters of one offer.
+pub const OFFER_COUNTERS_MAX: usize = 4;
+
+/// Everything that a session offers beyond one price a category. Without any of it there is one price type without a name, and
+/// everybody may buy at any time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
+pub struct Offering {
+    /// The first is that of a buyer who names none. Its prices are those of the session and of its areas.
+    #[n(0)]
+    pub price_types: Vec<PriceType>,
+    /// Without any, everything is on sale for everybody at its list price.
+    #[n(1)]
+    pub offers: Vec<Offer>,
+    #[n(2)]
+    pub counters: Vec<Counter>,
+}
+
+impl Offering {
+    /// Whether there is nothing of it.
+    pub fn is_empty(&self) -> bool {
+        *self == Offering::default()
+    }
+}
+
+/// A column of the price table: adults, people under 26, carers.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct PriceType {
+    #[n(0)]
+    pub id: Id,
+    #[n(1)]
+    pub name: SmolStr,
+    /// Its names for people, by locale.
+    #[n(2)]
+    pub names: Names,
+    /// The list price of a seat in minor units, by category and ascending. A category without a price is not sold to it.
+    #[n(3)]
+    pub prices: Vec<(Id, i64)>,
+    /// The list price of a place in minor units, by area and ascending. An area without a price is not sold to it.
+    #[n(4)]
+    pub area_prices: Vec<(Id, i64)>,
+    /// The tax that its prices contain.
+    #[n(5)]
+    pub tax: Option<Tax>,
+}
+
+/// Terms under which seats and places are sold: which ones, to whom, when, and for how much.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct Offer {
+    #[n(0)]
+    pub id: Id,
+    #[n(1)]
+    pub name: SmolStr,
+    /// Its names for people, by locale.
+    #[n(2)]
+    pub names: Names,
+    /// The price types that it sells. All if none is named.
+    #[n(3)]
+    pub types: Vec<Id>,
+    /// The categories of seats that it sells. With neither categories nor areas it sells everything.
+    #[n(4)]
+    pub categories: Vec<Id>,
+    /// The areas that it sells places of.
+    #[n(5)]
+    pub areas: Vec<Id>,
+    /// When it opens, in true time. It is open from the beginning if absent.
+    #[n(6)]
+    pub from: Option<Timestamp>,
+    /// When it ends, exclusive.
+    #[n(7)]
+    pub until: Option<Timestamp>,
+    /// Closed by hand.
+    #[n(8)]
+    pub closed: bool,
+    /// Only the desk sells under it.
+    #[n(9)]
+    pub desk: bool,
+    /// How it changes the list price.
+    #[n(10)]
+    pub change: Option<PriceChange>,
+    /// The most seats and places of one cart under it.
+    #[n(11)]
+    pub per_order: Option<u32>,
+    /// The counters that each seat and place under it takes one of.
+    #[n(12)]
+    pub counters: Vec<Id>,
+}
+
+/// How an offer changes a list price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
+pub enum PriceChange {
+    /// It is this one instead, in minor units.
+    #[n(0)]
+    Set(#[n(0)] i64),
+    /// It is lower by so many minor units, but not below 0.
+    #[n(1)]
+    Minus(#[n(0)] i64),
+    /// It is lower by so many hundredths of a percent. What is taken off is rounded half up.
+    #[n(2)]
+    Percent(#[n(0)] u32),
+}
+
+impl PriceChange {
+    /// The price in place of this list price.
+    pub fn of(self, list_price: i64) -> i64 {
+        match self {
+            PriceChange::Set(price) => price,
+            PriceChange::Minus(amount) => (list_price - amount).max(0),
+            PriceChange::Percent(off) => {
+                let off = (2 * i128::from(list_price) * i128::from(off) + 10_000) / 20_000;
+                list_price - off as i64
+            }
+        }
+    }
+}
+
+/// A number of seats and places that several offers share.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct Counter {
+    #[n(0)]
+    pub id: Id,
+    /// How many may be held and sold under its offers.
+    #[n(1)]
+    pub max: u32,
+}

@@ -1,0 +1,755 @@
+//! Offers of a session: examples, and random runs against a reference that counts everything anew from the list of what happened.
+
+use alloc::{format, sync::Arc, vec, vec::Vec};
+
+use proptest::{collection::vec as list, prelude::*};
+use smol_str::SmolStr;
+
+use super::Session;
+use crate::{
+    answer::SeatCounts,
+    ask::{Granted, Opening, Reply},
+    command::{
+        Area, BestWish, BuyAs, Counter, NewSession, Offer, Offering, PriceChange, PriceType, SessionChange,
+        SessionExtras, Want,
+    },
+    event::{Event, SessionEvent},
+    holds::HoldAsk,
+    holds_model::{euros, id, reread},
+    id::{CartId, HoldId, Id, Request, RequestHash},
+    inventory::Inventory,
+    layout::{Labels, Layout, Row, Run},
+    portion::{Content, Tax},
+    refusal::Refusal,
+    rules::Rules,
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+
+const OPENS: Timestamp = Timestamp(10_000);
+const LATER: Timestamp = Timestamp(500_000);
+
+/// Two rows of eight seats: stalls in front, a box behind.
+fn hall() -> Arc<Layout> {
+    let row = |(label, category): (&str, &str)| Row {
+        label: label.into(),
+        section: None,
+        runs: vec![Run {
+            gap: 0,
+            count: 8,
+            labels: Labels::Numbers { first: 1, step: 1 },
+            category: id(category),
+            accessible: false,
+            points: vec![],
+        }],
+    };
+    Arc::new(Layout::new([("A", "stalls"), ("B", "box")].map(row).into(), None).expect("a good hall"))
+}
+
+fn price_type(name: &str, prices: &[(&str, i64)], area_prices: &[(&str, i64)]) -> PriceType {
+    let priced = |zones: &[(&str, i64)]| zones.iter().map(|(zone, price)| (id(zone), *price)).collect();
+    let tax = (name == "under26").then(|| Tax { rate: 700, code: "reduced".into() });
+    let (prices, area_prices) = (priced(prices), priced(area_prices));
+    PriceType { id: id(name), name: name.into(), names: Default::default(), prices, area_prices, tax }
+}
+
+fn offer(name: &str) -> Offer {
+    Offer {
+        id: id(name),
+        name: "".into(),
+        names: Default::default(),
+        types: vec![],
+        categories: vec![],
+        areas: vec![],
+        from: None,
+        until: None,
+        closed: false,
+        desk: false,
+        change: None,
+        per_order: None,
+        counters: vec![],
+    }
+}
+
+/// Adults at 20 and 30 euros, under 26 at 10 and not in the box. Everybody from [`OPENS`], at most three under 26.
+fn theatre() -> Offering {
+    Offering {
+        price_types: vec![price_type("adult", &[], &[]), price_type("under26", &[("stalls", 1_000)], &[("yard", 500)])],
+        offers: vec![
+            Offer { from: Some(OPENS), types: vec![id("adult")], ..offer("all") },
+            Offer { from: Some(OPENS), types: vec![id("under26")], counters: vec![id("young")], ..offer("young") },
+            Offer { desk: true, ..offer("desk") },
+        ],
+        counters: vec![Counter { id: id("young"), max: 3 }],
+    }
+}
+
+fn opening(offering: Offering) -> Opening {
+    let yard = Area { id: id("yard"), name: "Yard".into(), capacity: 10, price: euros(700), names: Default::default() };
+    let offering = (!offering.is_empty()).then(|| Arc::new(offering));
+    Opening {
+        venue: id("venue"),
+        session: NewSession {
+            id: id("s"),
+            hall: id("hall"),
+            title: id("title"),
+            starts_at: Timestamp(1_000_000),
+            ends_at: Timestamp(2_000_000),
+            prices: vec![(id("stalls"), euros(2_000)), (id("box"), euros(3_000))],
+            extras: SessionExtras { areas: vec![yard], offering, ..Default::default() },
+        },
+        layout: hall(),
+        zone: Default::default(),
+    }
+}
+
+fn session(offering: Offering) -> Session {
+    let mut opening = opening(offering);
+    super::check_terms(&opening.layout, &mut opening.session).expect("good terms");
+    Session::opened(&opening)
+}
+
+/// A session at work, as its host lets it decide.
+struct Hall {
+    session: Session,
+    now: Timestamp,
+    requests: u64,
+}
+
+impl Hall {
+    fn new(offering: Offering, now: Timestamp) -> Hall {
+        Hall { session: session(offering), now, requests: 0 }
+    }
+
+    fn write(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            let Event::Session(event) = event else { panic!("a session decides {event:?}") };
+            self.session.apply(&event);
+        }
+    }
+
+    fn hold(&mut self, number: u64, revision: u64, want: &Want, desk: bool) -> Result<Granted, Reply> {
+        let opened = self.session.decide_openings(self.now);
+        self.write(opened.map(Event::Session));
+        let hold = hold_id(number);
+        let ask = HoldAsk { hold, revision, want, deadline: LATER, at: Timestamp(0), holder: None, desk };
+        match self.session.decide_hold(self.now, &ask) {
+            Ok(event) => {
+                self.write([event]);
+                Ok(self.session.granted(hold))
+            }
+            Err(Reply::Granted(granted)) => Ok(granted),
+            Err(reply) => Err(reply),
+        }
+    }
+
+    fn change(&mut self, change: &SessionChange) -> Result<SessionEvent, Refusal> {
+        self.requests += 1;
+        let request = Request { id: RequestHash(self.requests), body: self.requests };
+        let event = self.session.decide_change((self.now, &Rules::default()), change, request)?;
+        self.session.apply(&event);
+        Ok(event)
+    }
+
+    fn prices(&self, number: u64) -> Vec<i64> {
+        match self.session.granted(hold_id(number)).content {
+            Some(Content::Seats(seats)) => seats.iter().map(|priced| priced.price).collect(),
+            Some(Content::Places { price, quantity, .. }) => vec![price; quantity as usize],
+            content => panic!("{content:?}"),
+        }
+    }
+}
+
+fn hold_id(number: u64) -> HoldId {
+    HoldId { cart: CartId((number / 10).into()), request: RequestHash(number), part: 0, attempt: 0 }
+}
+
+fn seat(row: u16, seat: u16) -> Seat {
+    Seat { row, seat }
+}
+
+fn seats(all: &[(u16, u16)], types: &[&str]) -> Want {
+    let seats = SeatSet::new(all.iter().map(|(row, number)| seat(*row, *number))).expect("seats");
+    Want::Seats { seats, best_effort: false, buy_as: BuyAs::new(types.iter().map(|name| id(name)).collect(), None) }
+}
+
+fn yard(quantity: u32, of: &str) -> Want {
+    Want::Places { area: id("yard"), quantity, buy_as: BuyAs::new(vec![id(of)], None) }
+}
+
+fn refused(reply: Result<Granted, Reply>) -> Refusal {
+    match reply {
+        Err(Reply::Refused { refusal, .. }) => refusal,
+        reply => panic!("not refused: {reply:?}"),
+    }
+}
+
+#[test]
+fn seats_are_sold_as_what_the_buyer_says_when_the_offer_opens() {
+    let mut hall = Hall::new(theatre(), Timestamp(9_000));
+    let both = seats(&[(0, 0), (0, 1), (1, 0)], &["under26", "adult", "adult"]);
+    let early = refused(hall.hold(10, 1, &both, false));
+    assert!(matches!(&early, Refusal::NotOnSale { opens_at: Some(OPENS), .. }), "{early:?}");
+    assert_eq!(
+        format!("{early}"),
+        "under26 in stalls is not on sale yet; it opens at 1970-01-01T00:00:10Z",
+        "no counter and no offer of the desk is told"
+    );
+    // The desk has an offer of its own.
+    hall.hold(11, 1, &seats(&[(0, 7)], &[]), true).expect("the desk sells");
+    assert_eq!(hall.prices(11), [2_000]);
+
+    hall.now = OPENS;
+    let granted = hall.hold(10, 1, &both, false).expect("on sale now");
+    assert_eq!(hall.prices(10), [1_000, 2_000, 3_000]);
+    let Some(Content::Seats(priced)) = &granted.content else { panic!("{granted:?}") };
+    let young = priced[0].bought_as.as_deref().expect("bought as something");
+    assert_eq!((young.price_type.as_ref(), young.offer.as_ref()), (Some(&id("under26")), Some(&id("young"))));
+    assert_eq!(young.tax, Some(Tax { rate: 700, code: "reduced".into() }));
+    assert_eq!(young.tax.as_ref().map(|tax| tax.of(1_000)), Some(65), "7 % of 1 000, contained");
+    // A clock that is set back closes nothing.
+    hall.now = Timestamp(9_500);
+    hall.hold(20, 1, &seats(&[(0, 2)], &[]), false).expect("it has opened");
+    assert_eq!(hall.session.next_opening(), None);
+    assert_eq!(reread_whole(&hall), hall.session);
+}
+
+/// The session as a snapshot gives it back.
+fn reread_whole(hall: &Hall) -> Session {
+    let mut read: Session = reread(&hall.session);
+    read.set_layout(hall_layout(hall));
+    read.rebuild();
+    read
+}
+
+fn hall_layout(hall: &Hall) -> Arc<Layout> {
+    Arc::clone(hall.session.layout())
+}
+
+#[test]
+fn a_type_without_a_price_is_refused_by_name_and_the_last_ones_are_counted() {
+    let mut hall = Hall::new(theatre(), OPENS);
+    let in_box = refused(hall.hold(10, 1, &seats(&[(1, 0)], &["under26"]), false));
+    let words = "under26 has no price in box; adult for 3000 minor units of EUR";
+    assert_eq!((in_box.code(), format!("{in_box}")), (213, words.into()));
+    hall.hold(10, 1, &seats(&[(0, 0), (0, 1)], &["under26"]), false).expect("two of three");
+    let last = refused(hall.hold(20, 1, &seats(&[(0, 2), (0, 3)], &["under26"]), false));
+    assert!(matches!(&last, Refusal::PriceSoldOut { of, left: 0, .. } if *of == id("under26")), "{last:?}");
+    assert!(format!("{last}").starts_with("under26: none left; adult for 2000"), "{last}");
+    hall.hold(20, 1, &seats(&[(0, 2)], &["under26"]), false).expect("the last one");
+    // A place takes of the same counter.
+    assert_eq!(refused(hall.hold(30, 1, &yard(1, "under26"), false)).code(), 214);
+    let release = hall.session.decide_release(hold_id(20), 2, None, false);
+    hall.write(release);
+    hall.hold(30, 1, &yard(1, "under26"), false).expect("one is free again");
+    assert_eq!(hall.prices(30), [500]);
+    assert_eq!(hall.session.audit().violations, Vec::<SmolStr>::new());
+    let unknown = refused(hall.hold(40, 1, &seats(&[(0, 5)], &["child"]), false));
+    assert_eq!(unknown, Refusal::NotFound("price type child".into()));
+}
+
+#[test]
+fn the_cheapest_offer_is_taken_until_it_is_used_up() {
+    let early = Offer {
+        change: Some(PriceChange::Percent(2_500)),
+        counters: vec![id("first")],
+        per_order: Some(2),
+        ..offer("early")
+    };
+    let offering = Offering {
+        price_types: vec![],
+        offers: vec![offer("all"), early],
+        counters: vec![Counter { id: id("first"), max: 3 }],
+    };
+    let mut hall = Hall::new(offering, OPENS);
+    hall.hold(10, 1, &seats(&[(0, 0), (0, 1), (0, 2)], &[]), false).expect("on sale");
+    assert_eq!(hall.prices(10), [1_500, 1_500, 2_000], "two to an order");
+    hall.hold(11, 1, &seats(&[(1, 0)], &[]), false).expect("on sale");
+    assert_eq!(hall.prices(11), [3_000], "another hold of the same order");
+    hall.hold(20, 1, &seats(&[(0, 3), (0, 4)], &[]), false).expect("on sale");
+    assert_eq!(hall.prices(20), [1_500, 2_000], "three in all");
+    let named = Want::Seats {
+        seats: SeatSet::new([seat(0, 6)]).expect("a seat"),
+        best_effort: false,
+        buy_as: BuyAs::new(vec![], Some(id("early"))),
+    };
+    let none = refused(hall.hold(30, 1, &named, false));
+    assert!(matches!(&none, Refusal::PriceSoldOut { of, left: 0, .. } if *of == id("early")), "{none:?}");
+}
+
+#[test]
+fn best_seats_are_those_on_sale() {
+    let offering =
+        Offering { offers: vec![Offer { categories: vec![id("box")], ..offer("box") }], ..Offering::default() };
+    let mut hall = Hall::new(offering, OPENS);
+    let best = |count| {
+        Want::Best(BestWish {
+            count,
+            category: None,
+            section: None,
+            accessible: 0,
+            split: false,
+            buy_as: BuyAs::default(),
+        })
+    };
+    let granted = hall.hold(10, 1, &best(2), false).expect("in the box");
+    assert!(granted.content.is_some_and(|content| content.seats().iter().all(|priced| priced.seat.row == 1)));
+    hall.change(&SessionChange { close: vec![id("box")], ..Default::default() }).expect("it closes");
+    let closed = refused(hall.hold(20, 1, &best(2), false));
+    assert!(matches!(closed, Refusal::NotOnSale { opens_at: None, .. }), "{closed:?}");
+}
+
+#[test]
+fn holds_keep_their_prices_when_the_terms_change() {
+    let mut hall = Hall::new(Offering::default(), OPENS);
+    hall.hold(10, 1, &seats(&[(0, 0), (0, 1)], &[]), false).expect("on sale");
+    hall.hold(11, 1, &Want::places(id("yard"), 2), false).expect("on sale");
+    let opened = opening(Offering::default());
+    let dearer = SessionChange {
+        prices: Some(vec![(id("box"), euros(4_000)), (id("stalls"), euros(2_500))]),
+        areas: Some(vec![Area { price: euros(900), capacity: 4, ..opened.session.areas[0].clone() }]),
+        ..Default::default()
+    };
+    let event = hall.change(&dearer).expect("dearer");
+    let SessionEvent::Changed { what, .. } = event else { panic!("{event:?}") };
+    assert_eq!(what.len(), 3, "{what:?}");
+    assert_eq!((hall.prices(10), hall.prices(11)), (vec![2_000, 2_000], vec![700, 700]));
+    // A repeat gets the same answer, and part of a hold keeps its prices.
+    hall.hold(10, 1, &seats(&[(0, 0), (0, 1)], &[]), false).expect("a repeat");
+    assert_eq!(hall.prices(10), [2_000, 2_000]);
+    hall.hold(12, 1, &seats(&[(0, 2), (1, 0)], &[]), false).expect("on sale");
+    assert_eq!(hall.prices(12), [2_500, 4_000]);
+    // Further places cost something else, so they are held on their own.
+    let more = hall.hold(11, 2, &Want::places(id("yard"), 3), false).expect_err("repriced");
+    assert!(matches!(more, Reply::Repriced { price: 900, .. }), "{more:?}");
+    hall.hold(11, 3, &Want::places(id("yard"), 1), false).expect("fewer keep their price");
+    assert_eq!(hall.prices(11), [700]);
+    // The opening is compared with what it was opened with, and its view shows what it is now.
+    assert!(hall.session.is_opened_with(&opened));
+    assert_eq!(hall.session.view().session.prices[0].1, euros(2_500));
+    assert_eq!(hall.session.terms_version(), 1);
+    let late = hall.change(&SessionChange { expect: Some(0), ..Default::default() }).expect_err("a change came before");
+    assert_eq!(late, Refusal::TermsChanged { expected: 0, actual: 1 });
+    let small = Area { capacity: 0, ..opened.session.areas[0].clone() };
+    let refused = hall.change(&SessionChange { areas: Some(vec![small]), ..Default::default() });
+    assert_eq!(refused.expect_err("it has no places").code(), 101);
+    hall.hold(13, 1, &Want::places(id("yard"), 3), false).expect("the last ones");
+    let small = Area { capacity: 3, ..opened.session.areas[0].clone() };
+    let refused = hall.change(&SessionChange { areas: Some(vec![small]), ..Default::default() });
+    let words = "bad request: area yard cannot be smaller than the 4 places held and sold";
+    assert_eq!(refused.map_err(|no| format!("{no}")).expect_err("too small"), words);
+    assert_eq!(reread_whole(&hall), hall.session);
+}
+
+#[test]
+fn a_begin_that_is_set_anew_closes_and_other_changes_do_not() {
+    let mut hall = Hall::new(theatre(), OPENS);
+    hall.hold(10, 1, &seats(&[(0, 0)], &[]), false).expect("on sale");
+    let later = |from: u64| {
+        let mut offers = theatre().offers;
+        offers[0].from = Some(Timestamp(from));
+        SessionChange { offers: Some(offers), ..Default::default() }
+    };
+    hall.change(&SessionChange { comments: Some("a matinee".into()), ..Default::default() }).expect("a text");
+    hall.hold(11, 1, &seats(&[(0, 1)], &[]), false).expect("still on sale");
+    hall.change(&later(20_000)).expect("another begin");
+    assert_eq!(refused(hall.hold(12, 1, &seats(&[(0, 2)], &[]), false)).code(), 212);
+    hall.hold(13, 1, &seats(&[(0, 2)], &["under26"]), false).expect("the other offer stays open");
+    hall.now = Timestamp(20_000);
+    hall.hold(12, 1, &seats(&[(0, 3)], &[]), false).expect("on sale again");
+    // Names of the versions that lines were held under are kept.
+    let mut types = theatre().price_types;
+    types[1].name = "Young people".into();
+    hall.change(&SessionChange { price_types: Some(types), ..Default::default() }).expect("another name");
+    assert_eq!(hall.session.names_at(2).price_types[1].name, "under26");
+    assert_eq!(hall.session.names_at(3).price_types[1].name, "Young people");
+}
+
+#[test]
+fn terms_that_contradict_themselves_are_refused_by_name() {
+    let check = |change: &dyn Fn(&mut Offering)| {
+        let mut offering = theatre();
+        change(&mut offering);
+        let mut opening = opening(offering);
+        super::check_terms(&opening.layout, &mut opening.session).map_err(|no| format!("{no}"))
+    };
+    assert_eq!(check(&|_| {}), Ok(()));
+    for (change, words) in [
+        (
+            &(|of: &mut Offering| of.offers[0].id = id("young")) as &dyn Fn(&mut Offering),
+            "there are two of offer young",
+        ),
+        (&|of| of.offers[0].types = vec![id("child")], "offer all names price type child, which there is not"),
+        (&|of| of.offers[0].categories = vec![id("yard")], "offer all names category yard, which there is not"),
+        (&|of| of.offers[0].areas = vec![id("yard"), id("yard")], "offer all names area yard twice"),
+        (&|of| of.offers[0].counters = vec![id("x")], "offer all names counter x, which there is not"),
+        (&|of| of.offers[0].until = Some(OPENS), "offer all ends before it opens"),
+        (&|of| of.offers[0].change = Some(PriceChange::Percent(10_001)), "offer all takes off not 0.01 to 100 %"),
+        (&|of| of.price_types[0].prices = vec![(id("box"), 1)], "price type adult is the first one"),
+        (&|of| of.price_types[1].prices = vec![(id("pit"), 1)], "price type under26 names category pit"),
+        (&|of| of.price_types[1].prices = vec![(id("box"), -1)], "the price of under26 in box is not 0 to"),
+    ] {
+        let refused = check(change).expect_err(words);
+        assert!(refused.contains(words), "{refused}, not {words}");
+    }
+}
+
+/// What a run does.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Time goes on, or is set back.
+    Time(i64),
+    Hold {
+        cart: u64,
+        first: u32,
+        count: u32,
+        types: Vec<usize>,
+        desk: bool,
+    },
+    Places {
+        cart: u64,
+        quantity: u32,
+        of: usize,
+    },
+    Release {
+        hold: usize,
+        left: u32,
+    },
+    Sell {
+        hold: usize,
+    },
+    Refund {
+        hold: usize,
+    },
+    /// Another percentage of the first offer.
+    Percent(u32),
+    Close {
+        offer: usize,
+        closed: bool,
+    },
+    From {
+        offer: usize,
+        from: u64,
+    },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        2 => (-3_000_i64..9_000).prop_map(Step::Time),
+        6 => (0..4_u64, 0..16_u32, 1..5_u32, list(0..3_usize, 0..3), any::<bool>()).prop_map(
+            |(cart, first, count, types, desk)| Step::Hold { cart, first, count, types, desk: desk && first % 3 == 0 }
+        ),
+        2 => (0..4_u64, 1..4_u32, 0..3_usize).prop_map(|(cart, quantity, of)| Step::Places { cart, quantity, of }),
+        3 => (0..64_usize, 0..3_u32).prop_map(|(hold, left)| Step::Release { hold, left }),
+        1 => (0..64_usize).prop_map(|hold| Step::Sell { hold }),
+        1 => (0..64_usize).prop_map(|hold| Step::Refund { hold }),
+        1 => (0..9_000_u32).prop_map(Step::Percent),
+        1 => (0..3_usize, any::<bool>()).prop_map(|(offer, closed)| Step::Close { offer, closed }),
+        1 => (0..3_usize, 1..40_000_u64).prop_map(|(offer, from)| Step::From { offer, from }),
+    ];
+    list(step, 1..60)
+}
+
+const TYPES: [&str; 3] = ["adult", "under26", "carer"];
+
+/// The terms of the random runs.
+fn random_terms() -> Offering {
+    let carer = price_type("carer", &[("box", 1_500), ("stalls", 900)], &[("yard", 300)]);
+    let first = Offer {
+        change: Some(PriceChange::Percent(1_000)),
+        counters: vec![id("all"), id("young")],
+        from: Some(Timestamp(12_000)),
+        until: Some(Timestamp(60_000)),
+        ..offer("first")
+    };
+    let young = Offer {
+        types: vec![id("under26"), id("carer")],
+        counters: vec![id("young")],
+        per_order: Some(3),
+        from: Some(Timestamp(15_000)),
+        ..offer("young")
+    };
+    let adults = Offer { types: vec![id("adult")], counters: vec![id("all")], ..offer("adults") };
+    let desk = Offer {
+        desk: true,
+        change: Some(PriceChange::Set(1)),
+        areas: vec![id("yard")],
+        categories: vec![id("box")],
+        ..offer("desk")
+    };
+    Offering {
+        price_types: vec![price_type("adult", &[], &[]), theatre().price_types[1].clone(), carer],
+        offers: vec![first, young, adults, desk],
+        counters: vec![Counter { id: id("all"), max: 7 }, Counter { id: id("young"), max: 4 }],
+    }
+}
+
+/// What is held or sold under an offer at a price, as the reference keeps it: one entry for each seat or place.
+#[derive(Clone, Debug, PartialEq)]
+struct Taken {
+    hold: u64,
+    cart: u64,
+    offer: Option<Id>,
+    price: i64,
+}
+
+/// The reference: the terms as last set, the instants at which anything was decided since, and everything that is taken.
+struct Reference {
+    offering: Offering,
+    /// Offers with the greatest true time at which a decision was made since their begin was set.
+    seen: Vec<(Id, u64)>,
+    taken: Vec<Taken>,
+}
+
+impl Reference {
+    fn decided(&mut self, now: u64) {
+        for offer in &self.offering.offers {
+            match self.seen.iter_mut().find(|(id, _)| *id == offer.id) {
+                Some((_, seen)) => *seen = (*seen).max(now),
+                None => self.seen.push((offer.id.clone(), now)),
+            }
+        }
+    }
+
+    /// The offer and the price of one more, in this zone.
+    fn price(
+        &self,
+        (of, zone, is_area, quantity): (usize, &str, bool, usize),
+        (now, cart, desk): (u64, u64, bool),
+        besides: &[Taken],
+    ) -> Option<(Option<Id>, i64)> {
+        let prices = &self.offering.price_types[of];
+        let listed = if is_area { &prices.area_prices } else { &prices.prices };
+        let list_price = match (of, zone) {
+            (0, "stalls") => 2_000,
+            (0, "box") => 3_000,
+            (0, _) => 700,
+            _ => listed.iter().find(|(name, _)| *name == id(zone))?.1,
+        };
+        let taken = || self.taken.iter().chain(besides);
+        let mut best: Option<(Option<Id>, i64)> = None;
+        for offer in &self.offering.offers {
+            let opened = |from: Timestamp| {
+                now >= from.0 || self.seen.iter().any(|(name, seen)| *name == offer.id && *seen >= from.0)
+            };
+            let zones = if is_area { &offer.areas } else { &offer.categories };
+            let admits = (desk || !offer.desk)
+                && !offer.closed
+                && offer.from.is_none_or(opened)
+                && offer.until.is_none_or(|until| now < until.0)
+                && (offer.types.is_empty() || offer.types.contains(&id(TYPES[of])))
+                && ((offer.categories.is_empty() && offer.areas.is_empty()) || zones.contains(&id(zone)));
+            if !admits {
+                continue;
+            }
+            let counts = |counter: &Id| {
+                let named = |name: &Option<Id>| {
+                    let by_id = |of: &&Offer| Some(&of.id) == name.as_ref();
+                    self.offering.offers.iter().find(by_id).is_some_and(|of| of.counters.contains(counter))
+                };
+                taken().filter(|taken| named(&taken.offer)).count()
+            };
+            let has_room = offer.counters.iter().all(|counter| {
+                let max = self.offering.counters.iter().find(|of| of.id == *counter).expect("named").max as usize;
+                counts(counter) + quantity <= max
+            });
+            let in_order =
+                taken().filter(|taken| taken.cart == cart && taken.offer.as_ref() == Some(&offer.id)).count();
+            let price = offer.change.map_or(list_price, |change| change.of(list_price));
+            let fits = has_room && offer.per_order.is_none_or(|most| in_order + quantity <= most as usize);
+            if fits && best.as_ref().is_none_or(|(_, cheapest)| price < *cheapest) {
+                best = Some((Some(offer.id.clone()), price));
+            }
+        }
+        best
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 1_500 } else { 6_000 }))]
+
+    #[test]
+    fn a_session_sells_what_a_reference_says(steps in steps()) {
+        run(&steps)?;
+    }
+}
+
+fn run(steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut hall = Hall::new(random_terms(), Timestamp(1_000));
+    let mut reference = Reference { offering: random_terms(), seen: vec![], taken: vec![] };
+    // Number and whether it is sold, of every hold that is there.
+    let mut holds: Vec<(u64, bool)> = vec![];
+    let mut next = 0;
+    let layout = hall_layout(&hall);
+    for step in steps {
+        match step {
+            Step::Time(by) => hall.now = Timestamp((hall.now.0 as i64 + by).clamp(1_000, 400_000) as u64),
+            Step::Hold { cart, first, count, types, desk } => {
+                let indexes: Vec<u32> = (*first..(first + count).min(16)).collect();
+                if indexes.iter().any(|index| hall.session.state(*index) != crate::seat::SeatState::Free) {
+                    continue;
+                }
+                next += 1;
+                let number = cart * 1_000 + next;
+                let named: Vec<&str> = match types.len() {
+                    0 => vec![],
+                    1 => vec![TYPES[types[0]]],
+                    _ => (0..indexes.len()).map(|place| TYPES[types[place % types.len()]]).collect(),
+                };
+                let all: Vec<(u16, u16)> =
+                    indexes.iter().map(|index| layout.seat(*index)).map(|seat| (seat.row, seat.seat)).collect();
+                reference.decided(hall.now.0);
+                let mut expected: Option<Vec<Taken>> = Some(vec![]);
+                for (place, index) in indexes.iter().enumerate() {
+                    let of = if types.is_empty() { 0 } else { types[place % types.len()] };
+                    let zone = layout.categories()[usize::from(layout.category(*index))].clone();
+                    let besides = expected.clone().unwrap_or_default();
+                    let one = reference.price((of, zone.as_str(), false, 1), (hall.now.0, *cart, *desk), &besides);
+                    expected = expected.zip(one).map(|(mut all, (offer, price))| {
+                        all.push(Taken { hold: number, cart: *cart, offer, price });
+                        all
+                    });
+                }
+                let granted = hall.hold_of(*cart, number, 1, &seats(&all, &named), *desk);
+                prop_assert_eq!(granted.is_ok(), expected.is_some(), "{:?} at {:?}: {:?}", step, hall.now, granted);
+                if let Some(expected) = expected {
+                    let prices: Vec<i64> = expected.iter().map(|taken| taken.price).collect();
+                    prop_assert_eq!(hall.prices_of(*cart, number), prices);
+                    reference.taken.extend(expected);
+                    holds.push((number, false));
+                }
+            }
+            Step::Places { cart, quantity, of } => {
+                next += 1;
+                let number = cart * 1_000 + next;
+                let free = hall.session.area_counts()[0].free;
+                reference.decided(hall.now.0);
+                let wanted = (*of, "yard", true, *quantity as usize);
+                let expected = reference.price(wanted, (hall.now.0, *cart, false), &[]).filter(|_| free >= *quantity);
+                let granted = hall.hold_of(*cart, number, 1, &yard(*quantity, TYPES[*of]), false);
+                prop_assert_eq!(granted.is_ok(), expected.is_some(), "{:?} at {:?}: {:?}", step, hall.now, granted);
+                if let Some((offer, price)) = expected {
+                    prop_assert_eq!(hall.prices_of(*cart, number), vec![price; *quantity as usize]);
+                    let taken = Taken { hold: number, cart: *cart, offer, price };
+                    reference.taken.extend(vec![taken; *quantity as usize]);
+                    holds.push((number, false));
+                }
+            }
+            Step::Release { hold, left } => {
+                let Some((number, sold)) = holds.get(*hold % holds.len().max(1)).copied() else { continue };
+                if sold {
+                    continue;
+                }
+                let of_hold: Vec<Taken> =
+                    reference.taken.iter().filter(|taken| taken.hold == number).cloned().collect();
+                let left = (*left as usize).min(of_hold.len());
+                let id = cart_hold(number / 1_000, number);
+                let portion = hall.session.held(id).and_then(|held| first_of(&held, left as u32));
+                let revision = hall.session.granted(id).revision + 1;
+                let released = hall.session.decide_release(id, revision, portion.as_ref(), false);
+                hall.write(released);
+                reference.taken.retain(|taken| taken.hold != number);
+                reference.taken.extend(of_hold.into_iter().take(left));
+                if left == 0 {
+                    holds.retain(|(known, _)| *known != number);
+                }
+            }
+            Step::Sell { hold } => {
+                let Some((number, sold)) = holds.get(*hold % holds.len().max(1)).copied() else { continue };
+                if sold {
+                    continue;
+                }
+                let id = cart_hold(number / 1_000, number);
+                let portion = hall.session.held(id).expect("it is held");
+                let revision = hall.session.granted(id).revision + 1;
+                let sale = hall.session.decide_sell(id, revision, &portion, id.cart.order(), hall.now);
+                hall.write(sale.expect("it is for sale"));
+                holds.iter_mut().filter(|(known, _)| *known == number).for_each(|(_, sold)| *sold = true);
+            }
+            Step::Refund { hold } => {
+                let Some((number, sold)) = holds.get(*hold % holds.len().max(1)).copied() else { continue };
+                if !sold {
+                    continue;
+                }
+                let refund = hall.session.decide_refund(cart_hold(number / 1_000, number));
+                hall.write(refund);
+                reference.taken.retain(|taken| taken.hold != number);
+                holds.retain(|(known, _)| *known != number);
+            }
+            Step::Percent(off) => {
+                let change = Some(PriceChange::Percent((*off).max(1)));
+                reference.offering.offers[0].change = change;
+                change_offers(&mut hall, &reference);
+            }
+            Step::Close { offer, closed } => {
+                reference.offering.offers[*offer].closed = *closed;
+                let named = vec![reference.offering.offers[*offer].id.clone()];
+                let change = match closed {
+                    true => SessionChange { close: named, ..Default::default() },
+                    false => SessionChange { reopen: named, ..Default::default() },
+                };
+                hall.change(&change).expect("a good change");
+            }
+            Step::From { offer, from } => {
+                let offer = &mut reference.offering.offers[*offer];
+                if offer.until.is_some_and(|until| until.0 <= *from) {
+                    continue;
+                }
+                if offer.from != Some(Timestamp(*from)) {
+                    offer.from = Some(Timestamp(*from));
+                    let set = offer.id.clone();
+                    reference.seen.retain(|(id, _)| *id != set);
+                }
+                change_offers(&mut hall, &reference);
+            }
+        }
+        prop_assert_eq!(hall.session.audit().violations, Vec::<SmolStr>::new(), "{:?}", step);
+    }
+    let again = reread_whole(&hall);
+    prop_assert_eq!(&again, &hall.session);
+    let counts: SeatCounts = hall.session.counts();
+    prop_assert_eq!(counts.free + counts.held + counts.sold, 16);
+    Ok(())
+}
+
+impl Hall {
+    fn hold_of(&mut self, cart: u64, number: u64, revision: u64, want: &Want, desk: bool) -> Result<Granted, Reply> {
+        let opened = self.session.decide_openings(self.now);
+        self.write(opened.map(Event::Session));
+        let hold = cart_hold(cart, number);
+        let ask = HoldAsk { hold, revision, want, deadline: LATER, at: Timestamp(0), holder: None, desk };
+        let event = self.session.decide_hold(self.now, &ask)?;
+        self.write([event]);
+        Ok(self.session.granted(hold))
+    }
+
+    fn prices_of(&self, cart: u64, number: u64) -> Vec<i64> {
+        match self.session.granted(cart_hold(cart, number)).content {
+            Some(Content::Seats(seats)) => seats.iter().map(|priced| priced.price).collect(),
+            Some(Content::Places { price, quantity, .. }) => vec![price; quantity as usize],
+            content => panic!("{content:?}"),
+        }
+    }
+}
+
+fn change_offers(hall: &mut Hall, reference: &Reference) {
+    let offers = Some(reference.offering.offers.clone());
+    hall.change(&SessionChange { offers, ..Default::default() }).expect("a good change");
+}
+
+fn cart_hold(cart: u64, number: u64) -> HoldId {
+    HoldId { cart: CartId(cart.into()), request: RequestHash(number), part: 0, attempt: 0 }
+}
+
+/// The first seats, or so many places.
+fn first_of(held: &crate::portion::Portion, left: u32) -> Option<crate::portion::Portion> {
+    use crate::portion::Portion;
+    match held {
+        _ if left == 0 => None,
+        Portion::Seats(seats) => {
+            Some(Portion::Seats(SeatSet::of_any_number(seats.as_slice()[..left as usize].to_vec()).expect("seats")))
+        }
+        Portion::Places { area, .. } => Some(Portion::Places { area: area.clone(), quantity: left }),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,312 @@
+//! What a session has beside the terms that it was opened with: the version of its terms, its changes, offers that have opened, and
+//! counters.
+
+use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
+
+use boxoffice_declare::Stored;
+use smol_str::SmolStr;
+
+use super::{
+    SessionTerms,
+    book::{Book, Share},
+    table::PriceTable,
+};
+use crate::{
+    answer::TermsChange,
+    command::{Area, SessionExtras},
+    id::{HoldId, Id},
+    names::Names,
+    planted,
+    portion::SeatPrice,
+    push_exact::push_exact,
+    time::Timestamp,
+};
+
+/// How many changes of its terms a session tells. Its history has all of them.
+pub const TERMS_CHANGES_MAX: usize = 32;
+
+/// The part of a session that only those with offers or with changed terms have. Its lists are shared, because each turn copies it.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(name = "SessionSale")]
+pub(super) struct Sale {
+    /// How often its terms have changed.
+    #[n(0)]
+    pub(super) terms: u32,
+    /// The terms that it was opened with, if they have changed since.
+    #[n(1)]
+    pub(super) opened_with: Option<Arc<OpenedTerms>>,
+    /// Offers whose begin has come. A clock that is set back does not close them again.
+    #[n(2)]
+    opened: Arc<BTreeSet<Id>>,
+    /// The newest changes, oldest first.
+    #[n(3)]
+    pub(super) changes: Arc<Vec<TermsChange>>,
+    /// Names that versions of the terms had, if they are others now and something that was held under them may be left.
+    #[n(4)]
+    past_names: Arc<Vec<PastNames>>,
+    /// Follows from the terms.
+    #[stored(skip)]
+    pub(super) table: Arc<PriceTable>,
+    /// How many seats and places are held and sold, by counter. Follows from the holds and sales.
+    #[stored(skip)]
+    counts: Box<[u64]>,
+    /// When the next offer opens, in true time. Follows from the terms and from what has opened.
+    #[stored(skip)]
+    pub(super) next_opening: Option<Timestamp>,
+}
+
+/// The terms that a session was opened with, as far as they can change.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub(super) struct OpenedTerms {
+    /// In minor units, by category ordinal.
+    #[n(0)]
+    pub(super) prices: Box<[i64]>,
+    #[n(1)]
+    pub(super) extras: Option<Box<SessionExtras>>,
+}
+
+/// Names of the terms up to a version.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+struct PastNames {
+    /// The last version with these names.
+    #[n(0)]
+    until: u32,
+    #[n(1)]
+    names: TermsNames,
+}
+
+/// What the ids in a line mean: names of areas, price types and offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
+pub struct TermsNames {
+    #[n(0)]
+    pub areas: Vec<Named>,
+    #[n(1)]
+    pub price_types: Vec<Named>,
+    #[n(2)]
+    pub offers: Vec<Named>,
+}
+
+/// A thing with its names.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+#[stored(name = "NamedInTerms")]
+pub struct Named {
+    #[n(0)]
+    pub id: Id,
+    /// Empty if it has none.
+    #[n(1)]
+    pub name: SmolStr,
+    /// By locale.
+    #[n(2)]
+    pub names: Names,
+}
+
+impl TermsNames {
+    fn of(extras: Option<&SessionExtras>) -> TermsNames {
+        let Some(extras) = extras else { return TermsNames::default() };
+        let named =
+            |id: &Id, name: &SmolStr, names: &Names| Named { id: id.clone(), name: name.clone(), names: names.clone() };
+        let areas = extras.areas.iter().map(|Area { id, name, names, .. }| named(id, name, names));
+        let offering = extras.offering.as_deref();
+        let types = offering.iter().flat_map(|offering| &offering.price_types);
+        let offers = offering.iter().flat_map(|offering| &offering.offers);
+        TermsNames {
+            areas: areas.collect(),
+            price_types: types.map(|of| named(&of.id, &of.name, &of.names)).collect(),
+            offers: offers.map(|of| named(&of.id, &of.name, &of.names)).collect(),
+        }
+    }
+}
+
+impl Sale {
+    /// That of a session with these terms, if it needs one.
+    pub(super) fn opened(terms: &SessionTerms) -> Option<Box<Sale>> {
+        terms.extras.as_deref()?.offering.as_ref()?;
+        let mut sale = Sale::blank();
+        sale.rebuild(terms, None);
+        Some(Box::new(sale))
+    }
+
+    fn blank() -> Sale {
+        Sale {
+            terms: 0,
+            opened_with: None,
+            opened: Arc::default(),
+            changes: Arc::default(),
+            past_names: Arc::default(),
+            table: Arc::default(),
+            counts: Box::default(),
+            next_opening: None,
+        }
+    }
+
+    /// Computes what is not stored.
+    pub(super) fn rebuild(&mut self, terms: &SessionTerms, book: Option<&Book>) {
+        self.table = Arc::new(PriceTable::new(terms));
+        self.look_for_opening(terms);
+        let counters = terms.offering().map_or(0, |offering| offering.counters.len());
+        self.counts = alloc::vec![0; counters].into_boxed_slice();
+        if counters == 0 {
+            return;
+        }
+        let Some(book) = book else { return };
+        let live = book.holds.all_live().map(|(_, hold)| &hold.what);
+        let shares: Vec<&Share> = live.chain(book.holds.all_sales().map(|(_, sale)| &sale.what)).collect();
+        for share in shares {
+            self.count(&share.counted(&self.table), true);
+        }
+    }
+
+    /// Whether the offer has reached its begin.
+    pub(super) fn has_opened(&self, offer: &Id) -> bool {
+        self.opened.contains(offer)
+    }
+
+    /// Writes that these offers have reached their begin.
+    pub(super) fn open(&mut self, offers: &[Id], terms: &SessionTerms) {
+        let opened = Arc::make_mut(&mut self.opened);
+        for offer in offers {
+            let is_new = opened.insert(offer.clone());
+            assert!(is_new, "offer {offer} opens twice");
+        }
+        self.look_for_opening(terms);
+    }
+
+    fn look_for_opening(&mut self, terms: &SessionTerms) {
+        let offers = terms.offering().map_or(&[][..], |offering| &offering.offers);
+        let waiting = offers.iter().filter(|offer| !self.has_opened(&offer.id));
+        self.next_opening = waiting.filter_map(|offer| offer.from).min();
+    }
+
+    /// How many are held and sold under a counter.
+    pub(super) fn counted(&self, counter: usize) -> u64 {
+        self.counts.get(counter).copied().unwrap_or_default()
+    }
+
+    /// Counts what a hold takes, or gives back.
+    pub(super) fn count(&mut self, counted: &[(u16, u32)], is_taken: bool) {
+        if !is_taken && planted::is("a counter that is not given back") {
+            return;
+        }
+        for (counter, quantity) in counted {
+            let count = &mut self.counts[usize::from(*counter)];
+            let quantity = u64::from(*quantity);
+            *count = if is_taken {
+                *count + quantity
+            } else {
+                count.checked_sub(quantity).expect("what is given back was counted")
+            };
+        }
+    }
+
+    /// Writes a change of the terms. `before` are those before it, and `after` those with it.
+    pub(super) fn change(
+        sale: &mut Option<Box<Sale>>,
+        (before, after): (&SessionTerms, &SessionTerms),
+        (at, what, version): (Timestamp, &[SmolStr], u64),
+        book: Option<&Book>,
+    ) {
+        let sale = sale.get_or_insert_with(|| Box::new(Sale::blank()));
+        let opened = || OpenedTerms { prices: before.prices.clone(), extras: before.extras.clone() };
+        sale.opened_with.get_or_insert_with(|| Arc::new(opened()));
+        let (named, names) = (TermsNames::of(before.extras.as_deref()), TermsNames::of(after.extras.as_deref()));
+        let is_named = book.is_some_and(|book| book.holds.all_live().next().is_some() || book.holds.has_sales());
+        if named != names && is_named {
+            push_exact(Arc::make_mut(&mut sale.past_names), PastNames { until: sale.terms, names: named });
+        }
+        sale.terms += 1;
+        let begins = |terms: &SessionTerms, id: &Id| {
+            terms.offering().and_then(|it| it.offers.iter().find(|offer| offer.id == *id)).map(|offer| offer.from)
+        };
+        // An offer whose begin is set anew opens anew.
+        Arc::make_mut(&mut sale.opened)
+            .retain(|id| begins(after, id).is_some_and(|begin| begins(before, id) == Some(begin)));
+        let changes = Arc::make_mut(&mut sale.changes);
+        if changes.len() == TERMS_CHANGES_MAX {
+            changes.remove(0);
+        }
+        push_exact(changes, TermsChange { terms: sale.terms, at, what: what.to_vec(), version });
+        sale.rebuild(after, book);
+    }
+
+    /// The names of a version of the terms, or `None` if they are those of now.
+    pub(super) fn names_at(&self, terms: u32) -> Option<&TermsNames> {
+        let past = self.past_names.iter().find(|past| terms <= past.until);
+        past.map(|past| &past.names)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let changes: usize = self.changes.iter().map(|change| change.what.capacity() * size_of::<SmolStr>()).sum();
+        let past = self.past_names.iter().map(|past| &past.names);
+        let past: usize = past.map(|names| names.areas.len() + names.price_types.len() + names.offers.len()).sum();
+        let opened = self.opened_with.as_ref().map_or(0, |opened| size_of_val(&*opened.prices));
+        size_of::<Sale>()
+            + self.table.heap_bytes()
+            + size_of_val(&*self.counts)
+            + self.opened.len() * 2 * size_of::<Id>()
+            + self.changes.capacity() * size_of::<TermsChange>()
+            + changes
+            + past * size_of::<Named>()
+            + opened
+    }
+}
+
+impl SessionTerms {
+    /// The current names of what lines say by id.
+    pub(super) fn names(&self) -> TermsNames {
+        TermsNames::of(self.extras.as_deref())
+    }
+}
+
+impl Share {
+    /// How much it takes of each counter. Each counter is named at most once.
+    pub(super) fn counted(&self, table: &PriceTable) -> Vec<(u16, u32)> {
+        let mut counted: Vec<(u16, u32)> = Vec::new();
+        let mut add = |price: &SeatPrice, quantity: u32| {
+            for counter in table.counters_of(price) {
+                match counted.iter_mut().find(|(known, _)| known == counter) {
+                    Some((_, count)) => *count += quantity,
+                    None => counted.push((*counter, quantity)),
+                }
+            }
+        };
+        match self {
+            Share::Seats(_, Some(prices)) => prices.iter().for_each(|price| add(price, 1)),
+            Share::Places { quantity, price: Some(price), .. } => add(price, *quantity),
+            Share::Seats(_, None) | Share::Places { price: None, .. } => {}
+        }
+        counted
+    }
+
+    /// How many of it were taken under an offer.
+    pub(super) fn under(&self, offer: &Id) -> u32 {
+        let is_under = |price: &SeatPrice| price.bought_as.as_ref().is_some_and(|it| it.offer.as_ref() == Some(offer));
+        match self {
+            Share::Seats(_, Some(prices)) => prices.iter().filter(|price| is_under(price)).count() as u32,
+            Share::Places { quantity, price: Some(price), .. } if is_under(price) => *quantity,
+            Share::Seats(..) | Share::Places { .. } => 0,
+        }
+    }
+}
+
+/// The hold that an event of a session is about, if it changes what the hold has.
+pub(super) fn changes_hold(event: &crate::event::SessionEvent) -> Option<HoldId> {
+    use crate::event::SessionEvent;
+    match event {
+        SessionEvent::SeatsHeld { hold, .. }
+        | SessionEvent::PlacesHeld { hold, .. }
+        | SessionEvent::SeatsReleased { hold, .. }
+        | SessionEvent::PlacesReleased { hold, .. }
+        | SessionEvent::SaleRefunded { hold, .. } => Some(*hold),
+        SessionEvent::Opened(_)
+        | SessionEvent::SeatsSold { .. }
+        | SessionEvent::PlacesSold { .. }
+        | SessionEvent::Hold(_)
+        | SessionEvent::Canceled { .. }
+        | SessionEvent::Vacated
+        | SessionEvent::SeatsBlocked { .. }
+        | SessionEvent::SeatsUnblocked { .. }
+        | SessionEvent::ZoneSet(_)
+        | SessionEvent::Changed { .. }
+        | SessionEvent::OffersOpened(_) => None,
+    }
+}

@@ -1,0 +1,240 @@
+//! Price types, offers and counters of a session, as requests and answers have them.
+
+use boxoffice_core::{
+    command::{Counter, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX, PriceChange, PriceType},
+    id::Id,
+    layout::LAYOUT_CATEGORIES_MAX,
+    money::PRICE_MAX,
+    names::Names,
+    portion::{LINE_QUANTITY_MAX, TAX_RATE_MAX, Tax},
+    text::{OptionalName, Text},
+    time::Timestamp,
+};
+use boxoffice_declare::shape;
+
+use crate::{
+    convert::{Converted, distinct},
+    limits::AREAS_MAX,
+    quantity::Quantity,
+    rejection::Rejection,
+    repr::{List, repr_of},
+};
+
+/// The longest code of a tax, in bytes.
+const TAX_CODE_BYTES_MAX: usize = 64;
+
+/// The highest number of tickets that a counter counts.
+const COUNTER_MAX: u32 = LINE_QUANTITY_MAX;
+
+/// A price type: adults, people under 26, carers. Each seat and place is bought as one.
+#[shape("PriceType")]
+#[derive(Eq)]
+pub struct PriceTypeBody {
+    pub id: Id,
+    #[optional]
+    pub name: OptionalName,
+    /// Its names for people.
+    #[optional]
+    pub names: Names,
+    /// Its price in each category, in minor units of the session's currency. A category without one is not sold to it. The first
+    /// type has none here, because its prices are those of the session.
+    #[optional]
+    pub prices: Vec<(Id, i64)>,
+    /// Its price in each area.
+    #[optional]
+    pub area_prices: Vec<(Id, i64)>,
+    /// The tax that its prices contain.
+    pub tax: Option<TaxBody>,
+}
+
+/// A tax that a price contains.
+#[shape("Tax")]
+#[derive(Eq)]
+pub struct TaxBody {
+    /// In hundredths of a percent.
+    #[within(0..=TAX_RATE_MAX)]
+    pub rate: u32,
+    /// What the house's books call it.
+    #[optional]
+    pub code: Text<0, TAX_CODE_BYTES_MAX>,
+}
+
+/// Terms under which seats and places are sold. A seat is on sale if one of the session's offers admits it.
+#[shape("Offer")]
+#[derive(Eq)]
+pub struct OfferBody {
+    pub id: Id,
+    #[optional]
+    pub name: OptionalName,
+    /// Its names for people.
+    #[optional]
+    pub names: Names,
+    /// The price types that it sells, or all.
+    #[optional]
+    pub types: List<Id, 0, PRICE_TYPES_MAX>,
+    /// The categories that it sells seats of. With neither categories nor areas it sells everything.
+    #[optional]
+    pub categories: List<Id, 0, LAYOUT_CATEGORIES_MAX>,
+    /// The areas that it sells places of.
+    #[optional]
+    pub areas: List<Id, 0, AREAS_MAX>,
+    /// When it opens.
+    pub from: Option<Timestamp>,
+    /// When it ends.
+    pub until: Option<Timestamp>,
+    /// Whether it is closed by hand.
+    #[optional]
+    pub closed: bool,
+    /// Whether only the desk sells under it.
+    #[optional]
+    pub desk: bool,
+    /// The price under it, in minor units, in place of the list price.
+    #[narrow(0..=PRICE_MAX)]
+    pub set_price: Option<i64>,
+    /// By how much it is cheaper than the list price, in minor units.
+    #[narrow(0..=PRICE_MAX)]
+    pub amount_off: Option<i64>,
+    /// By how much it is cheaper, in hundredths of a percent. What is taken off is rounded half up.
+    #[within(1..=10_000)]
+    pub rate_off: Option<u32>,
+    /// The most that one order may have under it.
+    #[within(1..=LINE_QUANTITY_MAX)]
+    pub per_order: Option<Quantity>,
+    /// The counters of which each seat and place under it takes one.
+    #[optional]
+    pub counters: List<Id, 0, OFFER_COUNTERS_MAX>,
+}
+
+/// A number of seats and places that several offers share.
+#[shape("Counter")]
+#[derive(Eq)]
+pub struct CounterBody {
+    pub id: Id,
+    /// How many may be held and sold under its offers.
+    #[within(0..=COUNTER_MAX)]
+    pub max: u32,
+}
+
+/// The price types of a request.
+pub(super) type PriceTypes = List<PriceTypeBody, 0, PRICE_TYPES_MAX>;
+/// The offers of a request.
+pub(super) type Offers = List<OfferBody, 0, OFFERS_MAX>;
+/// The counters of a request.
+pub(super) type Counters = List<CounterBody, 0, OFFERS_MAX>;
+
+repr_of!(PriceType: PriceTypeBody, Offer: OfferBody, Counter: CounterBody, Tax: TaxBody);
+
+impl From<Tax> for TaxBody {
+    fn from(Tax { rate, code }: Tax) -> TaxBody {
+        TaxBody { rate, code: Text::as_said(code) }
+    }
+}
+
+impl From<TaxBody> for Tax {
+    fn from(TaxBody { rate, code }: TaxBody) -> Tax {
+        Tax { rate, code: code.into_plain() }
+    }
+}
+
+impl From<Counter> for CounterBody {
+    fn from(Counter { id, max }: Counter) -> CounterBody {
+        CounterBody { id, max }
+    }
+}
+
+impl From<CounterBody> for Counter {
+    fn from(CounterBody { id, max }: CounterBody) -> Counter {
+        Counter { id, max }
+    }
+}
+
+impl From<PriceType> for PriceTypeBody {
+    fn from(PriceType { id, name, names, prices, area_prices, tax }: PriceType) -> PriceTypeBody {
+        PriceTypeBody { id, name: Text::as_said(name), names, prices, area_prices, tax: tax.map(TaxBody::from) }
+    }
+}
+
+impl TryFrom<PriceTypeBody> for PriceType {
+    type Error = Rejection;
+
+    /// Prices in the order of their ids, since their order in the request has no meaning.
+    fn try_from(body: PriceTypeBody) -> Converted<PriceType> {
+        let PriceTypeBody { id, name, names, mut prices, mut area_prices, tax } = body;
+        for zones in [&mut prices, &mut area_prices] {
+            zones.sort_by(|one, other| one.0.cmp(&other.0));
+            distinct(zones, |(zone, _)| zone, "a price type has two prices for one category or area")?;
+            zones.iter().try_for_each(|(_, amount)| crate::convert::price(*amount))?;
+        }
+        Ok(PriceType { id, name: name.into_plain(), names, prices, area_prices, tax: tax.map(Tax::from) })
+    }
+}
+
+impl From<Offer> for OfferBody {
+    fn from(offer: Offer) -> OfferBody {
+        let Offer { id, name, names, types, categories, areas, from, until, closed, desk, change, per_order, counters } =
+            offer;
+        let (mut set_price, mut amount_off, mut rate_off) = (None, None, None);
+        match change {
+            Some(PriceChange::Set(price)) => set_price = Some(price),
+            Some(PriceChange::Minus(amount)) => amount_off = Some(amount),
+            Some(PriceChange::Percent(rate)) => rate_off = Some(rate),
+            None => {}
+        }
+        OfferBody {
+            id,
+            name: Text::as_said(name),
+            names,
+            types: types.into_iter().collect(),
+            categories: categories.into_iter().collect(),
+            areas: areas.into_iter().collect(),
+            from,
+            until,
+            closed,
+            desk,
+            set_price,
+            amount_off,
+            rate_off,
+            per_order: per_order.map(Quantity::from),
+            counters: counters.into_iter().collect(),
+        }
+    }
+}
+
+impl TryFrom<OfferBody> for Offer {
+    type Error = Rejection;
+
+    fn try_from(body: OfferBody) -> Converted<Offer> {
+        let change = match (body.set_price, body.amount_off, body.rate_off) {
+            (None, None, None) => None,
+            (Some(price), None, None) => Some(PriceChange::Set(price)),
+            (None, Some(amount), None) => Some(PriceChange::Minus(amount)),
+            (None, None, Some(rate)) => Some(PriceChange::Percent(rate)),
+            _ => return Err(Rejection::bad_request("an offer has one of `set_price`, `amount_off` and `rate_off`")),
+        };
+        Ok(Offer {
+            id: body.id,
+            name: body.name.into_plain(),
+            names: body.names,
+            types: body.types.into_plain(),
+            categories: body.categories.into_plain(),
+            areas: body.areas.into_plain(),
+            from: body.from,
+            until: body.until,
+            closed: body.closed,
+            desk: body.desk,
+            change,
+            per_order: body.per_order.map(u32::try_from).transpose()?,
+            counters: body.counters.into_plain(),
+        })
+    }
+}
+
+/// The offering of a request, if it has any of it.
+pub(super) fn offering(price_types: PriceTypes, offers: Offers, counters: Counters) -> Converted<Option<Offering>> {
+    let offering = Offering {
+        price_types: price_types.into_plain().into_iter().map(PriceType::try_from).collect::<Converted<_>>()?,
+        offers: offers.into_plain().into_iter().map(Offer::try_from).collect::<Converted<_>>()?,
+        counters: counters.into_plain().into_iter().map(Counter::from).collect(),
+    };
+    Ok(Some(offering).filter(|offering| !offering.is_empty()))
+}
