@@ -753,3 +753,35 @@ fn first_of(held: &crate::portion::Portion, left: u32) -> Option<crate::portion:
         other => panic!("{other:?}"),
     }
 }
+
+/// The reference and the examples find what is planted.
+#[test]
+#[cfg(feature = "planted")]
+fn planted_bugs_of_offers_are_found() {
+    extern crate std;
+    use proptest::{strategy::ValueTree, test_runner::TestRunner};
+    use std::panic::catch_unwind;
+
+    fn by_reference() {
+        let mut runner = TestRunner::deterministic();
+        for _ in 0..4_000 {
+            let steps = steps().new_tree(&mut runner).expect("steps").current();
+            run(&steps).expect("as the reference says");
+        }
+    }
+    let bugs: [(&str, fn()); 7] = [
+        ("an offer without a latch", by_reference),
+        ("an offer without a latch", seats_are_sold_as_what_the_buyer_says_when_the_offer_opens),
+        ("a counter that is not given back", by_reference),
+        ("an area smaller than what is sold of it", holds_keep_their_prices_when_the_terms_change),
+        ("an opening compared with changed terms", holds_keep_their_prices_when_the_terms_change),
+        ("a price taken from the terms of now at a repeat", holds_keep_their_prices_when_the_terms_change),
+        ("a further place at the price of before", holds_keep_their_prices_when_the_terms_change),
+    ];
+    for (bug, test) in bugs {
+        crate::planted::plant(Some(bug));
+        let ended = catch_unwind(test);
+        crate::planted::plant(None);
+        assert!(ended.is_err(), "{bug} is not found");
+    }
+}

@@ -14,8 +14,8 @@ use crate::{answer::AreaCounts, command::Area, event::SessionEvent, id::HoldId, 
 pub struct Touched {
     /// Seats by index in layout order, each once, with their state.
     seats: Vec<(u32, SeatState)>,
-    /// Numbers of areas, ascending, each once, with their counts.
-    areas: Vec<(u16, AreaCounts)>,
+    /// Numbers of areas, ascending, each once, with their counts, or without if the events add them.
+    areas: Vec<(u16, Option<AreaCounts>)>,
 }
 
 impl Session {
@@ -27,7 +27,11 @@ impl Session {
                 // A seat beyond the layout panics when the event is applied.
                 seats.extend(named.iter().filter_map(|seat| self.layout().index(*seat)));
             }
-            areas.extend(self.area_of(event));
+            match event {
+                // The capacity of each may change, and there may be new ones.
+                SessionEvent::Changed { extras, .. } => areas.extend(0..extras.areas.len() as u16),
+                event => areas.extend(self.area_of(event)),
+            }
         }
         seats.sort_unstable();
         seats.dedup();
@@ -35,7 +39,7 @@ impl Session {
         areas.dedup();
         Touched {
             seats: seats.into_iter().map(|index| (index, self.state(index))).collect(),
-            areas: areas.into_iter().filter_map(|number| Some((number, self.counts_of(number)?))).collect(),
+            areas: areas.into_iter().map(|number| (number, self.counts_of(number))).collect(),
         }
     }
 
@@ -43,7 +47,9 @@ impl Session {
     pub fn changed_since(&self, before: Touched) -> (Vec<(u32, SeatState)>, Vec<AreaCounts>) {
         let Touched { mut seats, areas } = before;
         seats.retain_mut(|(index, state)| core::mem::replace(state, self.state(*index)) != *state);
-        let counts = |(number, before)| self.counts_of(number).filter(|now| *now != before);
+        let counts = |(number, before): (u16, Option<AreaCounts>)| {
+            self.counts_of(number).filter(|now| before.as_ref() != Some(now))
+        };
         (seats, areas.into_iter().filter_map(counts).collect())
     }
 

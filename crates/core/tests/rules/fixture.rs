@@ -13,13 +13,14 @@ use std::{
 use boxoffice_core::{
     answer::{Answered, At, Outcome},
     ask::{Ask, Reply},
-    command::{CartCommand, Command, Expect, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
-    event::{CartEvent, Event, ProductEvent},
+    command::{CartCommand, Command, Expect, Offer, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
+    event::{CartEvent, Event, ProductEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
-    id::{Entity, OrderId, Request, RequestHash, hash64},
+    id::{Entity, Id, OrderId, Request, RequestHash, hash64},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
     rules::Rules,
+    session::Session,
     state_map::{State, StateMap},
     time::{Moment, Timestamp},
 };
@@ -454,9 +455,38 @@ impl Fixture {
         }
     }
 
+    /// Each seat and place that a hold gets costs what one of the offers asks for it at that moment (P7).
+    fn check_offered(session: &Session, events: &[Event]) {
+        let mut session = session.clone();
+        for event in events {
+            let Event::Session(event) = event else { continue };
+            if let Some(sale) = &session.view().sale {
+                let (asked, held) = (asked(&session, &sale.opened), held_before(&session, event));
+                match event {
+                    SessionEvent::SeatsHeld { seats, prices: Some(prices), .. } => {
+                        assert_eq!(seats.len(), prices.len());
+                        for price in prices.iter() {
+                            assert!(asked.contains(&price.price), "{price:?} and none of {asked:?}");
+                        }
+                    }
+                    SessionEvent::SeatsHeld { hold, .. } => panic!("{hold:?} has no prices"),
+                    SessionEvent::PlacesHeld { quantity, price, .. } if *quantity > held => {
+                        let price = price.as_ref().map_or(500, |price| price.price);
+                        assert!(asked.contains(&price), "{price:?} and none of {asked:?}");
+                    }
+                    _ => {}
+                }
+            }
+            session.apply(event);
+        }
+    }
+
     /// Each unit costs what the product costs when it is held (P7).
     fn check_prices(&self, entity: &Entity, events: &[Event]) {
         let state = self.states.get(entity);
+        if let Some(State::Session(session)) = state.as_deref() {
+            return Fixture::check_offered(session, events);
+        }
         let Some(State::Product(product)) = state.as_deref() else { return };
         for event in events {
             let Event::Product(ProductEvent::UnitsHeld { hold, quantity, price, .. }) = event else { continue };
@@ -603,6 +633,29 @@ impl Fixture {
 
 /// Whether a command changes something and is identified by its request id. Reads show the current state, and the creation of a
 /// session is identified by the session's id.
+/// How many places the hold of an event has.
+fn held_before(session: &Session, event: &SessionEvent) -> u32 {
+    let SessionEvent::PlacesHeld { hold, .. } = event else { return 0 };
+    session.audit().holds.iter().find(|held| held.hold == *hold).map_or(0, |held| held.portion.quantity())
+}
+
+/// Every price that an open offer of a session asks for anything.
+fn asked(session: &Session, opened: &[Id]) -> BTreeSet<i64> {
+    let view = session.view();
+    let offering = view.offering.as_deref().cloned().unwrap_or_default();
+    let first = view.prices.iter().map(|(_, price)| price).chain(view.areas.iter().map(|area| &area.price));
+    let others = offering.price_types.iter().flat_map(|of| of.prices.iter().chain(&of.area_prices));
+    let listed: Vec<i64> = first.map(|price| price.amount).chain(others.map(|(_, price)| *price)).collect();
+    if offering.offers.is_empty() {
+        return listed.into_iter().collect();
+    }
+    let open = offering.offers.iter().filter(|of| !of.closed && (of.from.is_none() || opened.contains(&of.id)));
+    let changed = |of: &Offer| {
+        listed.iter().map(|price| of.change.map_or(*price, |change| change.of(*price))).collect::<Vec<_>>()
+    };
+    open.flat_map(changed).collect()
+}
+
 fn changes(command: &Command) -> bool {
     match command {
         Command::Cart(_, command) => {

@@ -10,10 +10,10 @@ use crate::{
     best, bounds, calendar, checkouts, cluster, cursors, deposed,
     ended_carts::{self, expiry_run},
     ends::{self, random_run_with_high_numbers, run_any_numbers},
-    fairness, late_grants, mutations, operators, outcomes, past_slots, prices,
+    fairness, late_grants, mutations, offers, operators, outcomes, past_slots, prices,
     random_runs::{
-        after_run, after_run_with_operators, after_run_with_orders_read, after_run_without_losses,
-        after_runs_with_deposed_leaders,
+        after_run, after_run_with_offers, after_run_with_operators, after_run_with_orders_read,
+        after_run_without_losses, after_runs_with_deposed_leaders,
     },
     reference, revoked_bookings, side_by_side,
     tombstones::{self, guests},
@@ -26,7 +26,9 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 35] = [
+const BUGS: [Bug; 37] = [
+    ("a counter that is not given back", after_run_with_offers),
+    ("a further place at the price of before", after_run_with_offers),
     ("a sale dropped from the outbox", random_run),
     ("a release never told", random_run),
     ("resends before a read", random_run),
@@ -112,7 +114,11 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 46] = [
+    let stories: [(&str, fn()); 50] = [
+        ("an offer without a latch", offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as),
+        ("an offer without a latch", offers::a_hold_that_sees_the_begin_opens_the_offer_before_it_is_decided),
+        ("a further place at the price of before", offers::further_places_at_another_price_are_a_line_of_their_own),
+        ("an opening compared with changed terms", offers::a_changed_session_is_not_opened_anew),
         ("a payment key used twice", ends::an_attempt_after_a_restore_has_a_key_of_its_own),
         ("a late grant becomes a line", late_grants::a_grant_for_a_client_that_has_gone_is_released),
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),

@@ -8,9 +8,9 @@ use boxoffice_core::{
     ask::Reply,
     calendar::{BookingKey, BookingName},
     command::{
-        Area, BestWish, CartCommand, Command, CustomerLimit, Expect, HoldPolicy, Limits, NewSession, ProductCommand,
-        ProductDetails, ResourceCommand, ResourceDetails, SessionCommand, SessionExtras, VenueCommand, Want,
-        WantedLine,
+        Area, BestWish, BuyAs, CartCommand, Command, Counter, CustomerLimit, Expect, HoldPolicy, Limits, NewSession,
+        Offer, Offering, PriceChange, PriceType, ProductCommand, ProductDetails, ResourceCommand, ResourceDetails,
+        SessionChange, SessionCommand, SessionExtras, VenueCommand, Want, WantedLine,
     },
     event::{Event, ProductEvent, ResourceEvent, SessionEvent},
     fairness::Fairness,
@@ -92,6 +92,14 @@ fn random_runs_with_operators() {
 }
 
 #[test]
+fn random_runs_with_offers() {
+    for seed in 0..scaled(SEEDS / 2) {
+        random_run(seed, FaultRates::WITH_OFFERS);
+        random_run(seed, FaultRates { depose: 12, ..FaultRates::WITH_OFFERS });
+    }
+}
+
+#[test]
 fn random_runs_with_deposed_leaders() {
     let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
     let seeds =
@@ -116,12 +124,24 @@ pub(crate) struct FaultRates {
     operators: u32,
     /// The share of commands that read an order.
     orders: u32,
+    /// The share of commands that change the terms of a session. With any, the sessions have offers.
+    terms: u32,
 }
 
 impl FaultRates {
-    pub(crate) const ROUGH: FaultRates =
-        FaultRates { crash: 3, depose: 0, selective_command: 0, lose: 8, double: 10, pass: 6, operators: 0, orders: 0 };
+    pub(crate) const ROUGH: FaultRates = FaultRates {
+        crash: 3,
+        depose: 0,
+        selective_command: 0,
+        lose: 8,
+        double: 10,
+        pass: 6,
+        operators: 0,
+        orders: 0,
+        terms: 0,
+    };
     pub(crate) const WITH_OPERATORS: FaultRates = FaultRates { operators: 25, pass: 14, ..FaultRates::ROUGH };
+    pub(crate) const WITH_OFFERS: FaultRates = FaultRates { terms: 12, pass: 14, ..FaultRates::ROUGH };
     pub(crate) const WITH_DEPOSED_LEADERS: FaultRates =
         FaultRates { depose: 12, crash: 1, pass: 10, ..FaultRates::ROUGH };
     pub(crate) const WITH_OTHER_SEATS: FaultRates = FaultRates {
@@ -165,6 +185,9 @@ impl Drop for SeedReport {
 fn random_run(seed: u64, rates: FaultRates) -> Fixture {
     let _report = SeedReport(seed);
     let mut run = RandomRun::new(seed);
+    if rates.terms > 0 {
+        run.offer();
+    }
     for _ in 0..STEPS {
         run.step(rates);
     }
@@ -214,6 +237,12 @@ pub(crate) fn mid_run(seed: u64, steps: u32) -> Fixture {
 #[cfg(feature = "planted")]
 pub(crate) fn after_run_with_operators(seed: u64) -> Fixture {
     random_run(seed, FaultRates::WITH_OPERATORS)
+}
+
+/// The end of a run in which the terms of sessions change.
+#[cfg(feature = "planted")]
+pub(crate) fn after_run_with_offers(seed: u64) {
+    random_run(seed, FaultRates::WITH_OFFERS);
 }
 
 /// The end of a run without losses and crashes.
@@ -282,9 +311,117 @@ pub(crate) struct RandomRun {
     /// Requests that clients have sent. They repeat them without an answer, and sometimes after one.
     sent: Vec<(String, Command)>,
     pub(crate) tickets: BTreeSet<Ticket>,
+    /// Whether buyers name price types.
+    has_offers: bool,
+}
+
+/// Adults, and children at half the price, of whom there are at most four in carts and orders.
+fn offering(from: Option<Timestamp>) -> Offering {
+    let named = |name: &str| Offer {
+        id: id(name),
+        name: "".into(),
+        names: Default::default(),
+        types: vec![],
+        categories: vec![],
+        areas: vec![],
+        from,
+        until: None,
+        closed: false,
+        desk: false,
+        change: None,
+        per_order: None,
+        counters: vec![],
+    };
+    let of = |name: &str, prices: Vec<(Id, i64)>, area_prices| PriceType {
+        id: id(name),
+        name: "".into(),
+        names: Default::default(),
+        prices,
+        area_prices,
+        tax: None,
+    };
+    let half = vec![(id("a"), 500), (id("b"), 250)];
+    Offering {
+        price_types: vec![of("adult", vec![], vec![]), of("child", half, vec![(id("stand"), 200)])],
+        offers: vec![
+            Offer { types: vec![id("adult")], ..named("adults") },
+            Offer { types: vec![id("child")], counters: vec![id("few")], per_order: Some(3), ..named("children") },
+            Offer { desk: true, change: Some(PriceChange::Minus(100)), from: None, ..named("desk") },
+        ],
+        counters: vec![Counter { id: id("few"), max: 4 }],
+    }
 }
 
 impl RandomRun {
+    /// Gives the sessions offers.
+    fn offer(&mut self) {
+        self.has_offers = true;
+        for session in ["s", "t"] {
+            let offering = offering(Some(self.fixture.now.after(20)));
+            let change = SessionChange {
+                // That one has no areas.
+                price_types: (session == "t").then_some(offering.price_types),
+                offers: Some(if session == "t" { offering.offers } else { offering.offers[2..].to_vec() }),
+                counters: Some(offering.counters),
+                ..Default::default()
+            };
+            self.fixture.send(Some("offer"), Command::Session(id(session), SessionCommand::Change(Box::new(change))));
+        }
+        self.fixture.run();
+    }
+
+    /// Another price, another begin, or an offer that is closed or opened by hand.
+    fn change_of_terms(&mut self) -> Command {
+        let session = self.session();
+        let dearer = 250 * (1 + self.rng.below(3) as i64);
+        let change = match self.rng.below(6) {
+            0 | 1 => SessionChange {
+                prices: Some(vec![(id("a"), euros(dearer)), (id("b"), euros(2 * dearer))]),
+                ..Default::default()
+            },
+            2 if session == id("t") => {
+                let area = |capacity: u32| Area {
+                    id: id("stand"),
+                    name: "Stand".into(),
+                    capacity,
+                    price: euros(dearer),
+                    names: Default::default(),
+                };
+                SessionChange { areas: Some(vec![area(4 + self.rng.below(4) as u32)]), ..Default::default() }
+            }
+            2 | 3 if session == id("t") => {
+                let from = Timestamp((self.fixture.now.0 + self.rng.below(400)).saturating_sub(200).max(1));
+                SessionChange { offers: Some(offering(Some(from)).offers), ..Default::default() }
+            }
+            4 => SessionChange { close: vec![id("desk")], ..Default::default() },
+            _ => SessionChange { reopen: vec![id("desk")], ..Default::default() },
+        };
+        Command::Session(session, SessionCommand::Change(Box::new(change)))
+    }
+
+    /// The same wish with price types, if there are any.
+    fn typed(&mut self, mut wanted: WantedLine) -> WantedLine {
+        if !self.has_offers || wanted.entity != Entity::Session(id("t")) {
+            return wanted;
+        }
+        let named = |rng: &mut Rng, most: u64| -> Vec<Id> {
+            let one = |rng: &mut Rng| id(if rng.chance(50) { "adult" } else { "child" });
+            (0..rng.below(most + 1)).map(|_| one(rng)).collect()
+        };
+        match &mut wanted.want {
+            Want::Seats { seats, buy_as, .. } => {
+                let most = seats.as_slice().len() as u64;
+                let types = named(&mut self.rng, most);
+                *buy_as = BuyAs::new(types, self.rng.chance(10).then(|| id("children")));
+            }
+            Want::Best(BestWish { buy_as, .. }) | Want::Places { buy_as, .. } => {
+                *buy_as = BuyAs::new(named(&mut self.rng, 1), None);
+            }
+            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => {}
+        }
+        wanted
+    }
+
     fn new(seed: u64) -> RandomRun {
         RandomRun::of(fixture(rules()), seed)
     }
@@ -292,7 +429,7 @@ impl RandomRun {
     /// A run over an existing fixture.
     pub(crate) fn of(mut fixture: Fixture, seed: u64) -> RandomRun {
         fixture.gateway.rng = Some(Rng(!seed));
-        RandomRun { fixture, rng: Rng(seed), sent: Vec::new(), tickets: BTreeSet::new() }
+        RandomRun { fixture, rng: Rng(seed), sent: Vec::new(), tickets: BTreeSet::new(), has_offers: false }
     }
 
     pub(crate) fn step(&mut self, rates: FaultRates) {
@@ -366,7 +503,9 @@ impl RandomRun {
                     1.. if self.rng.chance(3) => self.sent[self.rng.below(many) as usize].0.clone(),
                     _ => format!("r{many}"),
                 };
-                let command = if self.rng.chance(rates.operators) {
+                let command = if rates.terms > 0 && self.rng.chance(rates.terms) {
+                    self.change_of_terms()
+                } else if self.rng.chance(rates.operators) {
                     self.operator()
                 } else if rates.orders > 0 && self.rng.chance(rates.orders) {
                     Command::Cart(buyer(self.rng.below(4)), CartCommand::Order)
@@ -572,6 +711,11 @@ impl RandomRun {
     }
 
     fn wanted(&mut self) -> WantedLine {
+        let wanted = self.any_wanted();
+        self.typed(wanted)
+    }
+
+    fn any_wanted(&mut self) -> WantedLine {
         let quantity = 1 + self.rng.below(3) as u32;
         match self.rng.below(10) {
             0 | 1 => {
