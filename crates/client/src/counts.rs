@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use boxoffice_core::{
-    answer::{AreaCounts, SeatCounts},
+    answer::{AreaCounts, SaleMark, SeatCounts},
     id::{Entity, Id},
     refusal::Refusal,
 };
@@ -33,6 +33,7 @@ pub struct LiveCounts {
     version: u64,
     counts: SeatCounts,
     areas: Vec<AreaCounts>,
+    sale: Option<SaleMark>,
     stale_since: Option<Instant>,
 }
 
@@ -62,14 +63,19 @@ impl LiveCounts {
         &self.areas
     }
 
+    /// The mark of the session's offers and terms. Read the session again when it changes.
+    pub fn sale(&self) -> Option<SaleMark> {
+        self.sale
+    }
+
     /// For how long the counts may have been out of date. See [`crate::Watch::stale_for`].
     pub fn stale_for(&self) -> Option<Duration> {
         self.stale_since.map(|since| since.elapsed())
     }
 
     fn from_snapshot(session: Id, snapshot: CountsSnapshot) -> LiveCounts {
-        let CountsSnapshot { entity: _, epoch, version, counts, areas } = snapshot;
-        LiveCounts { session, epoch, version, counts, areas, stale_since: None }
+        let CountsSnapshot { entity: _, epoch, version, counts, areas, sale } = snapshot;
+        LiveCounts { session, epoch, version, counts, areas, sale, stale_since: None }
     }
 
     fn apply_snapshot(&mut self, snapshot: CountsSnapshot) -> Applied {
@@ -77,14 +83,15 @@ impl LiveCounts {
             return Applied::Unchanged;
         }
         (self.epoch, self.version) = (snapshot.epoch, snapshot.version);
-        (self.counts, self.areas) = (snapshot.counts, snapshot.areas);
+        (self.counts, self.areas, self.sale) = (snapshot.counts, snapshot.areas, snapshot.sale);
         Applied::Newer
     }
 
     fn apply_delta(&mut self, delta: CountsDelta) -> Result<Applied, Unreadable> {
         let applied = compare_versions(self.version, delta.from, delta.to);
         if applied == Applied::Newer {
-            merge_areas(&mut self.areas, delta.areas)?;
+            merge_areas(&mut self.areas, delta.areas);
+            self.sale = delta.sale.or(self.sale);
             (self.version, self.counts) = (delta.to, delta.counts);
         }
         Ok(applied)

@@ -164,16 +164,14 @@ pub(crate) fn compare_versions(version: u64, from: u64, to: u64) -> Applied {
     }
 }
 
-/// Replaces the counts of the areas that changed.
-///
-/// # Errors
-/// [`Unreadable`] if an area does not exist.
-pub(crate) fn merge_areas(areas: &mut [AreaCounts], changed: Vec<AreaCounts>) -> Result<(), Unreadable> {
+/// Replaces the counts of the areas that changed, and adds new ones.
+pub(crate) fn merge_areas(areas: &mut Vec<AreaCounts>, changed: Vec<AreaCounts>) {
     for area in changed {
-        let slot = areas.iter_mut().find(|slot| slot.area == area.area);
-        *slot.ok_or_else(|| Unreadable("a delta names an area that does not exist".into()))? = area;
+        match areas.iter_mut().find(|slot| slot.area == area.area) {
+            Some(slot) => *slot = area,
+            None => areas.push(area),
+        }
     }
-    Ok(())
 }
 
 /// A resource's calendar, at a version: the number of bookings, and the days that changed. Use `resource.bookings` to

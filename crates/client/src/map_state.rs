@@ -1,7 +1,7 @@
 //! The seat map of a session, kept up to date from a feed.
 
 use boxoffice_core::{
-    answer::{AreaCounts, SeatCounts},
+    answer::{AreaCounts, SaleMark, SeatCounts},
     id::{Entity, Id},
     seat::SeatState,
 };
@@ -21,6 +21,7 @@ pub struct MapState {
     version: u64,
     counts: SeatCounts,
     areas: Vec<AreaCounts>,
+    sale: Option<SaleMark>,
     /// The states of the seats in layout order, two bits each.
     packed: Vec<u8>,
     change: Change,
@@ -66,6 +67,11 @@ impl MapState {
         &self.areas
     }
 
+    /// The mark of the session's offers and terms. Read the session again when it changes.
+    pub fn sale(&self) -> Option<SaleMark> {
+        self.sale
+    }
+
     /// The number of seats.
     pub fn seats(&self) -> u32 {
         self.counts.free + self.counts.held + self.counts.sold + self.counts.blocked
@@ -107,11 +113,11 @@ impl Live for MapState {
     type Snapshot = Snapshot;
 
     fn from_snapshot(snapshot: Snapshot) -> Result<MapState, Unreadable> {
-        let Snapshot { entity, epoch, version, counts, areas, seats: packed } = snapshot;
+        let Snapshot { entity, epoch, version, counts, areas, seats: packed, sale } = snapshot;
         let Entity::Session(session) = entity else {
             return Err(Unreadable(format!("a watch of seats got a snapshot of {entity}, which has no seats")));
         };
-        let map = MapState { session, epoch, version, counts, areas, packed, change: Change::All };
+        let map = MapState { session, epoch, version, counts, areas, sale, packed, change: Change::All };
         if map.packed.len() != map.seats().div_ceil(4) as usize {
             return Err(Unreadable("the number of seats in a snapshot differs from its counts".into()));
         }
@@ -151,7 +157,8 @@ impl Live for MapState {
             let (delta, map) = (delta.counts, self.counts);
             return Err(Unreadable(format!("the counts of a delta are {delta:?}, but the map has {map:?}")));
         }
-        merge_areas(&mut self.areas, delta.areas)?;
+        merge_areas(&mut self.areas, delta.areas);
+        self.sale = delta.sale.or(self.sale);
         self.change = Change::Seats { from: self.version, seats: delta.changes };
         self.version = delta.to;
         Ok(Applied::Newer)
@@ -197,11 +204,12 @@ mod tests {
             counts: counts(2, 1, 1, 1),
             areas: Vec::new(),
             seats: vec![0b11_10_01_00, 0b00],
+            sale: None,
         }
     }
 
     fn delta(from: u64, to: u64, changes: &[(u32, SeatState)], counts: SeatCounts) -> Delta {
-        Delta { from, to, changes: changes.to_vec(), counts, areas: Vec::new() }
+        Delta { from, to, changes: changes.to_vec(), counts, areas: Vec::new(), sale: None }
     }
 
     /// One character per seat.

@@ -462,6 +462,17 @@ pub struct SessionEntry {
     pub zone: Option<SmolStr>,
 }
 
+/// What those who watch a session are told of its offers and terms. They read the session again for the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Stored)]
+pub struct SaleMark {
+    /// The session's version with which an offer opened last, or the terms changed.
+    #[n(0)]
+    pub version: u64,
+    /// When the next offer opens, if none that is for everybody is open.
+    #[n(1)]
+    pub opens_at: Option<Timestamp>,
+}
+
 /// The state of every seat of a session at a version.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct MapView {
@@ -479,6 +490,9 @@ pub struct MapView {
     /// Two bits a seat in layout order ([`crate::seat::SeatState`] as a number), four seats a byte, the first in the lowest bits.
     #[n(5)]
     pub seats: Vec<u8>,
+    /// `None` for a session without offers whose terms have never changed.
+    #[n(6)]
+    pub sale: Option<SaleMark>,
 }
 
 /// What a network or a customer holds of an inventory, without a trace of its address.

@@ -31,7 +31,7 @@ pub(crate) use change::check_terms;
 pub use difference::differences;
 pub(crate) use difference::exists_differently;
 pub use sale::{Named, TERMS_CHANGES_MAX, TermsNames};
-pub use touched::Touched;
+pub use touched::{Changed, Touched};
 pub(crate) use view::opened_view;
 
 use crate::{
@@ -247,7 +247,7 @@ impl Session {
             return;
         }
         if let SessionEvent::OffersOpened(offers) = event {
-            return self.sale.as_mut().expect("a session with offers").open(offers, &self.terms);
+            return self.sale.as_mut().expect("a session with offers").open(offers, &self.terms, self.version);
         }
         if let SessionEvent::Changed { request, at, prices, extras, what } = event {
             return self.change(*request, (*at, what), (prices, extras));

@@ -47,7 +47,15 @@ impl FeedSource for Theatre {
         let Entity::Session(session) = entity else { return Err(NoFeed::NotFound) };
         let counts = SeatCounts { free: SEATS, held: 0, sold: 0, blocked: 0 };
         let (session, seats) = (session.clone(), vec![0; SEATS.div_ceil(4) as usize]);
-        Ok(InitialState::Session(MapView { session, epoch: 0, version: 1, counts, areas: Vec::new(), seats }))
+        Ok(InitialState::Session(MapView {
+            session,
+            epoch: 0,
+            version: 1,
+            counts,
+            areas: Vec::new(),
+            seats,
+            sale: None,
+        }))
     }
 
     fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
@@ -120,7 +128,7 @@ async fn ours(watchers: usize, times: u64) -> Duration {
     taken.all.notified().await;
     rounds(times, &taken, |round| {
         let state = if round % 2 == 0 { SeatState::Held } else { SeatState::Free };
-        let update = FeedUpdate::Session { seats: vec![(7, state)], areas: Vec::new() };
+        let update = FeedUpdate::Session { seats: vec![(7, state)], areas: Vec::new(), sale: None };
         feeds.commit(vec![Commit { entity: session.clone(), from: round + 1, to: round + 2, update }]);
     })
     .await

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use boxoffice_core::stored::Stored;
 use boxoffice_core::{
-    answer::{AreaCounts, CartView, Purchase, StockCounts},
+    answer::{AreaCounts, CartView, Purchase, SaleMark, StockCounts},
     id::Entity,
     seat::SeatState,
 };
@@ -43,6 +43,9 @@ pub enum FeedUpdate {
         /// Areas with their new counts.
         #[n(1)]
         areas: Vec<AreaCounts>,
+        /// The mark of its offers and terms, if that changed.
+        #[n(2)]
+        sale: Option<SaleMark>,
     },
     #[n(1)]
     Product(#[n(0)] StockCounts),
@@ -78,9 +81,13 @@ impl Commit {
         assert_eq!(self.to, next.from, "commits of {} have a gap", self.entity);
         self.to = next.to;
         match (&mut self.update, next.update) {
-            (FeedUpdate::Session { seats, areas }, FeedUpdate::Session { seats: more, areas: others }) => {
+            (
+                FeedUpdate::Session { seats, areas, sale },
+                FeedUpdate::Session { seats: more, areas: others, sale: later },
+            ) => {
                 seats.extend(more);
                 areas.extend(others);
+                *sale = later.or(*sale);
             }
             (FeedUpdate::Product(counts), FeedUpdate::Product(now)) => *counts = now,
             (FeedUpdate::Resource { days, bookings }, FeedUpdate::Resource { days: more, bookings: now }) => {
@@ -100,7 +107,7 @@ impl Commit {
 
     /// Keeps only the last entry of each seat and area, ordered by seat and area.
     pub(super) fn reduce(&mut self) {
-        if let FeedUpdate::Session { seats, areas } = &mut self.update {
+        if let FeedUpdate::Session { seats, areas, sale: _ } = &mut self.update {
             seats.sort_by_key(|(seat, _)| *seat);
             keep_last(seats, |(seat, _)| *seat);
             areas.sort_by(|one, other| one.area.cmp(&other.area));
@@ -111,7 +118,7 @@ impl Commit {
     /// The number of entries that [`Commit::reduce`] may reduce.
     pub(super) fn entries(&self) -> usize {
         match &self.update {
-            FeedUpdate::Session { seats, areas } => seats.len() + areas.len(),
+            FeedUpdate::Session { seats, areas, sale } => seats.len() + areas.len() + usize::from(sale.is_some()),
             FeedUpdate::Product(_)
             | FeedUpdate::Resource { .. }
             | FeedUpdate::Cart(_)

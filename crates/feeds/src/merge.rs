@@ -21,6 +21,7 @@ impl Merge for Delta {
         self.changes.sort_by_key(|(seat, _)| *seat);
         keep_last(&mut self.changes, |(seat, _)| *seat);
         absorb_areas(&mut self.areas, &next.areas);
+        self.sale = next.sale.or(self.sale);
     }
 
     fn entries(&self) -> usize {
@@ -32,6 +33,7 @@ impl Merge for CountsDelta {
     fn absorb(&mut self, next: &CountsDelta) {
         (self.to, self.counts) = (next.to, next.counts);
         absorb_areas(&mut self.areas, &next.areas);
+        self.sale = next.sale.or(self.sale);
     }
 
     fn entries(&self) -> usize {

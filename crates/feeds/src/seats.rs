@@ -72,17 +72,23 @@ impl PublishedState for SessionState {
     }
 
     fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(Delta, usize)> {
-        let FeedUpdate::Session { seats: changes, areas } = update else { panic!("a session is told {update:?}") };
+        let FeedUpdate::Session { seats: changes, areas, sale } = update else {
+            panic!("a session is told {update:?}")
+        };
         for (seat, state) in &changes {
             self.change(*seat, *state);
         }
         for area in &areas {
-            let mine = self.map.areas.iter_mut().find(|mine| mine.area == area.area);
-            mine.unwrap_or_else(|| panic!("{} has no area {}", self.map.session, area.area)).clone_from(area);
+            match self.map.areas.iter_mut().find(|mine| mine.area == area.area) {
+                Some(mine) => mine.clone_from(area),
+                // The session has got another one.
+                None => self.map.areas.push(area.clone()),
+            }
         }
+        self.map.sale = sale.or(self.map.sale);
         let from = std::mem::replace(&mut self.map.version, to);
         let weight = changes.len() + areas.len();
-        Some((Delta { from, to, changes, counts: self.map.counts, areas }, weight))
+        Some((Delta { from, to, changes, counts: self.map.counts, areas, sale }, weight))
     }
 
     fn snapshot(&self, entity: &Entity, epoch: u64) -> Snapshot {
@@ -93,6 +99,7 @@ impl PublishedState for SessionState {
             counts: self.map.counts,
             areas: self.map.areas.clone(),
             seats: self.map.seats.clone(),
+            sale: self.map.sale,
         }
     }
 }
@@ -111,14 +118,14 @@ impl PublishedState for SessionCounts {
     }
 
     fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(CountsDelta, usize)> {
-        let (Delta { from, to, counts, areas, .. }, _) = self.0.apply(to, update)?;
-        Some((CountsDelta { from, to, counts, areas }, 0))
+        let (Delta { from, to, counts, areas, sale, .. }, _) = self.0.apply(to, update)?;
+        Some((CountsDelta { from, to, counts, areas, sale }, 0))
     }
 
     fn snapshot(&self, entity: &Entity, epoch: u64) -> CountsSnapshot {
-        let MapView { version, counts, areas, .. } = &self.0.map;
-        let (version, counts, areas) = (*version, *counts, areas.clone());
-        CountsSnapshot { entity: entity.clone(), epoch, version, counts, areas }
+        let MapView { version, counts, areas, sale, .. } = &self.0.map;
+        let (version, counts, areas, sale) = (*version, *counts, areas.clone(), *sale);
+        CountsSnapshot { entity: entity.clone(), epoch, version, counts, areas, sale }
     }
 }
 

@@ -102,7 +102,7 @@ impl Replica {
             areas.push(area.clone());
         }
         session.versions.insert(from + 1, shown);
-        let update = FeedUpdate::Session { seats: changes.to_vec(), areas };
+        let update = FeedUpdate::Session { seats: changes.to_vec(), areas, sale: None };
         session.watched.then(|| Commit { entity: session_of(name), from, to: from + 1, update })
     }
 
@@ -128,7 +128,15 @@ impl Replica {
             packed[index / 4] |= (*state as u8) << (index % 4 * 2);
         }
         let (version, counts, areas) = (*version, counts(seats), areas.clone());
-        Ok(InitialState::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
+        Ok(InitialState::Session(MapView {
+            session: id.clone(),
+            epoch: 0,
+            version,
+            counts,
+            areas,
+            seats: packed,
+            sale: None,
+        }))
     }
 
     fn is_watched(&self, name: &str) -> bool {

@@ -10,7 +10,7 @@ use boxoffice_core::{
     event::Event,
     id::{Entity, Id},
     planted,
-    session::Touched,
+    session::{Changed, Touched},
     state_map::{State, StateMap},
 };
 use boxoffice_feeds::{Commit, DAYS_MAX, FeedUpdate, InitialState};
@@ -197,8 +197,8 @@ impl Before {
         let to = state.version();
         let (from, to, update) = match (self, &*state) {
             (Before::Session(from, touched), State::Session(session)) => {
-                let (seats, areas) = session.changed_since(touched);
-                (from, to, FeedUpdate::Session { seats, areas })
+                let Changed { seats, areas, sale } = session.changed_since(touched);
+                (from, to, FeedUpdate::Session { seats, areas, sale })
             }
             (Before::Version(from), State::Product(product)) => (from, to, FeedUpdate::Product(product.counts())),
             (Before::Version(from), State::Cart(cart)) => (from, to, FeedUpdate::Cart(Box::new(cart.view()?))),

@@ -4,7 +4,7 @@
 //! A customer's feed counts purchases instead of versions, so that it can be resumed after any time.
 
 use boxoffice_core::{
-    answer::{AreaCounts, SeatCounts, StockCounts},
+    answer::{AreaCounts, SaleMark, SeatCounts, StockCounts},
     id::Entity,
     seat::SeatState,
 };
@@ -92,6 +92,8 @@ shapes! {
         pub areas?: Vec<AreaCounts>,
         /// Two bits a seat, packed as in `session.map`.
         pub seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
+        /// The mark of its offers and terms. Absent without offers if the terms have never changed.
+        pub sale?: Option<SaleMark>,
     }
 
     /// The changes of a session from a version to a later one. States are absolute, so a delta may be applied twice.
@@ -102,8 +104,10 @@ shapes! {
         /// The changed seats by index in layout order with their new states. Each seat stands once.
         pub changes: Vec<(u32, SeatState)>,
         pub counts: SeatCounts,
-        /// The changed areas with their new counts. Each area stands once.
+        /// The changed areas with their new counts. Each area stands once. A new one is added at the end.
         pub areas?: Vec<AreaCounts>,
+        /// The mark of its offers and terms, if it changed. Read the session again then.
+        pub sale?: Option<SaleMark>,
     }
 
     /// The counts of a session at a version, for lists of sessions.
@@ -115,6 +119,8 @@ shapes! {
         pub counts: SeatCounts,
         /// Places by area and state.
         pub areas?: Vec<AreaCounts>,
+        /// The mark of its offers and terms. Absent without offers if the terms have never changed.
+        pub sale?: Option<SaleMark>,
     }
 
     /// The changed counts of a session from a version to a later one.
@@ -123,8 +129,10 @@ shapes! {
         pub from: u64,
         pub to: u64,
         pub counts: SeatCounts,
-        /// The changed areas with their new counts. Each area stands once.
+        /// The changed areas with their new counts. Each area stands once. A new one is added at the end.
         pub areas?: Vec<AreaCounts>,
+        /// The mark of its offers and terms, if it changed. Read the session again then.
+        pub sale?: Option<SaleMark>,
     }
 
     /// The counts of a product at a version.

@@ -127,7 +127,8 @@ fn a_map_of_the_past_has_a_row_for_each_seat_that_was_not_free() {
         violations: Vec::new(),
         holders: Vec::new(),
     };
-    let map = MapView { session: id("hamlet"), epoch: 0, version: 9, counts, areas, seats: vec![0b10_11_01_01] };
+    let map =
+        MapView { session: id("hamlet"), epoch: 0, version: 9, counts, areas, seats: vec![0b10_11_01_01], sale: None };
     let then = AsOf {
         entity: Entity::Session(id("hamlet")),
         at,

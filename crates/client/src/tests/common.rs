@@ -277,7 +277,15 @@ pub fn watched(request: &Request) -> (String, Option<(u64, u64)>) {
 pub fn snapshot(version: u64, held: u32) -> Snapshot {
     let counts = SeatCounts { free: 4 - held, held, ..SeatCounts::default() };
     let seats = (0..held).fold(0, |byte, seat| byte | 1 << (seat * 2));
-    Snapshot { entity: Entity::Session(id("hamlet")), epoch: 1, version, counts, areas: Vec::new(), seats: vec![seats] }
+    Snapshot {
+        entity: Entity::Session(id("hamlet")),
+        epoch: 1,
+        version,
+        counts,
+        areas: Vec::new(),
+        seats: vec![seats],
+        sale: None,
+    }
 }
 
 /// A delta from version `from`, at which `from` of four seats are held, to the next version, at which one more is held.
@@ -289,6 +297,7 @@ pub fn delta(from: u32) -> Delta {
         changes: vec![(from, SeatState::Held)],
         counts,
         areas: Vec::new(),
+        sale: None,
     }
 }
 

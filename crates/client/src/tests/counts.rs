@@ -47,14 +47,15 @@ fn yard(held: u32) -> Vec<AreaCounts> {
 /// Sends a snapshot in which the version is also the number of held seats and of held places of the yard.
 async fn snapshot(peer: &mut Peer, feed: u64, session: &str, version: u32) {
     let (entity, areas) = (Entity::Session(id(session)), yard(version));
-    let snapshot = CountsSnapshot { entity, epoch: 1, version: version.into(), counts: seats(version), areas };
+    let snapshot =
+        CountsSnapshot { entity, epoch: 1, version: version.into(), counts: seats(version), areas, sale: None };
     peer.send(|encoding, out| encode::snapshot(encoding, out, feed, &snapshot)).await;
 }
 
 /// Sends a delta after which one more seat and one more place are held.
 async fn delta(peer: &mut Peer, feed: u64, from: u32) {
     let to = from + 1;
-    let delta = CountsDelta { from: from.into(), to: to.into(), counts: seats(to), areas: yard(to) };
+    let delta = CountsDelta { from: from.into(), to: to.into(), counts: seats(to), areas: yard(to), sale: None };
     peer.send(|encoding, out| encode::delta(encoding, out, feed, &delta)).await;
 }
 

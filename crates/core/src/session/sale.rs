@@ -44,6 +44,9 @@ pub(super) struct Sale {
     /// Names that versions of the terms had, if they are others now and something that was held under them may be left.
     #[n(4)]
     past_names: Arc<Vec<PastNames>>,
+    /// The session's version with which an offer opened last, or the terms changed.
+    #[n(5)]
+    pub(super) version: u64,
     /// Follows from the terms.
     #[stored(skip)]
     pub(super) table: Arc<PriceTable>,
@@ -133,6 +136,7 @@ impl Sale {
             opened: Arc::default(),
             changes: Arc::default(),
             past_names: Arc::default(),
+            version: 1,
             table: Arc::default(),
             counts: Box::default(),
             next_opening: None,
@@ -162,7 +166,8 @@ impl Sale {
     }
 
     /// Writes that these offers have reached their begin.
-    pub(super) fn open(&mut self, offers: &[Id], terms: &SessionTerms) {
+    pub(super) fn open(&mut self, offers: &[Id], terms: &SessionTerms, version: u64) {
+        self.version = version;
         let opened = Arc::make_mut(&mut self.opened);
         for offer in offers {
             let is_new = opened.insert(offer.clone());
@@ -214,6 +219,7 @@ impl Sale {
             push_exact(Arc::make_mut(&mut sale.past_names), PastNames { until: sale.terms, names: named });
         }
         sale.terms += 1;
+        sale.version = version;
         let begins = |terms: &SessionTerms, id: &Id| {
             terms.offering().and_then(|it| it.offers.iter().find(|offer| offer.id == *id)).map(|offer| offer.from)
         };

@@ -7,7 +7,14 @@ use super::{
     Session, area_number,
     book::{Book, Share},
 };
-use crate::{answer::AreaCounts, command::Area, event::SessionEvent, id::HoldId, planted, seat::SeatState};
+use crate::{
+    answer::{AreaCounts, SaleMark},
+    command::Area,
+    event::SessionEvent,
+    id::HoldId,
+    planted,
+    seat::SeatState,
+};
 
 /// The seats and areas that events are about, as they are before the events.
 #[derive(Debug)]
@@ -16,6 +23,16 @@ pub struct Touched {
     seats: Vec<(u32, SeatState)>,
     /// Numbers of areas, ascending, each once, with their counts, or without if the events add them.
     areas: Vec<(u16, Option<AreaCounts>)>,
+    sale: Option<SaleMark>,
+}
+
+/// What is not as it was before some events.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Seats by index in layout order, with their state now.
+    pub seats: Vec<(u32, SeatState)>,
+    pub areas: Vec<AreaCounts>,
+    pub sale: Option<SaleMark>,
 }
 
 impl Session {
@@ -40,17 +57,19 @@ impl Session {
         Touched {
             seats: seats.into_iter().map(|index| (index, self.state(index))).collect(),
             areas: areas.into_iter().map(|number| (number, self.counts_of(number))).collect(),
+            sale: self.sale_mark(),
         }
     }
 
-    /// Seats by index in layout order and areas, with their state now, if it is not the one before.
-    pub fn changed_since(&self, before: Touched) -> (Vec<(u32, SeatState)>, Vec<AreaCounts>) {
-        let Touched { mut seats, areas } = before;
+    /// Seats, areas and the mark of the sale, with their state now, if it is not the one before.
+    pub fn changed_since(&self, before: Touched) -> Changed {
+        let Touched { mut seats, areas, sale } = before;
         seats.retain_mut(|(index, state)| core::mem::replace(state, self.state(*index)) != *state);
         let counts = |(number, before): (u16, Option<AreaCounts>)| {
             self.counts_of(number).filter(|now| before.as_ref() != Some(now))
         };
-        (seats, areas.into_iter().filter_map(counts).collect())
+        let areas = areas.into_iter().filter_map(counts).collect();
+        Changed { seats, areas, sale: self.sale_mark().filter(|now| Some(*now) != sale) }
     }
 
     /// The number of the area whose places an event changes. `None` if it changes none, or is about a hold that an earlier event of

@@ -9,7 +9,7 @@ use super::{
     book::{Book, Share},
 };
 use crate::{
-    answer::{AreaCounts, MapView, SeatCounts, SessionAudit, SessionSale, SessionView},
+    answer::{AreaCounts, MapView, SaleMark, SeatCounts, SessionAudit, SessionSale, SessionView},
     ask::Opening,
     id::HoldId,
     seat::SeatState,
@@ -45,6 +45,11 @@ impl Session {
         let counted = (0..counters).map(|counter| sale.counted(counter)).collect();
         let (terms, changes, opens_at) = (sale.terms, sale.changes.to_vec(), self.opens_at());
         Some(Box::new(SessionSale { terms, opened, counted, changes, opens_at }))
+    }
+
+    /// What those who watch it are told of its offers and terms.
+    pub(super) fn sale_mark(&self) -> Option<SaleMark> {
+        Some(SaleMark { version: self.sale.as_deref()?.version, opens_at: self.opens_at() })
     }
 
     /// When the next offer for everybody opens. `None` if one is open, or if none will.
@@ -95,6 +100,7 @@ impl Session {
             counts: self.counts(),
             areas: self.area_counts(),
             seats: map,
+            sale: self.sale_mark(),
         }
     }
 

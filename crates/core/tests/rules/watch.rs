@@ -9,7 +9,7 @@ use boxoffice_core::{
     id::{Entity, Id},
     resource::Resource,
     seat::SeatState,
-    session::Touched,
+    session::{Changed, Touched},
     state_map::{State, StateMap},
     time::{TIMESTAMP_MAX, Timestamp},
 };
@@ -110,9 +110,10 @@ impl WatchedBefore {
                     let [was, is] = [&map, &now].map(|map| decode(&map.seats, index as usize));
                     (was != is).then_some((index, is))
                 });
-                let areas = map.areas.iter().zip(&now.areas).filter(|(was, is)| was != is).map(|(_, is)| is.clone());
-                let (seats, areas) = (seats.collect::<Vec<_>>(), areas.collect::<Vec<_>>());
-                assert_eq!(session.changed_since(touched), (seats, areas), "the events of {entity} name other places");
+                let areas = now.areas.iter().enumerate().filter(|(place, is)| map.areas.get(*place) != Some(is));
+                let (seats, areas) = (seats.collect(), areas.map(|(_, is)| is.clone()).collect());
+                let changed = Changed { seats, areas, sale: now.sale.filter(|sale| Some(*sale) != map.sale) };
+                assert_eq!(session.changed_since(touched), changed, "the events of {entity} name other places");
             }
             (WatchedBefore::Resource { bookings: before, days }, State::Resource(resource)) => {
                 let after = bookings(resource);

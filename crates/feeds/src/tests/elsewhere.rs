@@ -87,7 +87,7 @@ pub(super) fn at(version: u64) -> InitialState {
         packed[index / 4] |= (*state as u8) << (index % 4 * 2);
     }
     let (session, counts) = (id("hamlet"), counts(&seats));
-    InitialState::Session(MapView { session, epoch: 0, version, counts, areas: Vec::new(), seats: packed })
+    InitialState::Session(MapView { session, epoch: 0, version, counts, areas: Vec::new(), seats: packed, sale: None })
 }
 
 /// The commit that sells the next seat.
@@ -97,7 +97,7 @@ pub(super) fn to(version: u64) -> Commit {
         entity: session(),
         from: version - 1,
         to: version,
-        update: FeedUpdate::Session { seats, areas: Vec::new() },
+        update: FeedUpdate::Session { seats, areas: Vec::new(), sale: None },
     }
 }
 

@@ -89,7 +89,7 @@ impl Hall {
             let region = Region::new(ALLOCATOR);
             let commit = black_box(hall.commit(event));
             let change = region.change();
-            let FeedUpdate::Session { seats, areas } = commit.update else { panic!("{commit:?}") };
+            let FeedUpdate::Session { seats, areas, .. } = commit.update else { panic!("{commit:?}") };
             assert!(seats.len() == usize::from(SEATS) && seats.iter().all(|(_, now)| *now == state), "{seats:?}");
             assert!(areas.is_empty(), "{areas:?}");
             (change.allocations + change.reallocations, change.bytes_allocated)

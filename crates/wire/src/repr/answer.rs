@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc};
 
 use boxoffice_core::{
-    answer::{AreaCounts, SeatCounts, SessionChanged, SessionSale, TermsChange},
+    answer::{AreaCounts, SaleMark, SeatCounts, SessionChanged, SessionSale, TermsChange},
     command::{Area, Counter, Limits, NewSession, Offer, Offering, PriceType, SessionExtras, Title, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
@@ -177,6 +177,14 @@ shapes! {
         changes?: Vec<TermsChange>,
     }
 
+    /// What those who watch a session are told of its offers and terms.
+    struct MarkFields as SaleMark {
+        /// The version of the session with which an offer opened last, or the terms changed.
+        version: u64,
+        /// When the next offer opens, if none that is for everybody is open.
+        opens_at?: Option<Timestamp>,
+    }
+
     /// A change of a session's terms.
     struct ChangeFields as TermsChange {
         /// The version of the terms with it.
@@ -217,6 +225,8 @@ shapes! {
         areas?: Vec<AreaCounts>,
         /// Two bits a seat in layout order: 0 free, 1 held, 2 sold, 3 blocked.
         seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
+        /// The mark of its offers and terms. Absent without offers if the terms have never changed.
+        sale?: Option<SaleMark>,
     }
 
     /// A cart as its owner sees it.
@@ -347,6 +357,7 @@ same_fields! {
     (Id, SmolStr, u32): [(id, name, seats)] = HallEntry { id, name, seats },
     SessionSale: [SessionSale { terms, opens_at, opened, counted, changes }]
         = SaleFields { terms, opens_at, opened, counted, changes },
+    SaleMark: [SaleMark { version, opens_at }] = MarkFields { version, opens_at },
     TermsChange: [TermsChange { terms, at, what, version }] = ChangeFields { terms, at, what, version },
     SessionChanged: [SessionChanged { terms, what }] = ChangedFields { terms, what },
     VenuesPage: [VenuesPage { venues, next: cursor }] = VenuesFields { venues, cursor },

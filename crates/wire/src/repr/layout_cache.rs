@@ -377,6 +377,7 @@ mod tests {
             counts: boxoffice_core::answer::SeatCounts { free: seats, ..Default::default() },
             areas: Vec::new(),
             seats: vec![0; seats as usize / 4],
+            sale: None,
         };
         for encoding in Encoding::ALL {
             // Made anew for each answer, as from another node.

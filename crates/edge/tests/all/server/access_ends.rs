@@ -83,6 +83,7 @@ impl House {
             counts: SeatCounts { free: seats, ..SeatCounts::default() },
             areas: Vec::new(),
             seats: vec![0; seats as usize / 4],
+            sale: None,
         };
         server.node.theatre.sessions.lock().insert(id("huge"), map);
         let shown = match cause {

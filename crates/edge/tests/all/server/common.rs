@@ -143,7 +143,7 @@ impl Node {
         map.counts.sold += seats.len() as u32;
         map.version += 1;
         let changes = seats.iter().map(|seat| (*seat, SeatState::Sold)).collect();
-        let update = FeedUpdate::Session { seats: changes, areas: Vec::new() };
+        let update = FeedUpdate::Session { seats: changes, areas: Vec::new(), sale: None };
         self.publish(Entity::Session(id("hamlet")), map.version - 1, update);
     }
 
@@ -551,6 +551,7 @@ impl TestServer {
             counts: SeatCounts { free: seats, ..SeatCounts::default() },
             areas: Vec::new(),
             seats: vec![0; seats as usize / 4],
+            sale: None,
         };
         theatre.sessions.lock().insert(id("hamlet"), map);
         let settings = FeedSettings { coalesce_ms: 0, ..FeedSettings::default() };

@@ -63,7 +63,7 @@ impl Changes {
                     (next..next + seats_per_change).map(|seat| (seat % SEATS, state)).collect();
                 next = (next + seats_per_change) % SEATS;
                 changed.iter().for_each(|(seat, state)| seats[*seat as usize] = *state);
-                let update = FeedUpdate::Session { seats: changed, areas: Vec::new() };
+                let update = FeedUpdate::Session { seats: changed, areas: Vec::new(), sale: None };
                 for session in OTHERS {
                     node.publish(Entity::Session(id(session)), version, update.clone());
                 }
@@ -323,7 +323,7 @@ async fn every_feed_of_a_watcher_that_is_behind_goes_on() {
         }
     }
     for number in 0..64 {
-        let update = FeedUpdate::Session { seats: vec![(number, SeatState::Held)], areas: Vec::new() };
+        let update = FeedUpdate::Session { seats: vec![(number, SeatState::Held)], areas: Vec::new(), sale: None };
         server.node.publish(Entity::Session(id(&format!("play{number}"))), 5, update);
     }
     while feeds.values().any(|version| *version < 6) {

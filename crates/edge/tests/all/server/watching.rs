@@ -246,7 +246,7 @@ async fn a_watcher_that_does_not_read_is_disconnected_and_delays_no_other() {
         while server.metric("boxoffice_edge_slow_readers_total").await == 0.0 {
             assert!(version < 20_000, "the watcher should have been disconnected");
             for _ in 0..20 {
-                let news = FeedUpdate::Session { seats: test_node.clone(), areas: Vec::new() };
+                let news = FeedUpdate::Session { seats: test_node.clone(), areas: Vec::new(), sale: None };
                 server.node.publish(hamlet.clone(), version, news);
                 let (_, from, to, _) = delta(&mut reader).await;
                 assert_eq!((from, to), (version, version + 1), "a reading watcher gets every version");

@@ -18,12 +18,19 @@ use super::{area_counts, cart, cart_view, counts, empty_cart_view, id, packed, p
 
 pub fn snapshot() -> Snapshot {
     let entity = Entity::Session(id("hamlet-tonight"));
-    Snapshot { entity, epoch: 1, version: 391, counts: counts(), areas: Vec::new(), seats: packed() }
+    Snapshot { entity, epoch: 1, version: 391, counts: counts(), areas: Vec::new(), seats: packed(), sale: None }
 }
 
 pub fn delta() -> Delta {
     let changes = vec![(0, SeatState::Held), (4, SeatState::Held)];
-    Delta { from: 391, to: 392, changes, counts: SeatCounts { free: 0, held: 3, ..counts() }, areas: Vec::new() }
+    Delta {
+        from: 391,
+        to: 392,
+        changes,
+        counts: SeatCounts { free: 0, held: 3, ..counts() },
+        areas: Vec::new(),
+        sale: None,
+    }
 }
 
 pub fn area_snapshot() -> Snapshot {
@@ -41,12 +48,12 @@ pub fn watching_counts() -> CountsWatching {
 
 pub fn counts_snapshot() -> CountsSnapshot {
     let Snapshot { entity, epoch, version, counts, areas, .. } = area_snapshot();
-    CountsSnapshot { entity, epoch, version, counts, areas }
+    CountsSnapshot { entity, epoch, version, counts, areas, sale: None }
 }
 
 pub fn counts_delta() -> CountsDelta {
     let Delta { from, to, counts, .. } = delta();
-    CountsDelta { from, to, counts, areas: Vec::new() }
+    CountsDelta { from, to, counts, areas: Vec::new(), sale: None }
 }
 
 pub fn product_snapshot() -> ProductSnapshot {

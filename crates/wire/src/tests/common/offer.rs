@@ -173,6 +173,7 @@ pub fn map_view() -> MapView {
         counts: counts(),
         areas: Vec::new(),
         seats: packed(),
+        sale: None,
     }
 }
 
