@@ -18,7 +18,7 @@ pub use self::kept::{
 use crate::{
     access::AccessKey,
     cluster::{Member, Place},
-    command::{NewSession, ProductDetails, ResourceDetails, Title, VenueDetails},
+    command::{Counter, NewSession, Offering, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::{Entity, HoldId, Id, OrderId},
     layout::Layout,
     payment::{PaymentStatus, RefundRecord, VoidRecord},
@@ -377,6 +377,40 @@ pub struct SessionView {
     /// Its offers, and how its terms have changed. `None` without both.
     #[n(7)]
     pub sale: Option<Box<SessionSale>>,
+}
+
+impl SessionView {
+    /// Whether there is anything of its offers that only the desk may see.
+    pub fn has_secrets(&self) -> bool {
+        let offers = self.session.offering.iter().flat_map(|offering| &offering.offers);
+        offers.into_iter().any(|offer| offer.desk) || self.sale.as_ref().is_some_and(|sale| !sale.changes.is_empty())
+    }
+
+    /// The session as everybody may see it: without the offers of the desk, without the counters that only they have, and without
+    /// what the house has changed, because that names both.
+    pub fn for_everybody(mut self) -> SessionView {
+        let Some(offering) = self.session.extras.offering.as_deref() else { return self.without_changes() };
+        let Offering { price_types, mut offers, counters } = offering.clone();
+        offers.retain(|offer| !offer.desk);
+        let is_shown = |counter: &Counter| offers.iter().any(|offer| offer.counters.contains(&counter.id));
+        let shown: Vec<bool> = counters.iter().map(is_shown).collect();
+        let mut shows = shown.iter();
+        let counters = counters.into_iter().filter(|_| shows.next() == Some(&true)).collect();
+        if let Some(sale) = &mut self.sale {
+            sale.opened.retain(|id| offers.iter().any(|offer| offer.id == *id));
+            let mut shows = shown.iter();
+            sale.counted.retain(|_| shows.next() == Some(&true));
+        }
+        self.session.extras.offering = Some(Arc::new(Offering { price_types, offers, counters }));
+        self.without_changes()
+    }
+
+    fn without_changes(mut self) -> SessionView {
+        if let Some(sale) = &mut self.sale {
+            sale.changes.clear();
+        }
+        self
+    }
 }
 
 /// The offers of a session as they are now, and how its terms have changed.

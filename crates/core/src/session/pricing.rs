@@ -70,6 +70,7 @@ impl Session {
 
     /// Offers whose begin has come by `now`, in true time, and that were not opened yet.
     pub(crate) fn decide_openings(&self, now: Timestamp) -> Option<SessionEvent> {
+        let now = if planted::is("an offer that opens early") { now.after(5_000) } else { now };
         let sale = self.sale.as_deref().filter(|sale| sale.next_opening.is_some_and(|opens_at| opens_at <= now))?;
         let has_come = |offer: &&Offer| offer.from.is_some_and(|from| from <= now) && !sale.has_opened(&offer.id);
         let opened: Vec<Id> =
