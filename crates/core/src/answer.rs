@@ -428,7 +428,7 @@ pub struct SessionSale {
     /// The newest changes, oldest first.
     #[n(3)]
     pub changes: Vec<TermsChange>,
-    /// When the next offer opens, if none that is for everybody is open.
+    /// When the next offer for everybody opens, whatever is open now.
     #[n(4)]
     pub opens_at: Option<Timestamp>,
 }
@@ -502,7 +502,7 @@ pub struct SaleMark {
     /// The session's version with which an offer opened last, or the terms changed.
     #[n(0)]
     pub version: u64,
-    /// When the next offer opens, if none that is for everybody is open.
+    /// When the next offer for everybody opens, whatever is open now.
     #[n(1)]
     pub opens_at: Option<Timestamp>,
 }

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Session, areas::check_areas, difference::differences};
+use super::{Session, areas::check_areas, difference::changes_between};
 use crate::{
     answer::{AreaCounts, SessionChanged},
     command::{
@@ -235,7 +235,7 @@ impl Session {
         }
         self.check_areas_kept(&before.areas, &after.areas)?;
         self.check_counted(&after)?;
-        let what = differences(&before, &after);
+        let what = changes_between(&before, &after);
         Ok((after, what))
     }
 

@@ -25,6 +25,9 @@ use crate::{
 /// How many changes of its terms a session tells. Its history has all of them.
 pub const TERMS_CHANGES_MAX: usize = 32;
 
+/// How many it keeps, as many as requests that it answers again.
+const KEPT_MAX: usize = super::book::SESSION_CHANGES_MAX;
+
 /// The part of a session that only those with offers or with changed terms have. Its lists are shared, because each turn copies it.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 #[stored(name = "SessionSale")]
@@ -38,7 +41,7 @@ pub(super) struct Sale {
     /// Offers whose begin has come. A clock that is set back does not close them again.
     #[n(2)]
     opened: Arc<BTreeSet<Id>>,
-    /// The newest changes, oldest first.
+    /// The newest changes, oldest first. Repeats are answered from them.
     #[n(3)]
     pub(super) changes: Arc<Vec<TermsChange>>,
     /// Names that versions of the terms had, if they are others now and something that was held under them may be left.
@@ -227,7 +230,7 @@ impl Sale {
         Arc::make_mut(&mut sale.opened)
             .retain(|id| begins(after, id).is_some_and(|begin| begins(before, id) == Some(begin)));
         let changes = Arc::make_mut(&mut sale.changes);
-        if changes.len() == TERMS_CHANGES_MAX {
+        if changes.len() == KEPT_MAX {
             changes.remove(0);
         }
         push_exact(changes, TermsChange { terms: sale.terms, at, what: what.to_vec(), version });
