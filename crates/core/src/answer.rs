@@ -431,6 +431,9 @@ pub struct SessionSale {
     /// When the next offer for everybody opens, whatever is open now.
     #[n(4)]
     pub opens_at: Option<Timestamp>,
+    /// Whether it has offers, and all of them are the desk's, which nobody else is told of.
+    #[n(5)]
+    pub desk_only: bool,
 }
 
 /// A change of a session's terms.

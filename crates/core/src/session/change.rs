@@ -272,6 +272,10 @@ impl Session {
         if let Some(sells_after_begin) = sells_after_begin {
             extras.sells_after_begin = sells_after_begin;
         }
+        let is_same = price_types.is_none() && offers.is_none() && counters.is_none();
+        if is_same && close.is_empty() && reopen.is_empty() {
+            return Ok(());
+        }
         let mut offering = extras.offering.as_deref().cloned().unwrap_or_default();
         if let Some(price_types) = price_types {
             offering.price_types = price_types;

@@ -115,21 +115,23 @@ impl Differences {
     }
 
     /// Compares lists of things with ids, which it calls `what`.
-    fn named<T: Clone + PartialEq + Debug>(
+    fn named<T: PartialEq + Debug>(
         &mut self,
         what: &str,
         (known, wanted): (&[T], &[T]),
         id_of: impl Fn(&T) -> &Id,
         words: impl Fn(&T) -> SmolStr,
     ) {
+        if known == wanted {
+            return;
+        }
         let ids = |all: &[T]| -> Vec<Id> { all.iter().map(|one| id_of(one).clone()).collect() };
-        let by_id =
-            |all: &[T]| -> BTreeMap<Id, T> { all.iter().map(|one| (id_of(one).clone(), one.clone())).collect() };
-        let (is, asked) = (by_id(known), by_id(wanted));
+        let is: BTreeMap<&Id, &T> = known.iter().map(|one| (id_of(one), one)).collect();
+        let asked: BTreeMap<&Id, &T> = wanted.iter().map(|one| (id_of(one), one)).collect();
         let before = self.all.len();
-        for id in is.keys().chain(asked.keys()).collect::<BTreeSet<&Id>>() {
+        for id in is.keys().chain(asked.keys()).collect::<BTreeSet<_>>() {
             let text = format_smolstr!("its {what} {id} is");
-            self.compare(&text, &is.get(id), &asked.get(id), |of| of.map_or_else(none, &words));
+            self.compare(&text, &is.get(*id), &asked.get(*id), |of| of.map_or_else(none, |of| words(of)));
         }
         if before == self.all.len() {
             let list = |ids: &Vec<Id>| ids.iter().map(Id::as_str).collect::<Vec<_>>().join(" ").into();

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::{
     SessionTerms,
     book::{Book, Share},
-    table::PriceTable,
+    table::{Cheapest, PriceTable},
 };
 use crate::{
     answer::TermsChange,
@@ -56,6 +56,12 @@ pub(super) struct Sale {
     /// How many seats and places are held and sold, by counter. Follows from the holds and sales.
     #[stored(skip)]
     counts: Box<[u64]>,
+    /// Whether each offer has reached its begin, by number. Follows from `opened` and the terms.
+    #[stored(skip)]
+    is_open: Arc<[bool]>,
+    /// The cheapest offers of those that have opened so far.
+    #[stored(skip)]
+    pub(super) cheapest: Arc<Cheapest>,
     /// When the next offer opens, in true time. Follows from the terms and from what has opened.
     #[stored(skip)]
     pub(super) next_opening: Option<Timestamp>,
@@ -142,6 +148,8 @@ impl Sale {
             version: 1,
             table: Arc::default(),
             counts: Box::default(),
+            is_open: Arc::default(),
+            cheapest: Arc::default(),
             next_opening: None,
         }
     }
@@ -181,8 +189,15 @@ impl Sale {
 
     fn look_for_opening(&mut self, terms: &SessionTerms) {
         let offers = terms.offering().map_or(&[][..], |offering| &offering.offers);
-        let waiting = offers.iter().filter(|offer| !self.has_opened(&offer.id));
-        self.next_opening = waiting.filter_map(|offer| offer.from).min();
+        self.is_open = offers.iter().map(|offer| offer.from.is_none() || self.opened.contains(&offer.id)).collect();
+        let waiting = offers.iter().zip(&*self.is_open).filter(|(_, is_open)| !**is_open);
+        self.next_opening = waiting.filter_map(|(offer, _)| offer.from).min();
+        self.cheapest = Arc::new(Cheapest::unknown(terms));
+    }
+
+    /// Whether the offer with this number has no begin, or has reached it.
+    pub(super) fn is_open(&self, number: usize) -> bool {
+        self.is_open[number]
     }
 
     /// How many are held and sold under a counter.
@@ -251,6 +266,8 @@ impl Sale {
         size_of::<Sale>()
             + self.table.heap_bytes()
             + size_of_val(&*self.counts)
+            + size_of_val(&*self.is_open)
+            + self.cheapest.heap_bytes()
             + self.opened.len() * 2 * size_of::<Id>()
             + self.changes.capacity() * size_of::<TermsChange>()
             + changes

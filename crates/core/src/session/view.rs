@@ -45,9 +45,10 @@ impl Session {
         let counted = (0..counters).map(|counter| sale.counted(counter)).collect();
         let told = sale.changes.len().saturating_sub(TERMS_CHANGES_MAX);
         let (terms, changes, opens_at) = (sale.terms, sale.changes[told..].to_vec(), self.opens_at());
-        let desk_only = self.terms.offering().is_some_and(|offering| {
-            !offering.offers.is_empty() && offering.offers.iter().all(|offer| offer.desk)
-        });
+        let desk_only = self
+            .terms
+            .offering()
+            .is_some_and(|offering| !offering.offers.is_empty() && offering.offers.iter().all(|offer| offer.desk));
         Some(Box::new(SessionSale { terms, opened, counted, changes, opens_at, desk_only }))
     }
 

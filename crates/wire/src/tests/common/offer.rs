@@ -194,7 +194,10 @@ pub fn mark() -> SaleMark {
 }
 
 pub fn changed() -> SessionChanged {
-    SessionChanged { terms: 2, what: vec!["its price of standard is 1200 minor units of EUR, and was 1000 minor units of EUR".into()] }
+    SessionChanged {
+        terms: 2,
+        what: vec!["its price of standard is 1200 minor units of EUR, and was 1000 minor units of EUR".into()],
+    }
 }
 
 /// A session with price types and offers, whose terms have changed.
