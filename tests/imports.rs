@@ -114,13 +114,57 @@ async fn a_second_import_takes_no_seat_out_that_is_on_sale() {
     let (code, said) = import(&home, address, "seats.csv", &less, &args);
     assert_eq!(code, Some(1), "{said}");
     refused(&said, "changed  hall h of v (2 seats; taken out: A99)");
-    refused(&said, "it is there already: its plan differs (taken out: A99). Sessions do not change");
+    refused(&said, "it is there already: its plan differs (taken out: A99). A session keeps its place");
     assert_eq!(seats(&desk, "h").await, Some(2));
     // A change that takes nothing out is named.
     let other = less.replace("A,2,a", "A,2,b") + "B,1,b\n";
     let (_, said) = import(&home, address, "seats.csv", &other, &args);
     refused(&said, "changed  hall h of v (3 seats; new: B1; category b instead of a: A2)");
     refused(&said, "its plan differs (taken out: A99; new: B1; category b instead of a: A2)");
+    server.stop();
+}
+
+/// A file with other prices changes what is on sale from then on. What is held keeps its price.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_import_changes_the_terms_of_a_session() {
+    let mut rng = Rng::of_test("a_second_import_changes_the_terms_of_a_session");
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let file = |adult: u32, max: u32| {
+        let types = json!([{"id": "adult"}, {"id": "child", "prices": {"a": 300}}]);
+        let offers = json!([{"id": "all", "types": ["adult"]}, {"id": "few", "types": ["child"], "counters": ["few"]}]);
+        let session = json!({"id": "s", "hall": "h", "title": "t", "starts_at": "+1d 19:30", "ends_at": "+2h",
+            "prices": {"a": adult}, "price_types": types, "offers": offers, "counters": [{"id": "few", "max": max}]});
+        let halls = json!([{"id": "h", "layout": {"rows": 1, "seats": 8, "category": "a"}}]);
+        let venue = json!({"id": "v", "name": "V", "zone": "Europe/Vienna", "halls": halls, "sessions": [session]});
+        json!({"currency": "EUR", "venues": [venue]}).to_string()
+    };
+    assert_eq!(import(&home, address, "house.json", file(1_000, 2), &[]).0, Some(0));
+    let (guest, token) = (Port::guest(address, Encoding::Json).await, rng.token());
+    let hold = json!({"token": token, "session": "s", "seats": [[0, 0], [0, 1]], "types": ["child", "adult"]});
+    guest.ask("cart.hold_seats", "hold", hold).await.ok();
+    // What would change is said before, and nothing is changed.
+    let (code, said) = import(&home, address, "house.json", file(1_200, 3), &["--check"]);
+    assert_eq!(code, Some(0), "{said}");
+    for words in ["its price of a is 1000 minor units of EUR, not 1200", "its counter few is at most 2, not at most 3"] {
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
+    let price = async || guest.read("session.get", json!({"id": "s"})).await.ok()["prices"]["a"]["amount"].clone();
+    assert_eq!(price().await, 1_000);
+    let (code, said) = import(&home, address, "house.json", file(1_200, 3), &[]);
+    assert!(code == Some(0) && said.contains("changed"), "{said}");
+    assert_eq!(price().await, 1_200);
+    let cart = guest.read("cart.get", json!({"token": token})).await.ok();
+    assert_eq!(cart["lines"][0]["prices"], json!([300, 1_000]));
+    // The counter is never lower than what it has sold.
+    let more = json!({"token": token, "session": "s", "seats": [[0, 2], [0, 3]], "types": ["child"]});
+    guest.ask("cart.hold_seats", "more", more).await.ok();
+    let (code, said) = import(&home, address, "house.json", file(1_200, 2), &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("counter few cannot be lower than the 3 that are held and sold"), "{said}");
+    let (code, said) = import(&home, address, "house.json", file(1_200, 3), &[]);
+    assert!(code == Some(0) && said.contains("there already"), "{said}");
     server.stop();
 }
 

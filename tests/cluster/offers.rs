@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use boxoffice_client::{
     AdminToken, Area, Cart, Client, ClientConfig, Content, Counter, Currency, Entity, Error, Id, Layout, MapState,
     Money, NewSession, Offer, Offering, Order, PriceType, Seat, SessionChange, SessionExtras, SessionView, Timestamp,
-    VenueDetails, recorded,
+    Title, VenueDetails, recorded,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_shard::ring;
@@ -152,6 +152,14 @@ async fn a_theatre_sells_price_types_while_leaders_die() {
     };
     desk.venue_put(&id("globe"), venue).await.expect("a venue");
     desk.hall_put(&id("globe"), &id("main"), "Main", house().into()).await.expect("a hall");
+    let title = Title {
+        name: "Hamlet".into(),
+        director: "".into(),
+        cast: vec![],
+        comments: "".into(),
+        duration_ms: None,
+    };
+    desk.title_put(&id("hamlet"), title).await.expect("a title");
     let yard =
         Area { id: id("yard"), name: "Yard".into(), capacity: 50, price: euros(2_000), names: Default::default() };
     let prices = CATEGORIES.iter().map(|(category, price)| (id(category), euros(*price))).collect();

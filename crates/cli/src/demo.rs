@@ -26,11 +26,12 @@ use crate::{
     words::counted,
 };
 
-/// The offer: an opera house and a cinema, a theatre, a shop, a room and places without seats.
-const HOUSES: [&str; 3] = [
+/// An opera house and a cinema, a theatre, a shop with a room and places without seats, and a theatre with price types.
+const HOUSES: [&str; 4] = [
     include_str!("../../../config/examples/grand.json"),
     include_str!("../../../config/examples/royal.json"),
     include_str!("../../../config/examples/corner.json"),
+    include_str!("../../../config/examples/globe.json"),
 ];
 
 /// The name of the operators' view in the record of changes.

@@ -1,6 +1,6 @@
 //! The content of holds and lines. It is seats, places, units, a slot or a part of a quota.
 
-use alloc::{sync::Arc, vec, vec::Vec};
+use alloc::{collections::BTreeMap, sync::Arc, vec, vec::Vec};
 use core::slice;
 
 use boxoffice_declare::Stored;
@@ -520,4 +520,54 @@ impl LineItem {
 pub fn total<'a>(contents: impl Iterator<Item = &'a Content>) -> Option<i64> {
     let sum: i128 = contents.map(Content::amount).sum();
     i64::try_from(sum).ok().filter(|sum| *sum <= AMOUNT_MAX)
+}
+
+/// The tax that the prices of some contents contain at one rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaxSum {
+    pub tax: Tax,
+    /// In minor units, rounded for each seat and place, so it is the same for parts of an order.
+    pub amount: i64,
+}
+
+/// The taxes that these contents contain, by rate and code.
+pub fn taxes<'a>(contents: impl Iterator<Item = &'a Content>) -> Vec<TaxSum> {
+    let mut sums: BTreeMap<&Tax, i128> = BTreeMap::new();
+    let mut add = |bought_as: &'a Option<Arc<BoughtAs>>, price: i64, quantity: u32| {
+        if let Some(tax) = bought_as.as_ref().and_then(|bought_as| bought_as.tax.as_ref()) {
+            *sums.entry(tax).or_default() += i128::from(tax.of(price)) * i128::from(quantity);
+        }
+    };
+    for content in contents {
+        match content {
+            Content::Seats(seats) => seats.iter().for_each(|priced| add(&priced.bought_as, priced.price, 1)),
+            Content::Places { quantity, price, bought_as, .. } => add(bought_as, *price, *quantity),
+            Content::Units { .. } | Content::Slot { .. } => {}
+        }
+    }
+    let sum = |(tax, amount): (&Tax, i128)| TaxSum { tax: tax.clone(), amount: amount.try_into().unwrap_or(i64::MAX) };
+    sums.into_iter().map(sum).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tax_is_rounded_for_each_seat() {
+        let tax = |rate: u32| Tax { rate, code: SmolStr::default() };
+        // 7 % of 107 is 7, and 19 % of 100 is 15.966.
+        assert_eq!((tax(700).of(107), tax(1_900).of(100), tax(0).of(100), tax(10_000).of(101)), (7, 16, 0, 51));
+        let seat = |number, price, rate| {
+            let bought_as =
+                BoughtAs { terms: 0, list_price: price, price_type: None, offer: None, tax: Some(tax(rate)) };
+            PricedSeat { seat: Seat { row: 0, seat: number }, price, bought_as: Some(Arc::new(bought_as)) }
+        };
+        let seats = Content::Seats([seat(0, 10, 700), seat(1, 10, 700), seat(2, 100, 1_900)].into());
+        let free = Content::Seats([PricedSeat::new(Seat { row: 1, seat: 1 }, 500)].into());
+        let sums = taxes([&seats, &free].into_iter());
+        let amounts: Vec<(u32, i64)> = sums.iter().map(|sum| (sum.tax.rate, sum.amount)).collect();
+        // 0.65 is one for each of two seats, where the sum of both would round to one.
+        assert_eq!(amounts, [(700, 2), (1_900, 16)]);
+    }
 }

@@ -1,7 +1,10 @@
 //! What clients read: carts, orders, sessions and everything else that answers and feeds tell. The server writes them from the core's
 //! values of the same names, whose stored form is another matter.
 
-pub use boxoffice_core::answer::{SaleMark, SessionChanged, SessionSale, TermsChange};
+pub use boxoffice_core::{
+    answer::{SaleMark, SessionChanged, SessionSale, TermsChange},
+    portion::TaxSum,
+};
 
 pub use crate::repr::{
     answer::{

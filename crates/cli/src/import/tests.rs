@@ -261,6 +261,25 @@ fn prices_are_read_from_the_command_line() {
 }
 
 #[test]
+fn an_example_has_offers() {
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
+    let globe = fs::read_to_string(examples.join("globe.json")).expect("the example is there");
+    let venues = json::read(&globe).expect("a valid example").venues;
+    plan::check(&venues).expect("the example is consistent");
+    let (hall, session) = (&venues[0].halls[0], &venues[0].sessions[0]);
+    assert_eq!((hall.layout.seats(), session.areas[0].capacity), (1_200, 300));
+    let offering = &session.offering;
+    let types: Vec<&str> = offering.price_types.iter().map(|of| of.id.as_str()).collect();
+    assert_eq!(types, ["adult", "under26", "carer"]);
+    let counters: Vec<(&str, u32)> = offering.counters.iter().map(|of| (of.id.as_str(), of.max)).collect();
+    assert_eq!(counters, [("under26", 100), ("early", 200)]);
+    assert_eq!(offering.offers.iter().filter(|offer| offer.desk).count(), 1);
+    let wrong = globe.replace("\"rate_off\": 2000", "\"rate_off\": 2000, \"set_price\": 1");
+    let why = json::read(&wrong).expect_err("two changes of the price");
+    assert!(why.contains("an offer has one of `set_price`, `amount_off` and `rate_off`"), "{why}");
+}
+
+#[test]
 fn titles_products_and_resources_are_read_as_requests_are() {
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
     let corner = fs::read_to_string(examples.join("corner.json")).expect("the example is there");

@@ -14,7 +14,7 @@ use crate::{
     event::SessionEvent,
     id::{Id, Request},
     layout::Layout,
-    money::Money,
+    money::{Money, PRICE_MAX},
     portion::TAX_RATE_MAX,
     refusal::Refusal,
     rules::Rules,
@@ -95,9 +95,16 @@ impl Names<'_> {
             if let Some(twice) = zones.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
                 return bad(format_smolstr!("price type {id} has two prices for {what} {}", twice[1].0));
             }
+            // Both are in the order of the ids, so one is walked along the other.
+            let mut rest = known.iter().peekable();
             for (zone, price) in zones {
-                known_to(known, zone, what, &format_smolstr!("price type {id}"))?;
-                check_price(&format_smolstr!("{id} in {zone}"), *price)?;
+                while rest.next_if(|known| **known < zone).is_some() {}
+                if rest.peek() != Some(&&zone) {
+                    known_to(known, zone, what, &format_smolstr!("price type {id}"))?;
+                }
+                if !(0..=PRICE_MAX).contains(price) {
+                    check_price(&format_smolstr!("{id} in {zone}"), *price)?;
+                }
             }
         }
         match tax {

@@ -30,7 +30,7 @@ const KEPT_MAX: usize = super::book::SESSION_CHANGES_MAX;
 
 /// The part of a session that only those with offers or with changed terms have. Its lists are shared, because each turn copies it.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
-#[stored(name = "SessionSale")]
+#[stored(name = "SessionSaleState")]
 pub(super) struct Sale {
     /// How often its terms have changed.
     #[n(0)]

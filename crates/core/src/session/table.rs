@@ -104,20 +104,16 @@ impl PriceTable {
             categories: terms.prices.clone(),
             areas: areas.iter().map(|area| area.price.amount).collect(),
         };
-        let others = offering.price_types.iter().skip(1).map(|of: &PriceType| {
-            let price = |prices: &[(Id, i64)], zone: &Id| {
-                prices.binary_search_by(|(known, _)| known.cmp(zone)).map_or(NOT_SOLD, |place| prices[place].1)
-            };
-            TypePrices {
-                categories: categories.iter().map(|category| price(&of.prices, category)).collect(),
-                areas: areas.iter().map(|area| price(&of.area_prices, &area.id)).collect(),
-            }
-        });
         let (types_by_id, counters_by_id) = (
             numbers(offering.price_types.iter().map(|of| &of.id)),
             numbers(offering.counters.iter().map(|counter| &counter.id)),
         );
-        let (categories_by_id, areas_by_id) = (numbers(categories.iter()), numbers(areas.iter().map(|area| &area.id)));
+        let (categories_by_id, areas_by_id) =
+            (numbers(categories.iter()), numbers(areas.iter().map(|area| &area.id)));
+        let others = offering.price_types.iter().skip(1).map(|of: &PriceType| TypePrices {
+            categories: listed(&of.prices, &categories_by_id),
+            areas: listed(&of.area_prices, &areas_by_id),
+        });
         let row = |offer: &Offer| {
             let mut types = 0;
             for id in &offer.types {
@@ -255,6 +251,18 @@ impl PriceTable {
 /// The numbers of ids in the order of the terms.
 fn numbers<'a>(ids: impl Iterator<Item = &'a Id>) -> BTreeMap<&'a Id, u16> {
     ids.zip(0..).collect()
+}
+
+/// Prices by number. Both are in the order of the ids, so one is walked along the other.
+fn listed(prices: &[(Id, i64)], zones: &BTreeMap<&Id, u16>) -> Box<[i64]> {
+    let mut all = vec![NOT_SOLD; zones.len()].into_boxed_slice();
+    let mut prices = prices.iter().peekable();
+    for (zone, number) in zones {
+        if let Some((_, price)) = prices.next_if(|(priced, _)| priced == *zone) {
+            all[usize::from(*number)] = *price;
+        }
+    }
+    all
 }
 
 /// The number of an id among those that the terms have.

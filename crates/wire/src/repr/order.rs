@@ -3,7 +3,8 @@
 use boxoffice_core::{
     command::{Payment, Shipping},
     id::{Entity, Id, OrderId},
-    money::Money,
+    money::{AMOUNT_MAX, Money},
+    portion::{Tax, TaxSum, taxes},
     time::Timestamp,
 };
 use serde::{Serializer, ser::SerializeStruct};
@@ -15,6 +16,7 @@ use crate::{
         ToWire, decided,
         line::LineView,
         payment::{PaymentStatus, RefundRecord},
+        same_fields,
         shape::shapes,
     },
 };
@@ -28,12 +30,24 @@ shapes! {
         pub at: Timestamp,
         pub lines: Vec<LineView> = 0..=CART_LINES_MAX,
         pub total: Money,
+        /// The taxes that the prices contain, by rate and code. Absent if no price type has one.
+        pub taxes?: Vec<TaxSum>,
         pub payment: Payment,
         pub shipping?: Option<Shipping>,
         /// Whether some inventories have not confirmed the sale yet. It is certain.
         pub settling!: bool,
         pub payment_status: PaymentStatus,
         pub refunds?: Vec<RefundRecord>,
+    }
+
+    /// The tax that the prices of an order contain at one rate.
+    struct TaxSumFields as TaxSum {
+        /// In hundredths of a percent.
+        rate: u32,
+        /// What the house's books call it.
+        code!: SmolStr,
+        /// In minor units, rounded for each seat and place.
+        amount: i64 = 0..=AMOUNT_MAX,
     }
 
     /// An order of a customer's purchases.
@@ -65,6 +79,10 @@ shapes! {
     }
 }
 
+same_fields! {
+    TaxSum: [TaxSum { tax: Tax { rate, code }, amount }] = TaxSumFields { rate, code, amount },
+}
+
 /// Writes an order with its payment and refunds.
 pub(crate) fn write_order<S: Serializer>(
     order: &decided::Order,
@@ -74,7 +92,8 @@ pub(crate) fn write_order<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let decided::Order { id, customer, at, lines, total, payment: paid_by, shipping } = order;
-    let optional = [customer.is_some(), shipping.is_some(), !refunds.is_empty()].map(usize::from);
+    let taxes = taxes(lines.iter().map(|line| &line.content));
+    let optional = [customer.is_some(), shipping.is_some(), !refunds.is_empty(), !taxes.is_empty()].map(usize::from);
     let mut map = serializer.serialize_struct("Order", 7 + optional.iter().sum::<usize>())?;
     map.serialize_field("id", &ToWire(id))?;
     if let Some(customer) = customer {
@@ -83,6 +102,9 @@ pub(crate) fn write_order<S: Serializer>(
     map.serialize_field("at", &ToWire(at))?;
     map.serialize_field("lines", &ToWire(lines))?;
     map.serialize_field("total", &ToWire(total))?;
+    if !taxes.is_empty() {
+        map.serialize_field("taxes", &ToWire(&taxes))?;
+    }
     map.serialize_field("payment", &ToWire(paid_by))?;
     if let Some(shipping) = shipping {
         map.serialize_field("shipping", &ToWire(shipping))?;
