@@ -409,7 +409,9 @@ class BoxofficeMap extends HTMLElement {
     this.#below.replaceChildren(this.#closedNote, ...(this.#plan.size > 0 ? [this.#legend] : []), this.#picks.element, this.#areas.element, this.#said);
     this.#terms = new Terms(this.#link, session, () => {
       this.#stamp = null;
-      this.#lookAtSale();
+      // The house may have added an area.
+      if (session.areas?.length > this.#areas.areas.size) this.#renew();
+      else this.#lookAtSale();
     });
     this.#lookAtOffers();
     this.#follow();

@@ -61,5 +61,5 @@ export function areaCards(session, words, hold) {
     offer();
   };
   if (cards.size === 0) element.hidden = true;
-  return { element, show, price, close };
+  return { element, size: cards.size, show, price, close };
 }

@@ -75,7 +75,7 @@ class SessionView {
   build() {
     const { session, plan } = this;
     const host = h('div', { class: 'seats' });
-    this.areas = areaCards(session, plan.words, (...wanted) => this.holdPlaces(...wanted));
+    this.areas = this.areaCards();
     this.bestType = typeSelect(session, { id: 'best-type', 'aria-label': plan.words.price });
     this.best = plan.size > 0 ? bestForm(plan, this.bestType.element, (wanted) => this.holdBest(wanted)) : null;
     this.list = plan.size > 0 ? seatList(plan, (seat) => this.map.toggle(seat)) : null;
@@ -109,6 +109,10 @@ class SessionView {
       window.boxoffice.seatPoint = () => null;
       window.boxoffice.sectionNames = () => [];
     });
+  }
+
+  areaCards() {
+    return areaCards(this.session, this.plan.words, (...wanted) => this.holdPlaces(...wanted));
   }
 
   /** Where a seat is in the window, and how large. */
@@ -190,6 +194,13 @@ class SessionView {
     };
     this.terms = new Terms(app.link, session, () => {
       this.stamp = null;
+      // The house may have added an area.
+      if (session.areas?.length > this.areas.size) {
+        const { element } = this.areas;
+        this.areas = this.areaCards();
+        element.replaceWith(this.areas.element);
+        this.areas.show(this.areasNow || []);
+      }
       this.showSale();
     });
     const ticking = setInterval(() => this.tick(), 1000);
@@ -203,6 +214,7 @@ class SessionView {
   showCounts(now) {
     this.terms?.show(now);
     this.counts.show(now.counts, now.areas);
+    this.areasNow = now.areas;
     this.areas.show(now.areas || []);
     this.left = { seats: now.counts?.free || 0, ...summed(now.counts, now.areas) };
     this.list?.changed();
