@@ -10,7 +10,7 @@ import { Plan } from './js/map/plan.js';
 import { SeatMap } from './js/map/seatmap.js';
 import { wordsOf } from './js/map/words.js';
 import { digitsOf } from './js/money.js';
-import { choices, chosenOf, hasTypes, heldUnder, opensAt, quote, stampOf, typesTold } from './js/offers.js';
+import { choices, chosenOf, hasTypes, heldUnder, opensAt, quote, shown, stampOf, typesTold } from './js/offers.js';
 import { Terms, closedKey } from './js/sale.js';
 import { MapCart } from './js/widget/cart.js';
 import { Areas, Picks, legend, make } from './js/widget/panel.js';
@@ -495,14 +495,19 @@ class BoxofficeMap extends HTMLElement {
     this.#stamp = stamp;
     this.#plan.offer(this.#session, now);
     this.#dressLegend();
-    this.#areas.offer((area) => this.#choices({ area }));
+    this.#areas.offer((area) => shown(this.#session, { area }, now, this.#held()));
     this.#showPicks();
     // What is picked again after a change of language or node is not known yet.
     if (!this.#kept) this.#tellPicked();
   }
 
   #choices(zone) {
-    return choices(this.#session, zone, this.#link.now(), heldUnder(this.#cart ? this.#lines() : []));
+    return choices(this.#session, zone, this.#link.now(), this.#held());
+  }
+
+  /** How much the cart has under each offer. */
+  #held() {
+    return heldUnder(this.#cart ? this.#lines() : []);
   }
 
   #zoneOf(index) {
@@ -644,7 +649,7 @@ class BoxofficeMap extends HTMLElement {
   /** Seats for the site: `row` and `seat` are those of `cart.hold_seats`. The price is that of the chosen type, if all are bought together. */
   #toldAll(indexes) {
     const wishes = indexes.map((index) => ({ type: this.#typeOf(index), zone: this.#zoneOf(index) }));
-    const ways = quote(this.#session, wishes, this.#link.now(), heldUnder(this.#cart ? this.#lines() : []));
+    const ways = quote(this.#session, wishes, this.#link.now(), this.#held());
     return indexes.map((index, number) => {
       const [row, seat] = this.#plan.seat(index);
       const { id, name, price } = this.#plan.categories[this.#plan.category[index]];

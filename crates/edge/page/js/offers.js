@@ -113,6 +113,9 @@ export function choices(session, zone, now, held = NONE) {
   });
 }
 
+/** The same to look at: while the offers sell nothing, what there is at its list prices. */
+export const shown = (session, zone, now, held) => choices(offersKey(session, now) ? { ...session, offers: [] } : session, zone, now, held);
+
 /**
  * The prices of several wishes [{type, zone, quantity}] that are held together, each as `choices` has it, or null if it is not on
  * sale. A counter that one wish empties makes the next one dearer.

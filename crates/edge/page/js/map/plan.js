@@ -3,7 +3,7 @@
 // Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
 import { nameFor } from '../names.js';
-import { choices } from '../offers.js';
+import { shown } from '../offers.js';
 import { wordsOf } from './words.js';
 
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
@@ -100,7 +100,7 @@ export class Plan {
   offer(session, now) {
     for (const category of this.categories) {
       const list = session.prices?.[category.id] || null;
-      const amounts = choices(session, { category: category.id }, now).filter(({ left }) => left > 0).map(({ amount }) => amount);
+      const amounts = shown(session, { category: category.id }, now).filter(({ left }) => left > 0).map(({ amount }) => amount);
       category.isSold = amounts.length > 0 || !session.offers?.length;
       category.price = list && amounts.length > 0 ? { ...list, amount: amounts[0] } : list;
       category.range = [Math.min(...amounts), Math.max(...amounts)];

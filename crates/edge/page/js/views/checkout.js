@@ -121,7 +121,7 @@ class CartView {
 
   seatChip(line, seat, price, release) {
     const name = h('span', {});
-    const type = h('span', { class: 'chip__price' });
+    const type = h('span', { class: 'chip__as' });
     const currency = this.app.cart.current?.total?.currency;
     const cost = price !== undefined && currency ? h('span', { class: 'chip__price number' }, money(price, currency)) : null;
     const away = h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${line.line}-${seat.join('-')}` }, onclick: () => release([seat]) }, '×');

@@ -4,7 +4,7 @@ import { fill, h, money, titled } from '../dom.js';
 import { explain } from '../explain.js';
 import { wordsOf } from '../fold.js';
 import { clock, day, isoDay, place } from '../local-time.js';
-import { choices } from '../offers.js';
+import { shown } from '../offers.js';
 import { button, countsBar, summed } from '../parts.js';
 import { Programme } from '../programme.js';
 
@@ -263,9 +263,8 @@ async function dress(card, app) {
   const list = [...Object.values(prices), ...areas.map(({ price }) => price)];
   if (list.length === 0) return;
   const zones = [...Object.keys(prices).map((category) => ({ category })), ...areas.map(({ id }) => ({ area: id }))];
-  const sold = zones.flatMap((zone) => choices(known.value, zone, app.link.now())).map(({ amount }) => amount);
-  // Before the sale opens the prices are those without offers.
-  const amounts = sold.length > 0 ? sold : list.map(({ amount }) => amount);
+  const amounts = zones.flatMap((zone) => shown(known.value, zone, app.link.now())).map(({ amount }) => amount);
+  if (amounts.length === 0) return;
   const least = Math.min(...amounts);
   card.price.textContent = `${amounts.some((amount) => amount !== least) ? 'from ' : ''}${money(least, list[0].currency)}`;
 }

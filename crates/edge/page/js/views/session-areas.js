@@ -2,7 +2,7 @@
 
 import { h, money, titled } from '../dom.js';
 import { nameFor } from '../names.js';
-import { choices } from '../offers.js';
+import { shown } from '../offers.js';
 import { button, countsBar, stepper } from '../parts.js';
 import { typeOptions, typeSelect } from './session-types.js';
 
@@ -48,7 +48,7 @@ export function areaCards(session, words, hold) {
   const price = (now, held) => {
     for (const card of cards.values()) {
       const { area, type } = card;
-      card.ways = choices(session, { area: area.id }, now, held);
+      card.ways = shown(session, { area: area.id }, now, held);
       card.isSold = card.ways.some(({ left }) => left > 0);
       type.show(typeOptions(session, card.ways, area.price.currency, words));
       tell(card);
