@@ -169,6 +169,19 @@ pageTest('what is sold out at a price is said, and the other price is bought', (
   await reads(other, '#lines', /1 × Adult/);
 }));
 
+pageTest('what ran out is held again as the same price types', (people) => withOwn(people, async (own) => {
+  const { create, url } = await house(own);
+  await create('again', { price_types: TYPES, hold_ttl_ms: 3_000 });
+  const page = await visit(people, url, 'again');
+  await pick(page, 0, 1, 2);
+  await page.selectOption('#picked [data-seat="0,2"] select', 'under26');
+  await hold(page);
+  await go(page, '#/cart');
+  await page.click('#hold-again');
+  await reads(page, '#lines', /1 × Adult, 1 × Under 26/);
+  await reads(page, '#total', /€50/);
+}));
+
 pageTest('the widget sells price types, and tells the site which ones', (people) => withOwn(people, async (own) => {
   const { create, url } = await house(own);
   await create('w', { price_types: TYPES });
