@@ -21,11 +21,12 @@ const WORDS_MIN: usize = 200;
 const PARAGRAPH_CHARS_MAX: usize = 4 * 130;
 
 /// Pages that name tests.
-const NAMING_TESTS: [&str; 11] = [
+const NAMING_TESTS: [&str; 12] = [
     "docs/concepts/carts.md",
     "docs/concepts/guarantees.md",
     "docs/concepts/holds.md",
     "docs/concepts/limits.md",
+    "docs/concepts/offers.md",
     "docs/concepts/payments.md",
     "docs/internals/claims.md",
     "docs/internals/nemesis.md",
@@ -36,8 +37,10 @@ const NAMING_TESTS: [&str; 11] = [
 ];
 
 /// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 18] = [
+const NO_TESTS: [&str; 29] = [
+    "amount_off",
     "best_effort",
+    "bought_as",
     "boxoffice_edge_denied_total",
     "boxoffice_edge_over_budget_total",
     "boxoffice_payments_failed",
@@ -47,13 +50,22 @@ const NO_TESTS: [&str; 18] = [
     "checkout_canceled",
     "checkout_withdrawn",
     "deadline_ms",
+    "dry_run",
+    "list_price",
+    "not_sold_as",
+    "opens_at",
     "payment_pending",
     "payment_status",
     "payments_failed",
     "payments_pending",
+    "per_order",
+    "price_sold_out",
+    "rate_off",
     "seats_taken",
     "sells_after_begin",
+    "session_closed",
     "stale_ms",
+    "terms_changed",
     "too_large",
 ];
 

@@ -21,6 +21,7 @@ mod leaders;
 mod link_faults;
 mod members;
 mod network;
+mod offers;
 mod outvoted;
 mod panics;
 mod pauses;

@@ -314,6 +314,9 @@ pub struct Book {
     /// The best N adjacent seats, instead of named ones
     #[arg(long, conflicts_with = "seats")]
     pub best: Option<u16>,
+    /// The price type of the seats, like `under26`. The session's first one by default
+    #[arg(long)]
+    pub price_type: Option<String>,
     /// Check out at once, without asking. Needed without a terminal
     #[arg(long)]
     pub yes: bool,
@@ -610,6 +613,20 @@ pub enum AdminCommand {
         #[arg(long)]
         all: bool,
         /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The offers of a session, and one closed or opened again
+    Offers {
+        /// The session.
+        session: String,
+        /// Close this offer
+        #[arg(long, value_name = "OFFER")]
+        close: Vec<String>,
+        /// Open this offer again, which was closed by hand
+        #[arg(long, value_name = "OFFER")]
+        reopen: Vec<String>,
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 43] = [
+const EXAMPLES: [&str; 44] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -46,6 +46,7 @@ const EXAMPLES: [&str; 43] = [
     "admin release cart/0f1e2d3c4b5a69788796a5b4c3d2e1f0 2 --reason \"double booking\"",
     "admin refund order/0f1e2d3c4b5a69788796a5b4c3d2e1f0 --reason ill",
     "admin sessions --venue royal",
+    "admin offers hamlet-tonight --close web",
     "admin cancel hamlet-tonight --reason \"the lead is ill\"",
     "admin block hamlet-tonight A1-A4",
     "admin unblock hamlet-tonight A1-A4",

@@ -238,6 +238,24 @@ macro_rules! noted {
 
 noted!(HoldSeats, HoldBest, HoldPlaces, HoldStock, HoldSlot);
 
+macro_rules! offered {
+    ($($hold:ident),+) => {$(
+        impl OpRequest<body::$hold> {
+            /// The price type of all of them, or of each in their order. Needs a node that speaks protocol 1.6.
+            pub fn types(self, types: impl IntoIterator<Item = Id>) -> Self {
+                self.with(|body| body.types = types.into_iter().collect())
+            }
+
+            /// The offer to buy under. Needs a node that speaks protocol 1.6.
+            pub fn offer(self, offer: Id) -> Self {
+                self.with(|body| body.offer = Some(offer))
+            }
+        }
+    )+};
+}
+
+offered!(HoldSeats, HoldBest, HoldPlaces);
+
 fn random_u128() -> u128 {
     u128::from(random_u64()) << 64 | u128::from(random_u64())
 }

@@ -19,7 +19,7 @@ use boxoffice_wire::{
     status::{BackupPiece, BackupPlaces, HistoryPage, ShardIndex},
     view::{
         AsOf, CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit,
-        ResourceView, TitleView, VenuesPage,
+        ResourceView, SessionChanged, TitleView, VenuesPage,
     },
 };
 use smol_str::SmolStr;
@@ -90,6 +90,11 @@ impl Client {
         let city = Some(Name::as_said(city.as_ref()));
         let body = body::SessionSearch { city, title, from, to, limit, cursor, ..Default::default() };
         self.send(Op::SessionSearch, &body).await
+    }
+
+    /// `session.change`: changes prices, areas, limits, texts and offers. What is held keeps its terms.
+    pub async fn session_change(&self, change: &body::SessionChange) -> Result<Reply<SessionChanged>, Error> {
+        self.ask_of(&Entity::Session(change.id.clone()), change).await
     }
 
     /// `session.cancel`: cancels a session. Its holds are released and its orders refunded.

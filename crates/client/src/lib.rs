@@ -81,14 +81,14 @@ pub use boxoffice_core::{
     access::Role,
     answer::{AreaCounts, SeatCounts, StockCounts},
     command::{
-        Area, CustomerLimit, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails, Rate,
-        ResourceDetails, SessionExtras, Shipping, Title, VenueDetails,
+        Area, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer, Offering, OpeningHours, Payment,
+        PriceChange, PriceType, ProductDetails, Rate, ResourceDetails, SessionExtras, Shipping, Title, VenueDetails,
     },
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
     payment::OnDecline,
-    portion::{Content, Portion, PricedSeat},
+    portion::{BoughtAs, Content, Portion, PricedSeat, Tax},
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatSet, SeatState},
     text::Text,
@@ -98,8 +98,9 @@ pub use boxoffice_wire::{
     Encoding, Fail, FailKind,
     access::{KeyList, KeyStatus},
     body::{
-        AdminInvite, AdminJoin, Figure, KeyCreate, Line as WantedLine, Position, RepeatBody, ResourceBookings,
-        ResourceFreeSlots, ResourceIsAvailable, ResourceMove, ResourceReserve, SessionSearch, TitleSearch, VenueSearch,
+        AdminInvite, AdminJoin, CounterBody, Figure, KeyCreate, Line as WantedLine, OfferBody, Position, PriceTypeBody,
+        RepeatBody, ResourceBookings, ResourceFreeSlots, ResourceIsAvailable, ResourceMove, ResourceReserve,
+        SessionChange, SessionSearch, TaxBody, TitleSearch, VenueSearch,
     },
     city::{CityPage, CitySession},
     cluster::{ClusterStatus, CopiesStatus, InvitationStatus, MemberStatus, PlaceStatus},
@@ -116,9 +117,9 @@ pub use boxoffice_wire::{
     view::{
         AsOf, At, BookingState, BookingView, CartAudit, CartState, CartView, Claim, CustomerAudit, Ended, HallView,
         Held, HoldView, HolderView, LineView, MapView, Order, PaymentStatus, ProductAudit, ProductView, Purchase,
-        PurchasedItem, PurchasesPage, RefundRecord, RefundStatus, ResourceAudit, ResourceView, SaleView, SessionAudit,
-        SessionEntry, SessionView, TakenLine, Taker, TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
-        VoidRecord, VoidStatus,
+        PurchasedItem, PurchasesPage, RefundRecord, RefundStatus, ResourceAudit, ResourceView, SaleMark, SaleView,
+        SessionAudit, SessionChanged, SessionEntry, SessionSale, SessionView, TakenLine, Taker, TitleView, VenueChange,
+        VenueEntry, VenueView, VenuesPage, VoidRecord, VoidStatus,
     },
 };
 

@@ -18,7 +18,7 @@ pub use self::kept::{
 use crate::{
     access::AccessKey,
     cluster::{Member, Place},
-    command::{NewSession, ProductDetails, ResourceDetails, Title, VenueDetails},
+    command::{Counter, NewSession, Offering, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::{Entity, HoldId, Id, OrderId},
     layout::Layout,
     payment::{PaymentStatus, RefundRecord, VoidRecord},
@@ -379,6 +379,40 @@ pub struct SessionView {
     pub sale: Option<Box<SessionSale>>,
 }
 
+impl SessionView {
+    /// Whether there is anything of its offers that only the desk may see.
+    pub fn has_secrets(&self) -> bool {
+        let offers = self.session.offering.iter().flat_map(|offering| &offering.offers);
+        offers.into_iter().any(|offer| offer.desk) || self.sale.as_ref().is_some_and(|sale| !sale.changes.is_empty())
+    }
+
+    /// The session as everybody may see it: without the offers of the desk, without the counters that only they have, and without
+    /// what the house has changed, because that names both.
+    pub fn for_everybody(mut self) -> SessionView {
+        let Some(offering) = self.session.extras.offering.as_deref() else { return self.without_changes() };
+        let Offering { price_types, mut offers, counters } = offering.clone();
+        offers.retain(|offer| !offer.desk);
+        let is_shown = |counter: &Counter| offers.iter().any(|offer| offer.counters.contains(&counter.id));
+        let shown: Vec<bool> = counters.iter().map(is_shown).collect();
+        let mut shows = shown.iter();
+        let counters = counters.into_iter().filter(|_| shows.next() == Some(&true)).collect();
+        if let Some(sale) = &mut self.sale {
+            sale.opened.retain(|id| offers.iter().any(|offer| offer.id == *id));
+            let mut shows = shown.iter();
+            sale.counted.retain(|_| shows.next() == Some(&true));
+        }
+        self.session.extras.offering = Some(Arc::new(Offering { price_types, offers, counters }));
+        self.without_changes()
+    }
+
+    fn without_changes(mut self) -> SessionView {
+        if let Some(sale) = &mut self.sale {
+            sale.changes.clear();
+        }
+        self
+    }
+}
+
 /// The offers of a session as they are now, and how its terms have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct SessionSale {
@@ -394,9 +428,12 @@ pub struct SessionSale {
     /// The newest changes, oldest first.
     #[n(3)]
     pub changes: Vec<TermsChange>,
-    /// When the next offer opens, if none that is for everybody is open.
+    /// When the next offer for everybody opens, whatever is open now.
     #[n(4)]
     pub opens_at: Option<Timestamp>,
+    /// Whether it has offers, and all of them are the desk's, which nobody else is told of.
+    #[n(5)]
+    pub desk_only: bool,
 }
 
 /// A change of a session's terms.
@@ -468,7 +505,7 @@ pub struct SaleMark {
     /// The session's version with which an offer opened last, or the terms changed.
     #[n(0)]
     pub version: u64,
-    /// When the next offer opens, if none that is for everybody is open.
+    /// When the next offer for everybody opens, whatever is open now.
     #[n(1)]
     pub opens_at: Option<Timestamp>,
 }

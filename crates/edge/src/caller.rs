@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use axum::http::{HeaderMap, request::Parts};
 use boxoffice_core::{
     access::Role,
-    answer::{Answer, Answered, BookingView},
+    answer::{Answer, Answered, BookingView, SessionView},
     command::{Admission, CartCommand, ClusterCommand, Command, CustomerCommand, Machine},
     holder::Holder,
     id::{Entity, Id},
@@ -330,6 +330,12 @@ impl Caller {
                 if reads_order && order.customer.as_ref().is_some_and(|customer| !self.acts_for(shared, customer)) =>
             {
                 Ok(Err(Refusal::Forbidden(SmolStr::new_static(ANOTHERS_ORDER))))
+            }
+            Ok(Ok(Answered { answer: Answer::Session(session), at }))
+                if !self.access.roles.has(Role::Desk) && session.has_secrets() =>
+            {
+                let session = Arc::new(SessionView::clone(&session).for_everybody());
+                Ok(Ok(Answered { answer: Answer::Session(session), at }))
             }
             Ok(Ok(Answered { answer: Answer::Bookings(bookings), at }))
                 if !self.sees_all() && !planted::is("orders told to guests") =>

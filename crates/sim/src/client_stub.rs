@@ -10,7 +10,8 @@ use std::{
 use boxoffice_core::{
     answer::{Answer, Answered, CartAudit, CartState, Claim, Outcome},
     command::{CartCommand, Command},
-    id::{Request, RequestHash},
+    id::{Entity, Id, Request, RequestHash},
+    portion::Content,
     refusal::Refusal,
 };
 use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
@@ -40,6 +41,15 @@ const DEPOSED_MS: u64 = 10_000;
 
 /// The limit for a read, longer than any fault.
 const READ_MS: u64 = 600_000;
+
+/// Whether a content was bought under an offer.
+fn is_offered(content: &Content) -> bool {
+    match content {
+        Content::Seats(seats) => seats.iter().any(|priced| priced.bought_as.is_some()),
+        Content::Places { bought_as, .. } => bought_as.is_some(),
+        Content::Units { .. } | Content::Slot { .. } => false,
+    }
+}
 
 /// The client of the cluster that all tasks share.
 pub(crate) struct ClientStub {
@@ -195,6 +205,7 @@ impl ClientStub {
                 Ok(outcome) => {
                     self.note(who, &command, &outcome);
                     self.oracle.lock().tally.ended(&command, &outcome);
+                    self.look_at_offers(who, (&command, &outcome), (called_ms, acked_ms));
                     if let Ok(answered) = &outcome {
                         let mut oracle = self.oracle.lock();
                         oracle.changed(&(entity, number), (called_ms, acked_ms), &answered.at);
@@ -217,6 +228,38 @@ impl ClientStub {
                 }
             }
             sleep(Duration::from_millis(around(rng, 500))).await;
+        }
+    }
+
+    /// Checks that offers sell from their begin on, and never before.
+    fn look_at_offers(&self, who: &str, (command, outcome): (&Command, &Outcome), (called_ms, acked_ms): Times) {
+        let mut oracle = self.oracle.lock();
+        match outcome {
+            Ok(Answered { answer: Answer::Held(held), .. }) => {
+                for line in &held.lines {
+                    let (Entity::Session(session), true) = (&line.entity, is_offered(&line.content)) else { continue };
+                    oracle.sells(session, acked_ms);
+                }
+            }
+            Ok(_) => {}
+            Err(refusal) => {
+                let Command::Cart(_, CartCommand::Hold { lines, .. }) = command else { return };
+                let refused: Vec<(usize, &Refusal)> = match refusal {
+                    Refusal::Lines(all) => all.iter().map(|one| (usize::from(one.line), &one.refusal)).collect(),
+                    one => vec![(0, one)],
+                };
+                for (place, refusal) in refused {
+                    let Refusal::NotOnSale { opens_at: Some(opens_at), .. } = refusal else { continue };
+                    if let Some(Entity::Session(session)) = lines.get(place).map(|line| &line.entity) {
+                        oracle.opens_at.entry(session.clone()).or_insert(*opens_at);
+                        oracle.not_open_yet(session, called_ms);
+                    }
+                }
+            }
+        }
+        let early: Vec<Id> = oracle.early(|opens_at, first_ms| self.wall_clocks.is_early(opens_at, first_ms));
+        for session in early {
+            oracle.violation(format!("{who}: session {session} has sold before its sale has opened"));
         }
     }
 

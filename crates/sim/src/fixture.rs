@@ -11,8 +11,9 @@ use std::{
 use boxoffice_core::{
     answer::Outcome,
     command::{
-        Area, BestWish, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand, ProductDetails, Rate,
-        ResourceCommand, ResourceDetails, SessionExtras, VenueCommand, VenueDetails, Want, WantedLine,
+        Area, BestWish, BuyAs, Command, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer, Offering,
+        PriceType, ProductCommand, ProductDetails, Rate, ResourceCommand, ResourceDetails, SessionChange,
+        SessionCommand, SessionExtras, VenueCommand, VenueDetails, Want, WantedLine,
     },
     id::{CartId, Entity, Id},
     layout::{Labels, Layout, Row, Run},
@@ -234,9 +235,51 @@ impl Fixture {
         self.must(client, rng, Command::Product(id(&format!("p{number}")), put)).await;
     }
 
+    /// Price types, offers and a counter. Everything opens together, soon.
+    fn offering(&self, client: &ClientStub, rng: &mut SmallRng) -> Offering {
+        let opens_at = client.wall_clocks.at_ms(client.trace.now_ms() + rng.random_range(1..12_000));
+        let of = |name: &str, prices, area_prices| PriceType {
+            id: id(name),
+            name: "".into(),
+            names: Default::default(),
+            prices,
+            area_prices,
+            tax: None,
+        };
+        let offer = |name: &str| Offer {
+            id: id(name),
+            name: "".into(),
+            names: Default::default(),
+            types: vec![id(name)],
+            categories: vec![],
+            areas: vec![],
+            from: Some(opens_at),
+            until: None,
+            closed: false,
+            desk: false,
+            change: None,
+            per_order: None,
+            counters: vec![],
+        };
+        let half = vec![(id("standard"), 500)];
+        Offering {
+            price_types: vec![of("adult", vec![], vec![]), of("young", half, vec![(id("floor"), 100)])],
+            offers: vec![offer("adult"), Offer { counters: vec![id("young")], ..offer("young") }],
+            counters: vec![Counter { id: id("young"), max: 12 }],
+        }
+    }
+
+    /// Other prices for the newest sessions, for what is held from now on.
+    pub(crate) fn other_prices(&self, rng: &mut SmallRng) -> Command {
+        let price = euros(100 * rng.random_range(5..15));
+        let change = SessionChange { prices: Some(vec![(id("standard"), price)]), ..Default::default() };
+        Command::Session(self.session(rng), SessionCommand::Change(Box::new(change)))
+    }
+
     /// Opens one more session.
     pub(crate) async fn next_session(&self, client: &ClientStub, rng: &mut SmallRng) {
         let number = self.sessions();
+        let offering = has_offers(number).then(|| Arc::new(self.offering(client, rng)));
         let begin = BEGIN_MS + LATER_MS + number * HOUR_MS;
         // Every other session has a quota for customers.
         let per_customer = (number % 2 == 1).then(|| CustomerLimit { quota: id("guests"), max: QUOTA_MAX });
@@ -258,6 +301,7 @@ impl Fixture {
                 areas: vec![area],
                 hold_ttl_ms: self.own_ttl_ms(rng),
                 limits: Limits { per_order: None, per_customer },
+                offering,
                 ..Default::default()
             },
         };
@@ -292,6 +336,22 @@ impl Fixture {
 
     /// A random line to put into a cart.
     pub(crate) fn wanted(&self, rng: &mut SmallRng) -> WantedLine {
+        let mut wanted = self.any_wanted(rng);
+        if let Entity::Session(session) = &wanted.entity
+            && session.as_str()[1..].parse().is_ok_and(has_offers)
+        {
+            let all = [vec![], vec![id("adult")], vec![id("young")]];
+            let buy_as = BuyAs::new(all.choose(rng).expect("there are some").clone(), None);
+            match &mut wanted.want {
+                Want::Seats { buy_as: of, .. } | Want::Places { buy_as: of, .. } => *of = buy_as,
+                Want::Best(BestWish { buy_as: of, .. }) => *of = buy_as,
+                Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => {}
+            }
+        }
+        wanted
+    }
+
+    fn any_wanted(&self, rng: &mut SmallRng) -> WantedLine {
         let session = Entity::Session(self.session(rng));
         match rng.random_range(0..12) {
             0..4 => {
@@ -334,6 +394,11 @@ impl Fixture {
             }
         }
     }
+}
+
+/// Whether the session with this number has offers.
+fn has_offers(number: u64) -> bool {
+    number % 3 == 1
 }
 
 /// The audit command of an entity.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use boxoffice_core::{
     answer::{Answer, Answered, At, MapView},
     id::{Entity, Id},
+    time::Timestamp,
 };
 use boxoffice_node::api::Failure;
 use boxoffice_workload::calls::Calls;
@@ -45,6 +46,10 @@ pub(crate) struct Oracle {
     pub(crate) tally: Tally,
     /// The newest granted changes of each cart: the position of its entry, and the number of the request.
     pub(crate) granted: BTreeMap<Entity, VecDeque<(u64, u64)>>,
+    /// When each session with offers first sold anything under one. Its offers open together.
+    pub(crate) selling_ms: BTreeMap<Id, u64>,
+    /// When the sale of each session opens, as far as buyers were told.
+    pub(crate) opens_at: BTreeMap<Id, Timestamp>,
     pub(crate) violations: Vec<String>,
 }
 
@@ -111,6 +116,30 @@ impl Oracle {
                 self.violation(what);
             }
             None => all.push(shown),
+        }
+    }
+
+    /// Notes that a session sells under its offers.
+    pub(crate) fn sells(&mut self, session: &Id, acked_ms: u64) {
+        let first_ms = self.selling_ms.entry(session.clone()).or_insert(acked_ms);
+        *first_ms = acked_ms.min(*first_ms);
+    }
+
+    /// Sessions that have sold before their sale has opened, each once.
+    pub(crate) fn early(&mut self, is_early: impl Fn(Timestamp, u64) -> bool) -> Vec<Id> {
+        let sold = |id: &Id, opens_at: &Timestamp| {
+            self.selling_ms.get(id).is_some_and(|first_ms| is_early(*opens_at, *first_ms))
+        };
+        let early: Vec<Id> = self.opens_at.iter().filter(|(id, at)| sold(id, at)).map(|(id, _)| id.clone()).collect();
+        early.iter().for_each(|id| _ = self.opens_at.remove(id));
+        early
+    }
+
+    /// Checks the refusal of an offer that has not opened yet. Once it has sold something, it never is again.
+    pub(crate) fn not_open_yet(&mut self, session: &Id, called_ms: u64) {
+        self.tally.count("holds before the sale has opened");
+        if let Some(first_ms) = self.selling_ms.get(session).filter(|first_ms| **first_ms < called_ms) {
+            self.violation(format!("session {session} has sold at {first_ms} and was not open at {called_ms} ms"));
         }
     }
 

@@ -56,6 +56,10 @@ impl Staff {
                 9..15 => self.unblock().await,
                 15..28 => self.take_away().await,
                 28..30 => self.cancel().await,
+                30..33 => {
+                    let command = self.fixture.other_prices(&mut self.rng);
+                    self.change(command).await;
+                }
                 _ => self.repeat().await,
             }
         }

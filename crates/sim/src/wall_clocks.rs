@@ -144,6 +144,17 @@ impl WallClocks {
         at.0.saturating_sub(BEGIN_MS).saturating_add_signed(-self.all.get())
     }
 
+    /// What wall clocks show at this time of the run, unless they are set before.
+    pub(crate) fn at_ms(&self, run_ms: u64) -> Timestamp {
+        Timestamp((BEGIN_MS + run_ms).saturating_add_signed(self.all.get()))
+    }
+
+    /// Whether something was sold before its sale opened at this instant. Nothing is judged once a clock was set, because an offer that
+    /// has opened stays open.
+    pub(crate) fn is_early(&self, opens_at: Timestamp, acked_ms: u64) -> bool {
+        self.were_never_set() && acked_ms as i64 + REPORTED_MS < opens_at.0 as i64 - BEGIN_MS as i64 - self.all.get()
+    }
+
     /// Whether no clock was ever set, so that earlier answers stay true.
     pub(crate) fn were_never_set(&self) -> bool {
         self.changes.lock().last_ms.is_none()

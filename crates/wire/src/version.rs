@@ -176,7 +176,10 @@ mod tests {
         let items =
             r#"{"items":[{"op":"session.create","body":{"note":1}},{"op":"cart.hold_seats","body":{"note":"x"}}]}"#;
         assert!(refused(4, Op::Batch, items).is_some_and(|why| why.contains("`note` of `cart.hold_seats`")));
-        assert_eq!(minor_of(OLDEST_READ), PROTOCOL_MINOR, "the table has a row for each version");
+        assert_eq!((minor_of(OLDEST_READ), minor_of(newest_read())), (5, PROTOCOL_MINOR), "each version has its row");
+        let typed = r#"{"seats":[],"types":["adult"]}"#;
+        assert!(refused(5, Op::CartHoldSeats, typed).is_some_and(|why| why.contains("comes with protocol 1.6")));
+        assert!(refused(5, Op::SessionChange, "{}").is_some_and(|why| why.contains("comes with protocol 1.6")));
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::{future::Future, pin::Pin, time::Duration};
 
 use boxoffice_client::{
-    Cart, CartState, CartView, Client, Entity, Error, Figure, Held, Reply, SessionView, Timestamp, Watch as Feed,
+    Cart, CartState, CartView, Client, Entity, Error, Figure, Held, Id, Reply, SessionView, Timestamp, Watch as Feed,
     recorded,
 };
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
 use tokio::time::{Instant, Interval};
 
-use super::{METHOD, SeatChoice, hold, in_doubt, input::Input, receipt, state::PurchaseState};
+use super::{METHOD, SeatChoice, Wanted, hold, in_doubt, input::Input, receipt, state::PurchaseState};
 use crate::{
     args::NodeArgs,
     draw::{Key, Screen},
@@ -33,7 +33,12 @@ const LEAVE_TIME: Duration = Duration::from_secs(5);
 const TYPED_MAX: usize = 200;
 
 /// Sells at the terminal.
-pub async fn sell(client: &Client, session: SessionView, wanted: Option<SeatChoice>, node_args: &NodeArgs) -> Outcome {
+pub async fn sell(
+    client: &Client,
+    session: SessionView,
+    (wanted, price_type): (Option<SeatChoice>, Option<Id>),
+    node_args: &NodeArgs,
+) -> Outcome {
     let mut sale = Sale {
         node_args,
         cart: Cart::beside(client, &Entity::Session(session.id.clone())),
@@ -47,6 +52,7 @@ pub async fn sell(client: &Client, session: SessionView, wanted: Option<SeatChoi
         stop: Box::pin(stop_requested()),
         read_at: None,
         leaving: false,
+        price_type,
     };
     let end = match wanted {
         Some(wanted) => match sale.hold(wanted).await {
@@ -90,6 +96,8 @@ struct Sale<'a> {
     /// When to read the cart, because its state is not known.
     read_at: Option<Instant>,
     leaving: bool,
+    /// The price type of the seats, if the buyer said one.
+    price_type: Option<Id>,
 }
 
 /// An event.
@@ -194,7 +202,8 @@ impl Sale<'_> {
         Ok(answered)
     }
 
-    async fn hold(&mut self, wanted: SeatChoice) -> Outcome {
+    async fn hold(&mut self, choice: SeatChoice) -> Outcome {
+        let wanted = Wanted { choice, price_type: self.price_type.clone() };
         let mut answer = self.ask_to_hold(&wanted).await?;
         let over = |error: &Error| {
             error.refusal().is_some_and(|no| matches!(no.name.as_str(), "cart_expired" | "cart_not_active"))
@@ -220,7 +229,7 @@ impl Sale<'_> {
         Ok(())
     }
 
-    async fn ask_to_hold(&mut self, wanted: &SeatChoice) -> Result<Result<Reply<Held>, Error>, Failure> {
+    async fn ask_to_hold(&mut self, wanted: &Wanted) -> Result<Result<Reply<Held>, Error>, Failure> {
         let (cart, session) = (self.cart.clone(), self.state.session.clone());
         self.meanwhile(async { hold(&cart, &session, wanted).await }).await
     }

@@ -9,7 +9,9 @@ mod tests;
 
 use std::{io::IsTerminal, pin::pin};
 
-use boxoffice_client::{BestWish, Cart, Client, Entity, Error, Figure, Held, Reply, SeatState, SessionView, recorded};
+use boxoffice_client::{
+    BestWish, Cart, Client, Entity, Error, Figure, Held, Id, Reply, SeatState, SessionView, recorded,
+};
 
 pub use receipt::refusal;
 
@@ -47,13 +49,20 @@ pub fn run(args: &Book) -> Outcome {
         let session = session(&client, &id, &args.node_args).await?;
         let names = Names::of(&session.layout);
         let wanted = wanted(args, &names)?;
+        let price_type = args.price_type.as_deref().map(|of| ids::id_of("price type", of)).transpose()?;
         if alone {
             let purchase = Purchase { client, session, names, node_args: &args.node_args };
-            let wanted = wanted.expect("seats or how many were asked for above");
-            return purchase.alone(wanted).await;
+            let choice = wanted.expect("seats or how many were asked for above");
+            return purchase.alone(Wanted { choice, price_type }).await;
         }
-        live::sell(&client, session, wanted, &args.node_args).await
+        live::sell(&client, session, (wanted, price_type), &args.node_args).await
     })
+}
+
+/// The seats on the command line, and what they are bought as.
+struct Wanted {
+    choice: SeatChoice,
+    price_type: Option<Id>,
 }
 
 /// The seats on the command line.
@@ -75,14 +84,16 @@ fn wanted(args: &Book, names: &Names) -> Result<Option<SeatChoice>, Failure> {
     Ok(Some(SeatChoice::Seats(seats)))
 }
 
-async fn hold(cart: &Cart, session: &SessionView, wanted: &SeatChoice) -> Result<Reply<Held>, Error> {
-    match wanted {
+async fn hold(cart: &Cart, session: &SessionView, wanted: &Wanted) -> Result<Reply<Held>, Error> {
+    let types = || wanted.price_type.iter().cloned();
+    match &wanted.choice {
         SeatChoice::Seats(indexes) => {
-            cart.hold_seats(&session.id, indexes.iter().map(|index| session.layout.seat(*index))).await
+            let seats = indexes.iter().map(|index| session.layout.seat(*index));
+            cart.hold_seats(&session.id, seats).types(types()).await
         }
         SeatChoice::Best(count) => {
             let input = BestWish { count: *count, category: None, section: None, accessible: 0, split: false };
-            cart.hold_best(&session.id, input).await
+            cart.hold_best(&session.id, input).types(types()).await
         }
     }
 }
@@ -97,7 +108,7 @@ struct Purchase<'a> {
 
 impl Purchase<'_> {
     /// Holds, shows the hold, checks out. Releases the seats if it is stopped in between.
-    async fn alone(&self, wanted: SeatChoice) -> Outcome {
+    async fn alone(&self, wanted: Wanted) -> Outcome {
         let cart = Cart::beside(&self.client, &Entity::Session(self.session.id.clone()));
         let mut stop = pin!(stop_requested());
         let held = tokio::select! {

@@ -1,6 +1,6 @@
 //! Holds and orders in words.
 
-use boxoffice_client::{Currency, LineView, Money, No, Order, SeatState};
+use boxoffice_client::{Currency, Id, LineView, Money, No, Order, PricedSeat, SeatState};
 use boxoffice_core::layout::Layout;
 use boxoffice_wire::repr::seat_state_text;
 
@@ -9,24 +9,26 @@ use crate::{
     local_time::{date_and_time_in, zone_or_utc},
 };
 
-/// The lines of a cart or an order in one session: seats by price.
+/// The lines of a cart or an order in one session: seats by price type and price.
 pub fn lines(lines: &[LineView], currency: Currency, layout: &Layout, names: &Names) -> Vec<String> {
-    let mut seats: Vec<(i64, u32)> = lines
+    let bought_as = |priced: &PricedSeat| priced.bought_as.as_ref().and_then(|it| it.price_type.clone());
+    let mut seats: Vec<(i64, Option<Id>, u32)> = lines
         .iter()
         .flat_map(|line| line.content.seats())
-        .filter_map(|priced| Some((priced.price, layout.index(priced.seat)?)))
+        .filter_map(|priced| Some((priced.price, bought_as(priced), layout.index(priced.seat)?)))
         .collect();
     seats.sort_unstable();
     let money = |amount| Money { amount, currency };
     seats
-        .chunk_by(|one, next| one.0 == next.0)
+        .chunk_by(|one, next| (one.0, &one.1) == (next.0, &next.1))
         .map(|group| {
-            let indexes: Vec<u32> = group.iter().map(|(_, index)| *index).collect();
+            let indexes: Vec<u32> = group.iter().map(|(_, _, index)| *index).collect();
             let (price, count) = (group[0].0, group.len() as i64);
             let each = amount(money(price));
+            let of = group[0].1.as_ref().map_or_else(String::new, |of| format!(" as {of}"));
             match count {
-                1 => format!("{}: {each}", names.list(&indexes)),
-                _ => format!("{}: {count} × {each} = {}", names.list(&indexes), amount(money(price * count))),
+                1 => format!("{}{of}: {each}", names.list(&indexes)),
+                _ => format!("{}{of}: {count} × {each} = {}", names.list(&indexes), amount(money(price * count))),
             }
         })
         .collect()

@@ -120,6 +120,7 @@ fn session(id: Id, hall: Id, prices: Prices, areas: Vec<Area>, args: &Import) ->
         limits: Limits::default(),
         comments: String::new(),
         sells_after_begin: false,
+        offering: Default::default(),
     })
 }
 

@@ -4,7 +4,7 @@
 use std::{fmt, sync::Arc};
 
 use boxoffice_core::{
-    command::{Area, Limits, VenueDetails},
+    command::{Area, Counter, Limits, Offer, Offering, PriceType, VenueDetails},
     id::Id,
     layout::Layout,
     money::{Currency, Money},
@@ -99,6 +99,12 @@ struct Session {
     comments: String,
     #[serde(default)]
     sells_after_begin: bool,
+    #[serde(default, deserialize_with = "WireRepr::read")]
+    price_types: Vec<PriceType>,
+    #[serde(default, deserialize_with = "WireRepr::read")]
+    offers: Vec<Offer>,
+    #[serde(default, deserialize_with = "WireRepr::read")]
+    counters: Vec<Counter>,
 }
 
 /// Places without seats. The price is in the file's currency by default.
@@ -277,6 +283,7 @@ impl Session {
             limits: self.limits,
             comments: self.comments,
             sells_after_begin: self.sells_after_begin,
+            offering: Offering { price_types: self.price_types, offers: self.offers, counters: self.counters },
         })
     }
 }

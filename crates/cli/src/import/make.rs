@@ -8,7 +8,7 @@ use boxoffice_client::{
 };
 use boxoffice_core::{
     calendar::Zone,
-    command::{ProductDetails, VenueDetails},
+    command::{Offering, ProductDetails, VenueDetails},
     session,
     text::Text,
 };
@@ -71,6 +71,8 @@ enum Sent {
     InBatch(BatchCommand),
     /// A hall that is too long for a batch.
     Alone(body::HallPut),
+    /// Other terms of a session.
+    Change(Box<body::SessionChange>),
 }
 
 impl Step {
@@ -300,7 +302,7 @@ fn session_step(
         Ok(times) => times,
         Err(why) => return refused(why),
     };
-    let SessionPlan { hall, title, areas, hold_ttl_ms, limits, comments, sells_after_begin, .. } = plan;
+    let SessionPlan { hall, title, areas, hold_ttl_ms, limits, comments, sells_after_begin, offering, .. } = plan;
     let thing = format!(
         "session {id} ({} seats in {hall}, {}, {})",
         there.map_or(layout, |there| &there.layout).seats(),
@@ -320,16 +322,26 @@ fn session_step(
             limits: limits.clone(),
             comments: comments.as_str().into(),
             sells_after_begin: *sells_after_begin,
-            offering: None,
+            offering: (!offering.is_empty()).then(|| Arc::new(offering.clone())),
         },
     };
     if let Some(there) = there {
         return match differences(venue, &session, layout, there).as_slice() {
             [] => Step { sellable: Some(id.to_string()), ..Step::validated(EntryResult::There, thing) },
-            different => refused(format!(
-                "it is there already: {}. Sessions do not change, so call the new one something else",
-                different.join("; ")
-            )),
+            different => match change_of(venue, &session, layout, there) {
+                Some(change) => Step {
+                    fate: EntryResult::Changed,
+                    thing: format!("{thing}: {}", different.join("; ")),
+                    bytes: ENVELOPE_BYTES,
+                    send: Sent::Change(Box::new(change)),
+                    sellable: Some(id.to_string()),
+                },
+                None => refused(format!(
+                    "it is there already: {}. A session keeps its place, its title and its times, so call the new one something \
+                     else",
+                    different.join("; ")
+                )),
+            },
         };
     }
     let command = BatchCommand::session_create(client.new_request_id(), &venue.id, session);
@@ -392,6 +404,35 @@ fn zone_name(venue: &VenuePlan, there: Option<&VenueView>) -> Option<SmolStr> {
 fn zone_of(venue: &VenuePlan, there: Option<&VenueView>) -> Zone {
     let known = there.filter(|_| venue.only_if_absent).map(|there| there.details.zone.clone());
     zone_or_utc(known.unwrap_or_else(|| zone_name(venue, there)).as_deref())
+}
+
+/// The change that makes the session that is there into that of the file. `None` if it differs in what no change changes.
+fn change_of(
+    venue: &VenuePlan,
+    plan: &NewSession,
+    layout: &Layout,
+    there: &SessionView,
+) -> Option<body::SessionChange> {
+    let NewSession { id, prices, extras, .. } = plan.clone();
+    let mut only_terms = NewSession { prices: there.prices.clone(), ..plan.clone() };
+    only_terms.extras = there.extras.clone();
+    if !differences(venue, &only_terms, layout, there).is_empty() {
+        return None;
+    }
+    let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
+    let Offering { price_types, offers, counters } = offering.as_deref().cloned().unwrap_or_default();
+    Some(body::SessionChange {
+        prices: Some(prices),
+        areas: Some(areas.into_iter().map(body::AreaBody::from).collect()),
+        hold_ttl_ms,
+        limits: Some(limits.into()),
+        comments: Some(Text::as_said(comments)),
+        sells_after_begin: Some(sells_after_begin),
+        price_types: Some(price_types.into_iter().map(body::PriceTypeBody::from).collect()),
+        offers: Some(offers.into_iter().map(body::OfferBody::from).collect()),
+        counters: Some(counters.into_iter().map(body::CounterBody::from).collect()),
+        ..body::SessionChange::of(id)
+    })
 }
 
 /// What a session that is there differs in from that of the file, with both, and the differences of its plan in words.
@@ -464,9 +505,15 @@ impl Progress {
 
 async fn send_batch(client: &Client, steps: &mut [Step]) -> Result<(), Error> {
     for step in steps.iter_mut() {
-        let Sent::Alone(body::HallPut { venue, id, name, comments, layout }) = &step.send else { continue };
-        match client.hall_put(venue, id, &**name, Arc::clone(layout)).comments(&**comments).await {
-            Ok(_) => {}
+        let sent = match &step.send {
+            Sent::Alone(body::HallPut { venue, id, name, comments, layout }) => {
+                client.hall_put(venue, id, &**name, Arc::clone(layout)).comments(&**comments).await.map(|_| ())
+            }
+            Sent::Change(change) => client.session_change(change).await.map(|_| ()),
+            Sent::Nothing | Sent::InBatch(_) => continue,
+        };
+        match sent {
+            Ok(()) => {}
             Err(Error::Refused(no)) if no.name == "unauthenticated" => return Err(Error::Refused(no)),
             Err(Error::Refused(no)) => step.fate = EntryResult::Refused(no.to_string()),
             Err(error) => return Err(error),
@@ -480,7 +527,7 @@ async fn send_batch(client: &Client, steps: &mut [Step]) -> Result<(), Error> {
         }
         let command = |index: &usize| match &steps[*index].send {
             Sent::InBatch(command) => Some(command.clone()),
-            Sent::Nothing | Sent::Alone(_) => None,
+            Sent::Nothing | Sent::Alone(_) | Sent::Change(_) => None,
         };
         let commands: Vec<BatchCommand> = open.iter().filter_map(command).collect();
         let replies = match client.batch(&commands).await {

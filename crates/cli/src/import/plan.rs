@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{
     calendar::Zone,
-    command::{Area, Limits, ProductDetails, ResourceDetails, Title, VenueDetails},
+    command::{Area, Limits, Offering, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::Id,
     layout::{Layout, PITCH_USUAL},
     money::Money,
@@ -89,6 +89,8 @@ pub struct SessionPlan {
     pub comments: String,
     /// Whether everybody may still hold after it has begun.
     pub sells_after_begin: bool,
+    /// Price types, offers and counters.
+    pub offering: Offering,
 }
 
 impl ImportPlan {

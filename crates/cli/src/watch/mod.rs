@@ -87,7 +87,10 @@ pub async fn session(client: &Client, id: &Id, node_args: &NodeArgs) -> Result<S
 /// The place and time of a session in a line.
 pub fn headline(session: &SessionView) -> String {
     let SessionView { venue, session: NewSession { id, hall, title, starts_at, .. }, zone, .. } = session;
-    format!("{id}: {title}, {venue} / {hall}, {}", date_and_time_in(&zone_or_utc(zone.as_deref()), *starts_at))
+    let zone = zone_or_utc(zone.as_deref());
+    let opens_at = session.sale.as_ref().and_then(|sale| sale.opens_at);
+    let opens = opens_at.map_or_else(String::new, |at| format!(", on sale from {}", date_and_time_in(&zone, at)));
+    format!("{id}: {title}, {venue} / {hall}, {}{opens}", date_and_time_in(&zone, *starts_at))
 }
 
 /// A session as it was last seen.

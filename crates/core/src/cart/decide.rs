@@ -154,8 +154,8 @@ impl Cart {
                     (Want::Units { .. }, Content::Units { .. }) => true,
                     (Want::Places { area, buy_as, .. }, Content::Places { area: known, bought_as, .. }) => {
                         let known_type = bought_as.as_ref().and_then(|bought_as| bought_as.price_type.as_ref());
-                        let is_same_type = buy_as.type_of(0).is_none_or(|wanted| known_type == Some(wanted));
-                        area == known && is_same_type && buy_as.offer().is_none()
+                        // Which type a buyer gets who names none, only the session knows.
+                        area == known && buy_as.type_of(0) == known_type && buy_as.offer().is_none()
                     }
                     _ => false,
                 }

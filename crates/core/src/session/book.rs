@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How many blocks, unblocks and cancellations a session remembers. A theatre is set up with many at a time.
-const SESSION_CHANGES_MAX: usize = 256;
+pub(super) const SESSION_CHANGES_MAX: usize = 256;
 
 /// Holds, blocked seats and changes. Held and sold bits and counters follow from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]

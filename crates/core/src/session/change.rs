@@ -4,7 +4,7 @@ use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Session, areas::check_areas, difference::differences};
+use super::{Session, areas::check_areas, difference::changes_between};
 use crate::{
     answer::{AreaCounts, SessionChanged},
     command::{
@@ -235,7 +235,7 @@ impl Session {
         }
         self.check_areas_kept(&before.areas, &after.areas)?;
         self.check_counted(&after)?;
-        let what = differences(&before, &after);
+        let what = changes_between(&before, &after);
         Ok((after, what))
     }
 
@@ -271,6 +271,10 @@ impl Session {
         }
         if let Some(sells_after_begin) = sells_after_begin {
             extras.sells_after_begin = sells_after_begin;
+        }
+        let is_same = price_types.is_none() && offers.is_none() && counters.is_none();
+        if is_same && close.is_empty() && reopen.is_empty() {
+            return Ok(());
         }
         let mut offering = extras.offering.as_deref().cloned().unwrap_or_default();
         if let Some(price_types) = price_types {

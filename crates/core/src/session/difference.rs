@@ -32,12 +32,30 @@ pub(crate) fn exists_differently(session: &Id, differences: &[SmolStr]) -> Refus
     Refusal::AlreadyExistsDifferently(format_smolstr!("session {session}: {}{more}", said.join("; ")))
 }
 
+/// The most that a change says.
+const CHANGES_SAID_MAX: usize = 24;
+
 /// The differences, each with what is there and what is asked for. None if both are the same. The order of prices does not
 /// matter.
 pub fn differences(known: &NewSession, wanted: &NewSession) -> Vec<SmolStr> {
+    compared(known, wanted, "not")
+}
+
+/// What a change has made different, each with what is there now and what was before. What is too much is counted.
+pub(crate) fn changes_between(before: &NewSession, now: &NewSession) -> Vec<SmolStr> {
+    let mut what = compared(now, before, "and was");
+    if what.len() > CHANGES_SAID_MAX {
+        let more = what.len() + 1 - CHANGES_SAID_MAX;
+        what.truncate(CHANGES_SAID_MAX - 1);
+        what.push(format_smolstr!("{more} more differences"));
+    }
+    what
+}
+
+fn compared(known: &NewSession, wanted: &NewSession, other: &'static str) -> Vec<SmolStr> {
     let NewSession { id: _, hall, title, starts_at, ends_at, prices: _, extras } = known;
     let SessionExtras { areas: _, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
-    let mut found = Differences::default();
+    let mut found = Differences { all: Vec::new(), other };
     found.compare("its hall is", hall, &wanted.hall, ToSmolStr::to_smolstr);
     found.compare("its title is", title, &wanted.title, ToSmolStr::to_smolstr);
     found.compare("it begins at", starts_at, &wanted.starts_at, instant);
@@ -59,11 +77,14 @@ pub fn differences(known: &NewSession, wanted: &NewSession) -> Vec<SmolStr> {
         |of| &of.id,
         |of| format_smolstr!("at most {}", of.max),
     );
-    found.0
+    found.all
 }
 
-#[derive(Default)]
-struct Differences(Vec<SmolStr>);
+/// Differences so far, and the word before what is asked for, or was before.
+struct Differences {
+    all: Vec<SmolStr>,
+    other: &'static str,
+}
 
 impl Differences {
     /// Adds a difference if the values are not the same. Equal words would hide it, so then they are written in full.
@@ -72,10 +93,11 @@ impl Differences {
             return;
         }
         let (is, asked) = (words(known), words(wanted));
-        self.0.push(if is == asked {
-            format_smolstr!("{what} {known:?}, not {wanted:?}")
+        let other = self.other;
+        self.all.push(if is == asked {
+            format_smolstr!("{what} {known:?}, {other} {wanted:?}")
         } else {
-            format_smolstr!("{what} {is}, not {asked}")
+            format_smolstr!("{what} {is}, {other} {asked}")
         });
     }
 
@@ -88,28 +110,30 @@ impl Differences {
             self.compare(&what, &is.get(category), &asked.get(category), |price| price.map_or_else(none, money));
         }
         if asked.len() < wanted.len() {
-            self.0.push("a category has two prices".into());
+            self.all.push("a category has two prices".into());
         }
     }
 
     /// Compares lists of things with ids, which it calls `what`.
-    fn named<T: Clone + PartialEq + Debug>(
+    fn named<T: PartialEq + Debug>(
         &mut self,
         what: &str,
         (known, wanted): (&[T], &[T]),
         id_of: impl Fn(&T) -> &Id,
         words: impl Fn(&T) -> SmolStr,
     ) {
-        let ids = |all: &[T]| -> Vec<Id> { all.iter().map(|one| id_of(one).clone()).collect() };
-        let by_id =
-            |all: &[T]| -> BTreeMap<Id, T> { all.iter().map(|one| (id_of(one).clone(), one.clone())).collect() };
-        let (is, asked) = (by_id(known), by_id(wanted));
-        let before = self.0.len();
-        for id in is.keys().chain(asked.keys()).collect::<BTreeSet<&Id>>() {
-            let text = format_smolstr!("its {what} {id} is");
-            self.compare(&text, &is.get(id), &asked.get(id), |of| of.map_or_else(none, &words));
+        if known == wanted {
+            return;
         }
-        if before == self.0.len() {
+        let ids = |all: &[T]| -> Vec<Id> { all.iter().map(|one| id_of(one).clone()).collect() };
+        let is: BTreeMap<&Id, &T> = known.iter().map(|one| (id_of(one), one)).collect();
+        let asked: BTreeMap<&Id, &T> = wanted.iter().map(|one| (id_of(one), one)).collect();
+        let before = self.all.len();
+        for id in is.keys().chain(asked.keys()).collect::<BTreeSet<_>>() {
+            let text = format_smolstr!("its {what} {id} is");
+            self.compare(&text, &is.get(*id), &asked.get(*id), |of| of.map_or_else(none, |of| words(of)));
+        }
+        if before == self.all.len() {
             let list = |ids: &Vec<Id>| ids.iter().map(Id::as_str).collect::<Vec<_>>().join(" ").into();
             self.compare(&format_smolstr!("the order of its {what}s is"), &ids(known), &ids(wanted), list);
         }
@@ -145,7 +169,7 @@ fn price_type(of: &PriceType) -> SmolStr {
 fn offer(of: &Offer) -> SmolStr {
     let Offer { id: _, name, names, types, categories, areas, from, until, closed, desk, change, per_order, counters } =
         of;
-    let mut words = Vec::from([text(name)]);
+    let mut words: Vec<SmolStr> = (!name.is_empty()).then(|| text(name)).into_iter().collect();
     if !names.is_empty() {
         words.push(format_smolstr!("called {names:?}"));
     }
@@ -165,7 +189,7 @@ fn offer(of: &Offer) -> SmolStr {
         PriceChange::Percent(off) => format_smolstr!("{}.{:02} % off", off / 100, off % 100),
     }));
     words.extend(per_order.iter().map(|most| format_smolstr!("at most {most} in an order")));
-    words.join(", ").into()
+    if words.is_empty() { SmolStr::new_static("for everybody") } else { words.join(", ").into() }
 }
 
 fn optional<T: ToSmolStr>(value: &Option<T>) -> SmolStr {

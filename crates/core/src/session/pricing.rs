@@ -51,25 +51,14 @@ struct Pricing<'a> {
     named: Option<usize>,
     /// How many the seats so far take, by offer.
     used: BTreeMap<usize, u32>,
+    /// What the seats so far were priced at, each kind once, with its offer.
+    priced: Vec<((usize, Zone), SeatPrice, Option<usize>)>,
 }
 
 impl Session {
-    /// Whether an offer sells now. `now` is true time.
-    pub(super) fn admission(&self, offer: &Offer, now: Timestamp) -> Admission {
-        let is_closed = offer.closed || offer.until.is_some_and(|until| until <= now);
-        let has_opened = |from: Timestamp| {
-            let latched = self.sale.as_deref().is_some_and(|sale| sale.has_opened(&offer.id));
-            if planted::is("an offer without a latch") { from <= now } else { latched }
-        };
-        match offer.from {
-            _ if is_closed => Admission::Closed,
-            Some(from) if !has_opened(from) => Admission::Opens(from),
-            Some(_) | None => Admission::Open,
-        }
-    }
-
     /// Offers whose begin has come by `now`, in true time, and that were not opened yet.
     pub(crate) fn decide_openings(&self, now: Timestamp) -> Option<SessionEvent> {
+        let now = if planted::is("an offer that opens early") { now.after(5_000) } else { now };
         let sale = self.sale.as_deref().filter(|sale| sale.next_opening.is_some_and(|opens_at| opens_at <= now))?;
         let has_come = |offer: &&Offer| offer.from.is_some_and(|from| from <= now) && !sale.has_opened(&offer.id);
         let opened: Vec<Id> =
@@ -138,7 +127,7 @@ impl Session {
             }
             return Ok(Some(all));
         }
-        let open = pricing.offers().filter(|(_, offer)| self.admission(offer, now) == Admission::Open);
+        let open = pricing.offers().filter(|(number, offer)| pricing.admission(*number, offer) == Admission::Open);
         let open: Vec<usize> = open.map(|(number, _)| number).collect();
         Ok(Some(table.sold_in(open.iter().copied(), &types)))
     }
@@ -165,7 +154,7 @@ impl Session {
                 Some(_) | None => return unknown(id),
             },
         };
-        Ok(Some(Pricing { session: self, sale, offering, now, ask, named, used: BTreeMap::new() }))
+        Ok(Some(Pricing { session: self, sale, offering, now, ask, named, used: BTreeMap::new(), priced: Vec::new() }))
     }
 }
 
@@ -188,8 +177,50 @@ impl Pricing<'_> {
         all.filter(move |(number, offer)| (desk || !offer.desk) && named.is_none_or(|named| named == *number))
     }
 
+    /// Whether an offer sells now.
+    fn admission(&self, number: usize, offer: &Offer) -> Admission {
+        let is_closed = offer.closed || offer.until.is_some_and(|until| until <= self.now);
+        let has_opened = |from: Timestamp| {
+            if planted::is("an offer without a latch") { from <= self.now } else { self.sale.is_open(number) }
+        };
+        match offer.from {
+            _ if is_closed => Admission::Closed,
+            Some(from) if !has_opened(from) => Admission::Opens(from),
+            Some(_) | None => Admission::Open,
+        }
+    }
+
     /// The price of each of so many of one kind.
     fn price(&mut self, of: usize, zone: Zone, quantity: u32) -> Result<SeatPrice, Refusal> {
+        let same = self.priced.iter().find(|(kind, ..)| *kind == (of, zone));
+        if let Some((_, price, offer)) = same {
+            let (price, offer) = (price.clone(), *offer);
+            // What was the cheapest stays so while there is any of it.
+            let has_room = offer.is_none_or(|number| self.room(number, &self.offering.offers[number]) >= quantity);
+            if has_room {
+                if let Some(number) = offer {
+                    *self.used.entry(number).or_default() += quantity;
+                }
+                return Ok(price);
+            }
+        }
+        let (price, offer) = self.first_price(of, zone, quantity)?;
+        self.priced.retain(|(kind, ..)| *kind != (of, zone));
+        self.priced.push(((of, zone), price.clone(), offer));
+        Ok(price)
+    }
+
+    /// The cheapest offer that is known to be so, if it sells so many now.
+    fn known_cheapest(&self, of: usize, zone: Zone, quantity: u32) -> Option<usize> {
+        let may = self.named.is_none() && !self.ask.desk && !planted::is("an offer without a latch");
+        let number = self.sale.table.known_cheapest(&self.sale.cheapest, (of, zone), self.now).filter(|_| may)?;
+        let offer = &self.offering.offers[number];
+        let sells = self.admission(number, offer) == Admission::Open && self.room(number, offer) >= quantity;
+        sells.then_some(number)
+    }
+
+    /// The price of each of so many of a kind of which none was priced so far, or of which the offer has too few.
+    fn first_price(&mut self, of: usize, zone: Zone, quantity: u32) -> Result<(SeatPrice, Option<usize>), Refusal> {
         let table = &self.sale.table;
         let Some(list_price) = table.list_price(of, zone) else {
             let (price_type, place) = (self.type_id(of), self.place_id(zone));
@@ -197,14 +228,22 @@ impl Pricing<'_> {
             return Err(Refusal::NotSoldAs { price_type, place, instead });
         };
         if self.offering.offers.is_empty() {
-            return Ok(self.bought(of, None, list_price, list_price));
+            return Ok((self.bought(of, None, list_price, list_price), None));
+        }
+        let changed = |offer: &Offer| offer.change.map_or(list_price, |change| change.of(list_price));
+        if let Some(number) = self.known_cheapest(of, zone, quantity) {
+            *self.used.entry(number).or_default() += quantity;
+            let price = changed(&self.offering.offers[number]);
+            return Ok((self.bought(of, Some(number), list_price, price), Some(number)));
         }
         // The cheapest offer with room, by price, and the one with most room of those with too little.
         let mut best: Option<(i64, usize)> = None;
         let mut most: Option<(u32, usize)> = None;
         let mut opens_at: Option<Timestamp> = None;
+        // The cheapest one that is open, whether it has room or not.
+        let mut cheapest: Option<(i64, usize)> = None;
         for (number, offer) in self.offers().filter(|(number, _)| table.sells(*number, of, zone)) {
-            match self.session.admission(offer, self.now) {
+            match self.admission(number, offer) {
                 Admission::Closed => continue,
                 Admission::Opens(at) => {
                     opens_at = Some(opens_at.map_or(at, |earlier| earlier.min(at)));
@@ -212,7 +251,10 @@ impl Pricing<'_> {
                 }
                 Admission::Open => {}
             }
-            let price = offer.change.map_or(list_price, |change| change.of(list_price));
+            let price = changed(offer);
+            if cheapest.is_none_or(|(least, _)| price < least) {
+                cheapest = Some((price, number));
+            }
             if best.is_some_and(|(cheapest, _)| cheapest <= price) {
                 continue;
             }
@@ -225,8 +267,12 @@ impl Pricing<'_> {
         }
         match (best, most) {
             (Some((price, number)), _) => {
+                let is_cheapest = cheapest == Some((price, number));
+                if is_cheapest && self.named.is_none() && !self.ask.desk {
+                    table.note_cheapest(&self.sale.cheapest, (of, zone), (number, self.now));
+                }
                 *self.used.entry(number).or_default() += quantity;
-                Ok(self.bought(of, Some(number), list_price, price))
+                Ok((self.bought(of, Some(number), list_price, price), Some(number)))
             }
             (None, Some((left, number))) => {
                 let of_id = match self.offering.price_types.get(of) {
@@ -306,7 +352,7 @@ impl Pricing<'_> {
             let Some(list_price) = table.list_price(number, zone) else { continue };
             let open = self.offers().filter(|(offer, row)| {
                 table.sells(*offer, number, zone)
-                    && self.session.admission(row, self.now) == Admission::Open
+                    && self.admission(*offer, row) == Admission::Open
                     && self.room(*offer, row) > 0
             });
             let price = if self.offering.offers.is_empty() {

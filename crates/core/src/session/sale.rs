@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::{
     SessionTerms,
     book::{Book, Share},
-    table::PriceTable,
+    table::{Cheapest, PriceTable},
 };
 use crate::{
     answer::TermsChange,
@@ -25,6 +25,9 @@ use crate::{
 /// How many changes of its terms a session tells. Its history has all of them.
 pub const TERMS_CHANGES_MAX: usize = 32;
 
+/// How many it keeps, as many as requests that it answers again.
+const KEPT_MAX: usize = super::book::SESSION_CHANGES_MAX;
+
 /// The part of a session that only those with offers or with changed terms have. Its lists are shared, because each turn copies it.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 #[stored(name = "SessionSale")]
@@ -38,7 +41,7 @@ pub(super) struct Sale {
     /// Offers whose begin has come. A clock that is set back does not close them again.
     #[n(2)]
     opened: Arc<BTreeSet<Id>>,
-    /// The newest changes, oldest first.
+    /// The newest changes, oldest first. Repeats are answered from them.
     #[n(3)]
     pub(super) changes: Arc<Vec<TermsChange>>,
     /// Names that versions of the terms had, if they are others now and something that was held under them may be left.
@@ -53,6 +56,12 @@ pub(super) struct Sale {
     /// How many seats and places are held and sold, by counter. Follows from the holds and sales.
     #[stored(skip)]
     counts: Box<[u64]>,
+    /// Whether each offer has reached its begin, by number. Follows from `opened` and the terms.
+    #[stored(skip)]
+    is_open: Arc<[bool]>,
+    /// The cheapest offers of those that have opened so far.
+    #[stored(skip)]
+    pub(super) cheapest: Arc<Cheapest>,
     /// When the next offer opens, in true time. Follows from the terms and from what has opened.
     #[stored(skip)]
     pub(super) next_opening: Option<Timestamp>,
@@ -139,6 +148,8 @@ impl Sale {
             version: 1,
             table: Arc::default(),
             counts: Box::default(),
+            is_open: Arc::default(),
+            cheapest: Arc::default(),
             next_opening: None,
         }
     }
@@ -178,8 +189,15 @@ impl Sale {
 
     fn look_for_opening(&mut self, terms: &SessionTerms) {
         let offers = terms.offering().map_or(&[][..], |offering| &offering.offers);
-        let waiting = offers.iter().filter(|offer| !self.has_opened(&offer.id));
-        self.next_opening = waiting.filter_map(|offer| offer.from).min();
+        self.is_open = offers.iter().map(|offer| offer.from.is_none() || self.opened.contains(&offer.id)).collect();
+        let waiting = offers.iter().zip(&*self.is_open).filter(|(_, is_open)| !**is_open);
+        self.next_opening = waiting.filter_map(|(offer, _)| offer.from).min();
+        self.cheapest = Arc::new(Cheapest::unknown(terms));
+    }
+
+    /// Whether the offer with this number has no begin, or has reached it.
+    pub(super) fn is_open(&self, number: usize) -> bool {
+        self.is_open[number]
     }
 
     /// How many are held and sold under a counter.
@@ -227,7 +245,7 @@ impl Sale {
         Arc::make_mut(&mut sale.opened)
             .retain(|id| begins(after, id).is_some_and(|begin| begins(before, id) == Some(begin)));
         let changes = Arc::make_mut(&mut sale.changes);
-        if changes.len() == TERMS_CHANGES_MAX {
+        if changes.len() == KEPT_MAX {
             changes.remove(0);
         }
         push_exact(changes, TermsChange { terms: sale.terms, at, what: what.to_vec(), version });
@@ -248,6 +266,8 @@ impl Sale {
         size_of::<Sale>()
             + self.table.heap_bytes()
             + size_of_val(&*self.counts)
+            + size_of_val(&*self.is_open)
+            + self.cheapest.heap_bytes()
             + self.opened.len() * 2 * size_of::<Id>()
             + self.changes.capacity() * size_of::<TermsChange>()
             + changes

@@ -1,6 +1,7 @@
 //! The prices and offers of a session in the form in which decisions look them up.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
+use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use super::SessionTerms;
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
     id::Id,
     layout::LAYOUT_CATEGORIES_MAX,
     portion::SeatPrice,
+    time::Timestamp,
 };
 
 /// In place of a price: the type is not sold there.
@@ -28,7 +30,7 @@ pub(super) enum Zone {
 }
 
 /// List prices by type and zone, and the offers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PriceTable {
     /// By number of the price type. One without a name if there are no types.
     types: Box<[TypePrices]>,
@@ -36,6 +38,44 @@ pub(super) struct PriceTable {
     /// Numbers of offers in the order of their ids.
     by_id: Box<[(Id, u16)]>,
 }
+
+/// For each type and category one more than the number of the offer that is the cheapest one open to everybody, or 0 if it was not
+/// looked for. Nothing follows from it but where a search begins, so all are equal.
+#[derive(Debug, Default)]
+pub(super) struct Cheapest {
+    numbers: Box<[AtomicU16]>,
+    /// The latest true time at which one was noted. An offer that had ended by then may sell again before it, if a clock is corrected.
+    as_of: AtomicU64,
+}
+
+impl Cheapest {
+    /// Nothing was looked for yet.
+    pub(super) fn unknown(terms: &SessionTerms) -> Cheapest {
+        let offering = terms.offering().filter(|offering| !offering.offers.is_empty());
+        let types = offering.map_or(0, |offering| offering.price_types.len().max(1));
+        let pairs = types * terms.layout.categories().len();
+        Cheapest { numbers: (0..pairs).map(|_| AtomicU16::new(0)).collect(), as_of: AtomicU64::new(0) }
+    }
+
+    fn of(&self, types: usize, of: usize, zone: Zone) -> Option<&AtomicU16> {
+        match zone {
+            Zone::Category(ordinal) => self.numbers.get(usize::from(ordinal) * types + of),
+            Zone::Area(_) => None,
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.numbers)
+    }
+}
+
+impl PartialEq for Cheapest {
+    fn eq(&self, _: &Cheapest) -> bool {
+        true
+    }
+}
+
+impl Eq for Cheapest {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TypePrices {
@@ -73,22 +113,26 @@ impl PriceTable {
                 areas: areas.iter().map(|area| price(&of.area_prices, &area.id)).collect(),
             }
         });
+        let (types_by_id, counters_by_id) = (
+            numbers(offering.price_types.iter().map(|of| &of.id)),
+            numbers(offering.counters.iter().map(|counter| &counter.id)),
+        );
+        let (categories_by_id, areas_by_id) = (numbers(categories.iter()), numbers(areas.iter().map(|area| &area.id)));
         let row = |offer: &Offer| {
             let mut types = 0;
             for id in &offer.types {
-                types |= 1 << place(offering.price_types.iter().map(|of| &of.id), id);
+                types |= 1 << place(&types_by_id, id);
             }
             let zones = (!offer.categories.is_empty() || !offer.areas.is_empty()).then(|| {
                 let mut sold = Categories::default();
                 for category in &offer.categories {
-                    let ordinal = place(categories.iter(), category);
+                    let ordinal = place(&categories_by_id, category);
                     sold[usize::from(ordinal / 64)] |= 1 << (ordinal % 64);
                 }
-                let areas = offer.areas.iter().map(|id| place(areas.iter().map(|area| &area.id), id));
+                let areas = offer.areas.iter().map(|id| place(&areas_by_id, id));
                 Box::new((sold, areas.collect()))
             });
-            let counters = offer.counters.iter();
-            let counters = counters.map(|id| place(offering.counters.iter().map(|counter| &counter.id), id));
+            let counters = offer.counters.iter().map(|id| place(&counters_by_id, id));
             let types = if offer.types.is_empty() { u64::MAX } else { types };
             OfferRow { types, zones, counters: counters.collect() }
         };
@@ -98,6 +142,35 @@ impl PriceTable {
             types: [first].into_iter().chain(others).collect(),
             offers: offering.offers.iter().map(row).collect(),
             by_id: by_id.into(),
+        }
+    }
+
+    /// The cheapest offer that is open to everybody, if it was looked for. `now` is true time.
+    pub(super) fn known_cheapest(
+        &self,
+        cheapest: &Cheapest,
+        (of, zone): (usize, Zone),
+        now: Timestamp,
+    ) -> Option<usize> {
+        if now.0 < cheapest.as_of.load(Ordering::Relaxed) {
+            return None;
+        }
+        let known = cheapest.of(self.types.len(), of, zone)?.load(Ordering::Relaxed);
+        known.checked_sub(1).map(usize::from)
+    }
+
+    /// Notes that this offer is the cheapest one that is open to everybody.
+    pub(super) fn note_cheapest(
+        &self,
+        cheapest: &Cheapest,
+        (of, zone): (usize, Zone),
+        (offer, now): (usize, Timestamp),
+    ) {
+        if now.0 < cheapest.as_of.fetch_max(now.0, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(known) = cheapest.of(self.types.len(), of, zone) {
+            known.store(offer as u16 + 1, Ordering::Relaxed);
         }
     }
 
@@ -179,9 +252,14 @@ impl PriceTable {
     }
 }
 
-/// The place of an id among those that the terms have.
-fn place<'a>(mut all: impl Iterator<Item = &'a Id>, id: &Id) -> u16 {
-    all.position(|known| known == id).expect("terms name only what they have") as u16
+/// The numbers of ids in the order of the terms.
+fn numbers<'a>(ids: impl Iterator<Item = &'a Id>) -> BTreeMap<&'a Id, u16> {
+    ids.zip(0..).collect()
+}
+
+/// The number of an id among those that the terms have.
+fn place(all: &BTreeMap<&Id, u16>, id: &Id) -> u16 {
+    *all.get(id).expect("terms name only what they have")
 }
 
 /// Whether a set of categories has this one.

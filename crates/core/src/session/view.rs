@@ -5,7 +5,7 @@ use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
-    Session, TermsNames,
+    Session, TERMS_CHANGES_MAX, TermsNames,
     book::{Book, Share},
 };
 use crate::{
@@ -43,8 +43,13 @@ impl Session {
         let opened = offers.filter(|offer| sale.has_opened(&offer.id)).map(|offer| offer.id.clone()).collect();
         let counters = offering.map_or(0, |offering| offering.counters.len());
         let counted = (0..counters).map(|counter| sale.counted(counter)).collect();
-        let (terms, changes, opens_at) = (sale.terms, sale.changes.to_vec(), self.opens_at());
-        Some(Box::new(SessionSale { terms, opened, counted, changes, opens_at }))
+        let told = sale.changes.len().saturating_sub(TERMS_CHANGES_MAX);
+        let (terms, changes, opens_at) = (sale.terms, sale.changes[told..].to_vec(), self.opens_at());
+        let desk_only = self
+            .terms
+            .offering()
+            .is_some_and(|offering| !offering.offers.is_empty() && offering.offers.iter().all(|offer| offer.desk));
+        Some(Box::new(SessionSale { terms, opened, counted, changes, opens_at, desk_only }))
     }
 
     /// What those who watch it are told of its offers and terms.
@@ -52,18 +57,11 @@ impl Session {
         Some(SaleMark { version: self.sale.as_deref()?.version, opens_at: self.opens_at() })
     }
 
-    /// When the next offer for everybody opens. `None` if one is open, or if none will.
+    /// When the next offer for everybody opens, whatever is open now. `None` if none will.
     pub fn opens_at(&self) -> Option<Timestamp> {
         let sale = self.sale.as_deref()?;
         let public = self.terms.offering()?.offers.iter().filter(|offer| !offer.desk && !offer.closed);
-        let mut opens_at = None;
-        for offer in public {
-            match offer.from.filter(|_| !sale.has_opened(&offer.id)) {
-                Some(from) => opens_at = Some(opens_at.map_or(from, |earlier: Timestamp| earlier.min(from))),
-                None => return None,
-            }
-        }
-        opens_at
+        public.filter(|offer| !sale.has_opened(&offer.id)).filter_map(|offer| offer.from).min()
     }
 
     /// What the ids in lines mean that were held under this version of the terms.

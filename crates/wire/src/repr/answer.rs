@@ -167,7 +167,7 @@ shapes! {
     struct SaleFields as SessionSale {
         /// The version of the terms, which is how often they have changed.
         terms: u32,
-        /// When the next offer opens, if none that is for everybody is open.
+        /// When the next offer for everybody opens, whatever is open now.
         opens_at?: Option<Timestamp>,
         /// Offers whose begin has come. An offer without a begin is not among them.
         opened?: Vec<Id>,
@@ -175,13 +175,15 @@ shapes! {
         counted?: Vec<u64>,
         /// The newest changes, oldest first, at most 32.
         changes?: Vec<TermsChange>,
+        /// Whether only the desk sells it, whose offers nobody else is told.
+        desk_only?: bool,
     }
 
     /// What those who watch a session are told of its offers and terms.
     struct MarkFields as SaleMark {
         /// The version of the session with which an offer opened last, or the terms changed.
         version: u64,
-        /// When the next offer opens, if none that is for everybody is open.
+        /// When the next offer for everybody opens, whatever is open now.
         opens_at?: Option<Timestamp>,
     }
 
@@ -355,8 +357,8 @@ repr_of! {
 
 same_fields! {
     (Id, SmolStr, u32): [(id, name, seats)] = HallEntry { id, name, seats },
-    SessionSale: [SessionSale { terms, opens_at, opened, counted, changes }]
-        = SaleFields { terms, opens_at, opened, counted, changes },
+    SessionSale: [SessionSale { terms, opens_at, opened, counted, changes, desk_only }]
+        = SaleFields { terms, opens_at, opened, counted, changes, desk_only },
     SaleMark: [SaleMark { version, opens_at }] = MarkFields { version, opens_at },
     TermsChange: [TermsChange { terms, at, what, version }] = ChangeFields { terms, at, what, version },
     SessionChanged: [SessionChanged { terms, what }] = ChangedFields { terms, what },

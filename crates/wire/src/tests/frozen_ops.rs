@@ -282,7 +282,8 @@ const DEFAULT: &str = " = its default";
 #[test]
 fn the_default_of_a_field_is_as_if_it_were_absent() {
     let mut compared = BTreeSet::new();
-    for op in Op::ALL {
+    // What a change leaves out stays as it is, which is not the default.
+    for op in Op::ALL.into_iter().filter(|op| *op != Op::SessionChange) {
         for example in &schema::of(op).examples {
             let bodies: BTreeMap<String, Value> = mutants(&schema::of(op).request, example).into_iter().collect();
             for (name, body) in &bodies {

@@ -68,6 +68,8 @@ fn answers_round_trip() {
     check::<HallView>(Answer::Hall(hall_view()), plain);
     check::<SessionView>(Answer::Session(session_view().into()), plain);
     check::<SessionView>(Answer::Session(canceled_session_view().into()), plain);
+    check::<SessionView>(Answer::Session(offered_session_view().into()), plain);
+    check::<SessionChanged>(Answer::SessionChanged(changed()), plain);
     check::<MapView>(Answer::Map(map_view()), plain);
     check::<CartView>(Answer::Cart(cart_view()), plain);
     check::<CartView>(Answer::Cart(empty_cart_view()), plain);

@@ -29,7 +29,7 @@ pub fn delta() -> Delta {
         changes,
         counts: SeatCounts { free: 0, held: 3, ..counts() },
         areas: Vec::new(),
-        sale: None,
+        sale: Some(super::offer::mark()),
     }
 }
 
@@ -48,12 +48,12 @@ pub fn watching_counts() -> CountsWatching {
 
 pub fn counts_snapshot() -> CountsSnapshot {
     let Snapshot { entity, epoch, version, counts, areas, .. } = area_snapshot();
-    CountsSnapshot { entity, epoch, version, counts, areas, sale: None }
+    CountsSnapshot { entity, epoch, version, counts, areas, sale: Some(super::offer::mark()) }
 }
 
 pub fn counts_delta() -> CountsDelta {
     let Delta { from, to, counts, .. } = delta();
-    CountsDelta { from, to, counts, areas: Vec::new(), sale: None }
+    CountsDelta { from, to, counts, areas: Vec::new(), sale: Some(super::offer::mark()) }
 }
 
 pub fn product_snapshot() -> ProductSnapshot {

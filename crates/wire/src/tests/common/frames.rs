@@ -20,12 +20,13 @@ use boxoffice_wire::{
 
 use super::{
     HOUR, Sample, access_key, area_delta, area_snapshot, as_of, backup_piece, backup_places, booking_view,
-    canceled_session_view, cart, cart_audit, cart_delta, cart_snapshot, cart_view, city_page, cluster_view, conflict,
-    counts_delta, counts_snapshot, customer_audit, delta, empty_cart_view, ended_cart_view, evening, hall_view, held,
-    history_page, id, invitation_view, lines, long_order, map_view, node_audit, order, product_audit, product_delta,
-    product_snapshot, product_view, purchases_delta, purchases_page, purchases_snapshot, refund, refusals,
-    refused_lines, rejections, resource_audit, resource_delta, resource_snapshot, resource_view, sample, session_audit,
-    session_entry, session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page, watching_counts,
+    canceled_session_view, cart, cart_audit, cart_delta, cart_snapshot, cart_view, changed, city_page, cluster_view,
+    conflict, counts_delta, counts_snapshot, customer_audit, delta, empty_cart_view, ended_cart_view, evening,
+    hall_view, held, history_page, id, invitation_view, lines, long_order, map_view, node_audit, offered_session_view,
+    order, product_audit, product_delta, product_snapshot, product_view, purchases_delta, purchases_page,
+    purchases_snapshot, refund, refusals, refused_lines, rejections, resource_audit, resource_delta, resource_snapshot,
+    resource_view, sample, session_audit, session_entry, session_view, snapshot, sold_booking, status, title_view,
+    venue_view, venues_page, watching_counts,
 };
 
 /// Every frame a server sends.
@@ -45,6 +46,8 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok cart, empty", Answer::Cart(empty_cart_view()), Shape::Plain),
         answer("ok cart, ended", Answer::Cart(ended_cart_view()), Shape::Plain),
         answer("ok held", Answer::Held(held()), Shape::Plain),
+        answer("ok session, with offers", Answer::Session(Arc::new(offered_session_view())), Shape::Plain),
+        answer("ok session, changed", Answer::SessionChanged(changed()), Shape::Plain),
         answer("ok session, canceled", Answer::Session(Arc::new(canceled_session_view())), Shape::Plain),
         answer("ok held, of every kind", Answer::Held(Held { lines: lines(), ..held() }), Shape::Plain),
         answer(

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{
-        AreaCounts, BookingState, BookingView, HallView, MapView, ProductView, ResourceView, SeatCounts, SessionEntry,
-        SessionView, StockCounts, TitleView, VenueEntry, VenueView, VenuesPage,
+        AreaCounts, BookingState, BookingView, HallView, MapView, ProductView, ResourceView, SaleMark, SeatCounts,
+        SessionChanged, SessionEntry, SessionSale, SessionView, StockCounts, TermsChange, TitleView, VenueEntry,
+        VenueView, VenuesPage,
     },
     command::{
-        Area, CustomerLimit, HoldPolicy, Limits as Quotas, NewSession, OpeningHours, ProductDetails, Rate,
-        ResourceDetails, SessionExtras, Title, VenueDetails,
+        Area, Counter, CustomerLimit, HoldPolicy, Limits as Quotas, NewSession, Offer, Offering, OpeningHours,
+        PriceChange, PriceType, ProductDetails, Rate, ResourceDetails, SessionExtras, Title, VenueDetails,
     },
     layout::{Labels, Layout, Point, Row, Run},
+    portion::Tax,
     refusal::Conflict,
     time::Timestamp,
 };
@@ -139,6 +141,80 @@ pub fn canceled_session_view() -> SessionView {
     view.areas.push(yard());
     view.limits = quotas();
     SessionView { area_counts: vec![area_counts()], canceled: Some("the roof leaks".into()), ..view }
+}
+
+pub fn everybody() -> Offer {
+    Offer {
+        id: id("everybody"),
+        name: "Everybody".into(),
+        names: Default::default(),
+        types: vec![id("adult"), id("under26")],
+        categories: vec![id("standard")],
+        areas: vec![id("yard")],
+        from: Some(evening()),
+        until: Some(evening().after(HOUR)),
+        closed: false,
+        desk: false,
+        change: Some(PriceChange::Percent(2_500)),
+        per_order: Some(8),
+        counters: vec![id("young")],
+    }
+}
+
+pub fn offering() -> Offering {
+    let adult = PriceType {
+        id: id("adult"),
+        name: "Adult".into(),
+        names: Default::default(),
+        prices: vec![],
+        area_prices: vec![],
+        tax: None,
+    };
+    let under26 = PriceType {
+        id: id("under26"),
+        name: "Under 26".into(),
+        prices: vec![(id("standard"), 500)],
+        area_prices: vec![(id("yard"), 300)],
+        tax: Some(Tax { rate: 700, code: "reduced".into() }),
+        ..adult.clone()
+    };
+    let (plain, closed) = (everybody(), Offer { closed: true, change: Some(PriceChange::Set(900)), ..everybody() });
+    let closed = Offer { id: id("members"), from: None, until: None, ..closed };
+    let desk = Offer { desk: true, change: Some(PriceChange::Minus(100)), counters: vec![], ..closed.clone() };
+    let desk = Offer { id: id("desk"), ..desk };
+    Offering {
+        price_types: vec![adult, under26],
+        offers: vec![plain, closed, desk],
+        counters: vec![Counter { id: id("young"), max: 100 }],
+    }
+}
+
+pub fn mark() -> SaleMark {
+    SaleMark { version: 391, opens_at: Some(evening()) }
+}
+
+pub fn changed() -> SessionChanged {
+    SessionChanged {
+        terms: 2,
+        what: vec!["its price of standard is 1200 minor units of EUR, and was 1000 minor units of EUR".into()],
+    }
+}
+
+/// A session with price types and offers, whose terms have changed.
+pub fn offered_session_view() -> SessionView {
+    let mut view = session_view();
+    view.areas.push(yard());
+    view.offering = Some(Arc::new(offering()));
+    let SessionChanged { terms, what } = changed();
+    let sale = SessionSale {
+        terms,
+        opened: vec![id("everybody")],
+        counted: vec![97],
+        changes: vec![TermsChange { terms, at: evening(), what, version: 390 }],
+        opens_at: Some(evening()),
+        desk_only: true,
+    };
+    SessionView { area_counts: vec![area_counts()], sale: Some(Box::new(sale)), ..view }
 }
 
 pub fn session_entry() -> SessionEntry {

@@ -80,6 +80,13 @@ pub fn requests() -> Vec<Sample> {
         ..body::VenueSearch::default()
     };
     let titles = body::TitleSearch { name: Some("ham".into()), limit: Some(2), cursor: Some("hamlet/Hamlet".into()) };
+    let changed = body::SessionChange {
+        expect: Some(2),
+        comments: Some("a matinee".into()),
+        offers: Some([super::offer::everybody()].into_iter().map(body::OfferBody::from).collect()),
+        close: [id("members")].into_iter().collect(),
+        ..body::SessionChange::of(session.clone())
+    };
     let canceled = body::SessionCancel { id: session.clone(), reason: "the roof leaks".into() };
     let (begin, end) = (evening(), evening().after(HOUR));
     let weekly = body::RepeatBody {
@@ -196,6 +203,7 @@ pub fn requests() -> Vec<Sample> {
         of(None, &body::SessionMap { id: session, view: Some("2,1,0".into()) }),
         of(rid, &body::SessionBlock(seats.clone())),
         of(rid, &body::SessionUnblock(seats.clone())),
+        of(rid, &changed),
         of(rid, &canceled),
         of(rid, &body::ProductPut::new(id("programme"), product_view().details)),
         of(None, &body::ProductGet(get("programme"))),

@@ -1,0 +1,293 @@
+//! A theatre sells price types under offers with a begin and a counter, and changes its terms, while each leader is killed once.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use boxoffice_client::{
+    AdminToken, Area, Cart, Client, ClientConfig, Content, Counter, Currency, Entity, Error, Id, Layout, MapState,
+    Money, NewSession, Offer, Offering, Order, PriceType, Seat, SessionChange, SessionExtras, SessionView, Timestamp,
+    VenueDetails, recorded,
+};
+use boxoffice_core::layout::{Labels, Row, Run};
+use boxoffice_shard::ring;
+use tokio::{task::JoinSet, time::sleep};
+
+use crate::{
+    THREE,
+    cluster::Cluster,
+    common::{ADMIN, Rng, eventually},
+};
+
+/// Rows of the house, in four categories from the stage to the back.
+const ROWS: u16 = 30;
+/// Seats of a row, so the house has 1 200 of them.
+const SEATS: u16 = 40;
+const CATEGORIES: [(&str, i64); 4] = [("stalls", 9_000), ("circle", 7_000), ("balcony", 5_000), ("gallery", 2_500)];
+/// At most so many people under 26.
+const YOUNG: u32 = 100;
+/// Buyers at once for the last three of them.
+const RUSH: u64 = 50;
+const HOUR_MS: u64 = 3_600_000;
+
+fn id(text: &str) -> Id {
+    Id::new(text).expect("an id")
+}
+
+fn euros(amount: i64) -> Money {
+    Money { amount, currency: Currency::new("EUR").expect("a currency") }
+}
+
+fn house() -> Layout {
+    let row = |number: u16| Row {
+        label: format!("{}", number + 1).into(),
+        section: None,
+        runs: vec![Run {
+            gap: 0,
+            count: SEATS,
+            labels: Labels::Numbers { first: 1, step: 1 },
+            category: id(CATEGORIES[usize::from(number) * CATEGORIES.len() / usize::from(ROWS)].0),
+            accessible: false,
+            points: Vec::new(),
+        }],
+    };
+    Layout::new((0..ROWS).map(row).collect(), None).expect("a house")
+}
+
+fn price_type(name: &str, rate: i64) -> PriceType {
+    let mut prices: Vec<(Id, i64)> =
+        CATEGORIES.iter().map(|(category, price)| (id(category), price * rate / 100)).collect();
+    prices.sort();
+    // The first type has the prices of the session.
+    let (prices, area_prices) = if rate == 100 { (vec![], vec![]) } else { (prices, vec![(id("yard"), 1_000)]) };
+    PriceType { id: id(name), name: name.into(), names: Default::default(), prices, area_prices, tax: None }
+}
+
+fn offer(name: &str, types: &[&str]) -> Offer {
+    Offer {
+        id: id(name),
+        name: name.into(),
+        names: Default::default(),
+        types: types.iter().map(|name| id(name)).collect(),
+        categories: vec![],
+        areas: vec![],
+        from: None,
+        until: None,
+        closed: false,
+        desk: false,
+        change: None,
+        per_order: None,
+        counters: vec![],
+    }
+}
+
+/// Adults and carers from `opens_at` on, people under 26 as long as there are any left, and the desk at any time.
+fn offering(opens_at: Timestamp, starts_at: Timestamp) -> Offering {
+    let until = Some(Timestamp(starts_at.0 - HOUR_MS));
+    let web = |of: Offer| Offer { from: Some(opens_at), until, ..of };
+    Offering {
+        price_types: vec![price_type("adult", 100), price_type("under26", 50), price_type("carer", 20)],
+        offers: vec![
+            web(offer("web", &["adult", "carer"])),
+            web(Offer { counters: vec![id("young")], ..offer("young", &["under26"]) }),
+            Offer { desk: true, ..offer("desk", &["adult", "carer"]) },
+        ],
+        counters: vec![Counter { id: id("young"), max: YOUNG }],
+    }
+}
+
+async fn connect(cluster: &Cluster, token: Option<&str>) -> Client {
+    let nodes: Vec<String> = cluster.running().into_iter().map(|node| cluster.client(node).to_string()).collect();
+    let admin_token = token.map(|token| AdminToken(token.into()));
+    Client::connect(ClientConfig { admin_token, ..ClientConfig::new(nodes) }).await.expect("a connection")
+}
+
+/// True time, by the clock of this machine, which the nodes share.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    Timestamp(since.as_millis().try_into().expect("before the end of time"))
+}
+
+fn refusal(error: &Error) -> (u16, String) {
+    let no = error.refusal().unwrap_or_else(|| panic!("no refusal: {error}"));
+    (no.code, no.message.clone())
+}
+
+async fn view(client: &Client, session: &Id) -> SessionView {
+    eventually("the session is read", async || client.session_get(session).await.ok()).await.value
+}
+
+/// Kills the leader of this entity's shard and starts the node again, while `meanwhile` goes on.
+async fn kill_leader(cluster: &mut Cluster, entity: &Entity) -> u64 {
+    let shards = (cluster.leaders().await.len() - 1).try_into().expect("a few shards");
+    let shard = ring::shard_of(entity.hash_prefix(), shards);
+    let leader =
+        eventually("the shard has a leader", async || cluster.leaders().await.get(&u64::from(shard)).copied()).await;
+    cluster.kill(leader);
+    leader
+}
+
+/// Buys these seats as these types. The order, or the refusal of the hold.
+async fn buy(guest: &Client, desk: &Client, session: &Id, seats: &[Seat], types: &[&str]) -> Result<Order, Error> {
+    let cart = Cart::beside(guest, &Entity::Session(session.clone()));
+    let types = types.iter().map(|name| id(name));
+    cart.hold_seats(session, seats.iter().copied()).types(types).await?;
+    let cart = Cart::with_token(desk, cart.token());
+    Ok(cart.checkout(recorded("card", "4711"), None).await?.value)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_theatre_sells_price_types_while_leaders_die() {
+    let mut cluster = Cluster::start(THREE).await;
+    let mut rng = Rng::of_test("a_theatre_sells_price_types_while_leaders_die");
+    let (desk, guest) = (connect(&cluster, Some(ADMIN)).await, connect(&cluster, None).await);
+    let session = id("premiere");
+    let now = self::now();
+    let (opens_at, starts_at) = (now.after(4_000), now.after(48 * HOUR_MS));
+    let venue = VenueDetails {
+        name: "Globe".into(),
+        city: "London".into(),
+        position: None,
+        comments: "".into(),
+        zone: Some("Europe/London".into()),
+        address: "".into(),
+    };
+    desk.venue_put(&id("globe"), venue).await.expect("a venue");
+    desk.hall_put(&id("globe"), &id("main"), "Main", house().into()).await.expect("a hall");
+    let yard =
+        Area { id: id("yard"), name: "Yard".into(), capacity: 50, price: euros(2_000), names: Default::default() };
+    let prices = CATEGORIES.iter().map(|(category, price)| (id(category), euros(*price))).collect();
+    let new = NewSession {
+        id: session.clone(),
+        hall: id("main"),
+        title: id("hamlet"),
+        starts_at,
+        ends_at: starts_at.after(3 * HOUR_MS),
+        prices,
+        extras: SessionExtras {
+            areas: vec![yard.clone()],
+            offering: Some(offering(opens_at, starts_at).into()),
+            ..Default::default()
+        },
+    };
+    desk.session_create(&id("globe"), new).await.expect("a session");
+    let entity = Entity::Session(session.clone());
+
+    // Before the sale opens, guests learn when it does, and nothing of the desk's offer.
+    let early = buy(&guest, &desk, &session, &[Seat { row: 0, seat: 0 }], &["adult"]).await.expect_err("too early");
+    let (code, words) = refusal(&early);
+    assert_eq!(code, 212, "{words}");
+    assert!(words.contains("Europe/London"), "{words}");
+    let (theirs, ours) = (view(&guest, &session).await, view(&desk, &session).await);
+    let offers = |view: &SessionView| view.offering.as_ref().map_or(0, |offering| offering.offers.len());
+    assert_eq!((offers(&theirs), offers(&ours)), (2, 3));
+    assert_eq!(theirs.sale.as_ref().and_then(|sale| sale.opens_at), Some(opens_at));
+    let mut watch = guest.watch(&session);
+    let map: &MapState = watch.next().await.expect("a map");
+    assert_eq!(map.sale().and_then(|sale| sale.opens_at), Some(opens_at));
+
+    // The leader dies at the instant of the opening. Whoever asks then is served by its successor.
+    let wait = opens_at.0.saturating_sub(self::now().0 + 300);
+    sleep(Duration::from_millis(wait)).await;
+    let first = kill_leader(&mut cluster, &entity).await;
+    let mut sold: Vec<Order> = Vec::new();
+    let first_seat = [Seat { row: 0, seat: 0 }];
+    let opened =
+        eventually("the sale has opened", async || match buy(&guest, &desk, &session, &first_seat, &["adult"]).await {
+            Ok(order) => Some(order),
+            Err(error) => {
+                assert!(error.refusal().is_none_or(|no| no.code == 212), "{error}");
+                None
+            }
+        });
+    sold.push(opened.await);
+    cluster.start_node(first).await;
+    let told = eventually("watchers are told of the opening", async || {
+        let map = watch.next().await.ok()?;
+        map.sale().is_some_and(|sale| sale.opens_at.is_none()).then_some(())
+    });
+    told.await;
+
+    // Many at once for the last three under 26, whose leader dies as well.
+    cluster.ready().await;
+    let mut seat = (0..ROWS).flat_map(|row| (0..SEATS).map(move |seat| Seat { row, seat })).skip(1);
+    while sold.len() < 1 + (YOUNG as usize - 4) / 8 {
+        let seats: Vec<Seat> = seat.by_ref().take(8).collect();
+        sold.push(buy(&guest, &desk, &session, &seats, &["under26"]).await.expect("there are some left"));
+    }
+    sold.push(buy(&guest, &desk, &session, &[seat.next().expect("a seat")], &["under26"]).await.expect("one more"));
+    let mut rush = JoinSet::new();
+    for _ in 0..RUSH {
+        let (guest, desk, session) = (guest.clone(), desk.clone(), session.clone());
+        let seats = [seat.next().expect("a seat"), seat.next().expect("a seat")];
+        rush.spawn(async move {
+            let mixed = buy(&guest, &desk, &session, &seats, &["under26", "carer"]).await;
+            (seats, mixed)
+        });
+    }
+    sleep(Duration::from_millis(rng.below(40) as u64)).await;
+    let second = kill_leader(&mut cluster, &entity).await;
+    let mut mixed = 0;
+    while let Some(ended) = rush.join_next().await {
+        match ended.expect("no panic") {
+            (_, Ok(order)) => {
+                mixed += 1;
+                sold.push(order);
+            }
+            (_, Err(error)) => {
+                let (code, words) = refusal(&error);
+                assert_eq!(code, 214, "{words}");
+                assert!(words.contains("none left; adult for") && words.contains("carer for"), "{words}");
+            }
+        }
+    }
+    assert_eq!(mixed, 3, "three were left");
+    cluster.start_node(second).await;
+    cluster.ready().await;
+
+    // A hold keeps its price while prices rise and the yard grows; a repeat gets the same.
+    let held = Cart::beside(&guest, &entity);
+    held.hold_places(&session, &id("yard"), 2).types([id("adult")]).await.expect("held");
+    let change = SessionChange {
+        expect: Some(0),
+        prices: Some(CATEGORIES.iter().map(|(category, price)| (id(category), euros(price * 2))).collect()),
+        areas: Some([Area { capacity: 250, price: euros(4_000), ..yard }].into_iter().map(Into::into).collect()),
+        ..SessionChange::of(session.clone())
+    };
+    let changed = desk.session_change(&change).await.expect("dearer").value;
+    assert_eq!(changed.terms, 1, "{changed:?}");
+    let third = kill_leader(&mut cluster, &entity).await;
+    let late = desk.session_change(&change).await.expect_err("somebody has changed it since");
+    assert_eq!(refusal(&late).0, 215);
+    held.hold_places(&session, &id("yard"), 1).types([id("adult")]).await.expect("held");
+    let bill = Cart::with_token(&desk, held.token()).checkout(recorded("card", "1"), None).await.expect("paid").value;
+    let prices: Vec<(u32, i64)> = bill
+        .lines
+        .iter()
+        .map(|line| match &line.content {
+            Content::Places { quantity, price, .. } => (*quantity, *price),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(prices, [(2, 2_000), (1, 4_000)]);
+    cluster.start_node(third).await;
+    cluster.ready().await;
+
+    // Everything is as it was told: money, types and counters.
+    let audit = desk.audit_session(&session).await.expect("an audit").value;
+    assert_eq!(audit.violations, Vec::<smol_str::SmolStr>::new());
+    let of = |order: &Order, name: &str| -> usize {
+        let seats = order.lines.iter().flat_map(|line| line.content.seats());
+        seats.filter(|it| it.bought_as.as_ref().and_then(|of| of.price_type.as_ref()) == Some(&id(name))).count()
+    };
+    assert_eq!(sold.iter().map(|order| of(order, "under26")).sum::<usize>(), YOUNG as usize);
+    let view = view(&desk, &session).await;
+    assert_eq!(view.sale.as_ref().map(|sale| sale.counted.clone()), Some(vec![u64::from(YOUNG)]));
+    assert_eq!(
+        u64::from(view.counts.sold),
+        sold.iter().flat_map(|order| &order.lines).map(|line| line.content.seats().len() as u64).sum::<u64>()
+    );
+    for order in &sold {
+        let again = desk.order_get(order.id).await.expect("the order").value;
+        assert_eq!((again.total, &again.lines), (order.total, &order.lines));
+    }
+    cluster.stop();
+}
