@@ -334,9 +334,16 @@ class SessionView {
     const total = ways.reduce((sum, way) => sum + (way?.amount || 0), 0);
     // A select says its price, unless the seats before have emptied a counter.
     const isSaid = (seat, way) => isChoice(session) && this.choicesOf(seat).some(({ type, amount }) => type === way.type && amount === way.amount);
-    const price = (seat, way) => (way ? plan.price(seat) && !isSaid(seat, way) && money(way.amount, currency) : plan.words.notSold);
+    const price = (seat, way) => {
+      if (!way) return plan.words.notSold;
+      if (way.left < 1) return plan.words.soldOut;
+      return plan.price(seat) && !isSaid(seat, way) ? money(way.amount, currency) : '';
+    };
     const chip = (seat, number) => h('li', { class: 'chip', dataset: { seat: plan.seat(seat).join(',') } },
-      h('span', {}, plan.name(seat)), isChoice(session) ? this.typePart(seat, currency) : null, h('span', { class: 'chip__price number' }, price(seat, ways[number])), h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${seat}` }, 'aria-label': `Without ${plan.name(seat)}`, onclick: () => this.map.unpick([seat]) }, '×'));
+      h('span', {}, plan.name(seat)),
+      isChoice(session) ? this.typePart(seat, currency) : null,
+      h('span', { class: 'chip__price number' }, price(seat, ways[number])),
+      h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${seat}` }, 'aria-label': `Without ${plan.name(seat)}`, onclick: () => this.map.unpick([seat]) }, '×'));
     const words = picked.length === 1 ? '1 seat picked' : `${picked.length} seats picked`;
     return h('div', { class: 'summary__picked' },
       h('ul', { class: 'chips', id: 'picked' }, picked.map(chip)),
