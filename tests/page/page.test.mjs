@@ -2,6 +2,7 @@
 // their own.
 
 import './words.test.mjs';
+import './offers.test.mjs';
 import './money.test.mjs';
 import './token.test.mjs';
 import './tabs.test.mjs';

@@ -8,6 +8,7 @@ import './hours.test.mjs';
 import './names.test.mjs';
 import { closeChrome, connected, eventually, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
 import { ended, freePort, withOwn } from './own.mjs';
+import './types.test.mjs';
 import './weight.test.mjs';
 import './widget.test.mjs';
 

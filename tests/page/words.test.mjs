@@ -26,9 +26,11 @@ test('every sample has the words that it had', () => {
 
 test('every field in the words is in the sample', () => {
   for (const error of errors) {
-    for (const [, path] of (templateOf(error) || '').matchAll(/\{([a-z_.]+)/g)) {
+    for (const [, path, isCondition] of (templateOf(error) || '').matchAll(/\{([a-z_.]+)(\?)?/g)) {
       // A field of a list is in each of its entries.
-      const values = path.split('.').reduce((from, name) => from.flatMap((each) => each?.[name]), [error.details]);
+      const within = (all) => path.split('.').reduce((from, name) => from.flatMap((each) => each?.[name]), all.map(({ details }) => details));
+      // A field that is only asked for may be absent, but not from every sample.
+      const values = isCondition ? within(errors.filter(({ name2 }) => name2 === error.name2)).filter((value) => value !== undefined) : within([error]);
       assert.ok(values.length > 0 && values.every((value) => value !== undefined), `${error.name2} has no ${path}: ${JSON.stringify(error.details)}`);
     }
     assert.doesNotMatch(explain(error), /undefined|[{}|]/);

@@ -12,7 +12,10 @@ export interface MapSeat {
   seat: number;
   /** Its name for people, in the language of the map. */
   label: string;
+  /** What it costs now as its price type. */
   price: Money | null;
+  /** The id of its price type, in a session that has price types. */
+  type?: string;
   /** The id and the name of its category. */
   category: string;
   categoryName: string;
@@ -24,6 +27,8 @@ export interface MapPlaces {
   name: string;
   quantity: number;
   price: Money;
+  /** The id of their price type, in a session that has price types. */
+  type?: string;
 }
 
 /** What the events `ready`, `pick`, `select` and `lost` tell. */
@@ -81,7 +86,7 @@ export declare class BoxofficeMap extends HTMLElement {
   set cart(token: string | null);
   readonly state: 'idle' | 'connecting' | 'ready' | 'fault';
   /** Whether the session that is shown sells. Otherwise nothing can be picked. */
-  readonly sale: 'on' | 'not_yet' | 'begun' | 'over' | 'canceled';
+  readonly sale: 'on' | 'not_yet' | 'begun' | 'ended' | 'over' | 'canceled';
   readonly selected: MapSeat[];
   readonly places: MapPlaces[];
   clear(): void;

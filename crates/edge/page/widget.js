@@ -4,14 +4,16 @@
 import { Connection, RequestError } from './js/connection.js';
 import { SEAT_STATES } from './js/feeds.js';
 import { wholeSession } from './js/layout.js';
+import { momentIn } from './js/local-time.js';
 import { FREE } from './js/map/brush.js';
 import { Plan } from './js/map/plan.js';
 import { SeatMap } from './js/map/seatmap.js';
 import { wordsOf } from './js/map/words.js';
 import { digitsOf } from './js/money.js';
+import { choices, chosenOf, hasTypes, heldUnder, opensAt, quote, shown, stampOf, typesTold } from './js/offers.js';
 import { Terms, closedKey } from './js/sale.js';
 import { MapCart } from './js/widget/cart.js';
-import { Areas, legend, make } from './js/widget/panel.js';
+import { Areas, Picks, legend, make } from './js/widget/panel.js';
 
 /** The colours. A page may override them on the element. They are light or dark as the page's `color-scheme` says. */
 const LOOK = `
@@ -43,6 +45,10 @@ const MAX = 20;
 const SALE_LOOK_MS = 1_000;
 /** The refusal of a session that does not sell. */
 const SESSION_CLOSED = { code: 207, name2: 'session_closed' };
+/** The refusal of a session whose offers sell nothing. */
+const NOT_ON_SALE = { code: 212, name2: 'not_on_sale' };
+/** Refusals after which the terms are read again, because they or the counters have changed. */
+const OLD_TERMS = new Set(['session_closed', 'not_on_sale', 'not_sold_as', 'price_sold_out']);
 
 /**
  * How long a picked seat that somebody holds may still become this buyer's. The map often shows a hold before the site's server
@@ -72,6 +78,14 @@ class BoxofficeMap extends HTMLElement {
   #plan = null;
   #map = null;
   #areas = null;
+  #picks = null;
+  #legend = null;
+  #dressLegend = null;
+  /** The chosen price types, by seat. */
+  #types = new Map();
+  /** What was on sale when the prices were shown last. Null if they are old. */
+  #stamp = null;
+  #language = 'en';
   #feed = null;
   #cart = null;
   #terms = null;
@@ -189,14 +203,14 @@ class BoxofficeMap extends HTMLElement {
     return this.#state;
   }
 
-  /** Whether the session that is shown sells: "on", "not_yet", "begun", "over" or "canceled". */
+  /** Whether the session that is shown sells: "on", "not_yet", "begun", "ended", "over" or "canceled". */
   get sale() {
     return this.#sale;
   }
 
   /** The picked seats, as in the event. */
   get selected() {
-    return this.#map ? [...this.#map.picked].map((seat) => this.#told(seat)) : [];
+    return this.#map ? this.#toldAll([...this.#map.picked]) : [];
   }
 
   /** The picked places, as in the event. */
@@ -223,20 +237,22 @@ class BoxofficeMap extends HTMLElement {
     const seats = map ? [...map.picked].filter((seat) => !this.#holding.seats.has(seat)) : [];
     const places = areas?.picked.filter(({ area }) => !this.#holding.places.has(area)) ?? [];
     if (!cart || seats.length + places.length === 0) return null;
-    const picked = seats.map((seat) => this.#told(seat));
+    const picked = this.#toldAll(seats);
     const lines = [
-      ...(seats.length > 0 ? [{ session: session.id, seats: picked.map(({ row, seat }) => [row, seat]) }] : []),
-      ...places.map(({ area, quantity }) => ({ session: session.id, area, quantity })),
+      ...(seats.length > 0 ? [{ session: session.id, seats: picked.map(({ row, seat }) => [row, seat]), types: typesTold(picked.map(({ type }) => type)) }] : []),
+      ...places.map(({ area, quantity, type }) => ({ session: session.id, area, quantity, types: typesTold([type]) })),
     ];
     const holding = this.#holding;
     seats.forEach((seat) => holding.seats.add(seat));
     places.forEach(({ area, quantity }) => holding.places.set(area, quantity));
     try {
       const ok = await cart.hold(lines);
+      // What is held is counted.
+      if (session.counters?.length) this.#terms?.look();
       if (map === this.#map && areas === this.#areas) this.#unpick(seats, places);
       return { session: session.id, cart: cart.token, seats: picked, places, deadline: ok.deadline };
     } catch (error) {
-      if (error.name2 === SESSION_CLOSED.name2) this.#terms?.look();
+      if (OLD_TERMS.has(error.name2)) this.#terms?.look();
       throw faultOf(error);
     } finally {
       seats.forEach((seat) => holding.seats.delete(seat));
@@ -341,8 +357,9 @@ class BoxofficeMap extends HTMLElement {
     this.#feed?.stop();
     this.#link?.stop();
     this.#map?.stop();
-    this.#link = this.#map = this.#plan = this.#areas = this.#session = this.#feed = this.#cart = this.#terms = null;
+    this.#link = this.#map = this.#plan = this.#areas = this.#picks = this.#session = this.#feed = this.#cart = this.#terms = null;
     this.#sale = 'on';
+    this.#types.clear();
     this.#below.replaceChildren();
     this.#place.replaceChildren();
   }
@@ -364,6 +381,8 @@ class BoxofficeMap extends HTMLElement {
       return format.format(amount / 10 ** digits);
     };
     this.#session = session;
+    this.#language = language;
+    this.#stamp = null;
     this.#plan = new Plan(session, language);
     this.#place.replaceChildren();
     this.#place.hidden = this.#plan.size === 0;
@@ -380,8 +399,21 @@ class BoxofficeMap extends HTMLElement {
       this.#map.spared = { has: () => true };
     }
     this.#closedNote.textContent = '';
-    this.#below.replaceChildren(this.#closedNote, ...(this.#plan.size > 0 ? [legend(this.#plan, money)] : []), this.#areas.element, this.#said);
-    this.#terms = new Terms(this.#link, session, () => this.#lookAtSale());
+    this.#picks = new Picks(session, this.#plan, { language, money, onchoose: (seat, type) => {
+      this.#types.set(seat, type);
+      this.#showPicks();
+      this.#tellPicked();
+    } });
+    this.#legend = make('div', '', {});
+    this.#dressLegend = () => this.#legend.replaceChildren(legend(this.#plan, money));
+    this.#below.replaceChildren(this.#closedNote, ...(this.#plan.size > 0 ? [this.#legend] : []), this.#picks.element, this.#areas.element, this.#said);
+    this.#terms = new Terms(this.#link, session, () => {
+      this.#stamp = null;
+      // The house may have added an area.
+      if (session.areas?.length > this.#areas.areas.size) this.#renew();
+      else this.#lookAtSale();
+    });
+    this.#lookAtOffers();
     this.#follow();
     let isFirst = true;
     this.#feed = this.#link.watch(`session/${session.id}`, {
@@ -409,12 +441,14 @@ class BoxofficeMap extends HTMLElement {
     this.#kept = null;
     if (kept) {
       const seats = kept.seats.map(({ row, seat }) => this.#plan.index([row, seat])).filter((seat) => seat >= 0);
+      kept.seats.forEach(({ row, seat, type }) => this.#types.set(this.#plan.index([row, seat]), type));
       for (const seat of seats) {
         this.#map.picked.add(seat);
         this.#map.dress(seat);
       }
-      kept.places.forEach(({ area, quantity }) => this.#areas.pick(area, quantity));
+      kept.places.forEach(({ area, quantity, type }) => this.#areas.pick(area, quantity, type));
       this.#limit();
+      this.#showPicks();
     }
     this.#ready();
     // The site may have changed the session while it was told.
@@ -425,11 +459,12 @@ class BoxofficeMap extends HTMLElement {
 
   /** Nothing can be picked while the session does not sell, and what was picked is picked no more. The site is told once. */
   #lookAtSale() {
+    this.#lookAtOffers();
     const key = closedKey(this.#session, this.#link.now());
+    const words = key ? this.#closedWords(key) : '';
+    if (this.#closedNote.textContent !== words) this.#closedNote.textContent = words;
     if ((key ?? 'on') === this.#sale) return;
     this.#sale = key ?? 'on';
-    const words = key ? this.#plan.words.closed[key](this.#session) : '';
-    this.#closedNote.textContent = words;
     if (this.#map) this.#map.closed = key ? words : null;
     this.#areas.close(key !== null);
     if (key === null) {
@@ -438,7 +473,55 @@ class BoxofficeMap extends HTMLElement {
     }
     const { id } = this.#session;
     this.#unpick(this.#map ? [...this.#map.picked] : [], this.places);
-    this.#emit(['fault'], { session: id, code: SESSION_CLOSED.code, reason: SESSION_CLOSED.name2, message: words });
+    const isOffers = key === 'ended' || (key === 'not_yet' && this.#session.open !== false);
+    const { code, name2: reason } = isOffers ? NOT_ON_SALE : SESSION_CLOSED;
+    this.#emit(['fault'], { session: id, code, reason, message: words });
+  }
+
+  /** Why nothing is sold. A sale that opens later is told by the clocks of the venue. */
+  #closedWords(key) {
+    const { words } = this.#plan;
+    const opens = key === 'not_yet' ? opensAt(this.#session, this.#link.now()) : null;
+    return opens === null ? words.closed[key](this.#session) : words.opens(momentIn(this.#language, opens, this.#session.zone));
+  }
+
+  // Price types and offers
+
+  /** Takes the prices of this moment, if something else is on sale than before. */
+  #lookAtOffers() {
+    const now = this.#link.now();
+    const stamp = stampOf(this.#session, now);
+    if (stamp === this.#stamp) return;
+    this.#stamp = stamp;
+    this.#plan.offer(this.#session, now);
+    this.#dressLegend();
+    this.#areas.offer((area) => shown(this.#session, { area }, now, this.#held()));
+    this.#showPicks();
+    // What is picked again after a change of language or node is not known yet.
+    if (!this.#kept) this.#tellPicked();
+  }
+
+  #choices(zone) {
+    return choices(this.#session, zone, this.#link.now(), this.#held());
+  }
+
+  /** How much the cart has under each offer. */
+  #held() {
+    return heldUnder(this.#cart ? this.#lines() : []);
+  }
+
+  #zoneOf(index) {
+    return { category: this.#plan.categories[this.#plan.category[index]].id };
+  }
+
+  /** The price type of a seat. Undefined in a session without price types, or if the seat is not on sale. */
+  #typeOf(index) {
+    return hasTypes(this.#session) ? chosenOf(this.#choices(this.#zoneOf(index)), this.#types.get(index)) : undefined;
+  }
+
+  #showPicks() {
+    const picked = this.#map && hasTypes(this.#session) ? [...this.#map.picked] : [];
+    this.#picks.show(picked.map((seat) => ({ seat, ways: this.#choices(this.#zoneOf(seat)), type: this.#typeOf(seat) })));
   }
 
   #ready() {
@@ -514,6 +597,7 @@ class BoxofficeMap extends HTMLElement {
     if (!this.#saidNow) this.#say('');
     this.#limit();
     this.#weigh();
+    this.#showPicks();
     this.#tellPicked();
   }
 
@@ -551,7 +635,7 @@ class BoxofficeMap extends HTMLElement {
 
   /** Others have these seats and places. `places` are as in the event. */
   #lose(seats, places) {
-    const told = seats.map((seat) => this.#told(seat));
+    const told = this.#toldAll(seats);
     const names = [...told.map(({ label }) => label), ...places.map(({ name, quantity }) => `${quantity} × ${name}`)];
     this.#say(this.#plan.words.lost(names.join(', ')));
     places.forEach(({ area, quantity }) => this.#areas.pick(area, this.#areas.areas.get(area).picked - quantity));
@@ -562,16 +646,21 @@ class BoxofficeMap extends HTMLElement {
 
   // What is told
 
-  /** A seat for the site: `row` and `seat` are those of `cart.hold_seats`. */
-  #told(index) {
-    const [row, seat] = this.#plan.seat(index);
-    const { id, name, price } = this.#plan.categories[this.#plan.category[index]];
-    return { row, seat, label: this.#plan.name(index), price, category: id, categoryName: name };
+  /** Seats for the site: `row` and `seat` are those of `cart.hold_seats`. The price is that of the chosen type, if all are bought together. */
+  #toldAll(indexes) {
+    const wishes = indexes.map((index) => ({ type: this.#typeOf(index), zone: this.#zoneOf(index) }));
+    const ways = quote(this.#session, wishes, this.#link.now(), this.#held());
+    return indexes.map((index, number) => {
+      const [row, seat] = this.#plan.seat(index);
+      const { id, name, price } = this.#plan.categories[this.#plan.category[index]];
+      const now = price && ways[number] ? { ...price, amount: ways[number].amount } : price;
+      return { row, seat, label: this.#plan.name(index), price: now, category: id, categoryName: name, ...typed(wishes[number].type) };
+    });
   }
 
   #tellPicked() {
     if (!this.#session) return;
-    const picked = JSON.stringify([this.selected.map(({ row, seat }) => [row, seat]), this.places.map(({ area, quantity }) => [area, quantity])]);
+    const picked = JSON.stringify([this.selected.map(({ row, seat, type }) => [row, seat, type]), this.places.map(({ area, quantity, type }) => [area, quantity, type])]);
     if (picked === (this.#toldPicked || '[[],[]]')) return;
     this.#toldPicked = picked;
     this.#emit(['pick', 'select'], { session: this.#session.id, seats: this.selected, places: this.places });
@@ -608,6 +697,9 @@ function faultOf(error) {
   known.reason ??= known.name2 ?? 'not_ready';
   return known;
 }
+
+/** The field of a price type. Sessions without price types have none. */
+const typed = (type) => (type ? { type } : {});
 
 /** The pairs of an attribute: `[[2,3],[2,4]]`, or `2,3,2,4` as an array becomes when it is written as a text. */
 function pairsOf(text) {

@@ -149,17 +149,18 @@ export class Cart {
 
   // What is held
 
-  holdSeats(session, seats) {
-    return this.hold('cart.hold_seats', { session, seats });
+  /** `types` are the price types: one for all, or one for each seat. Without them all are of the session's first one. */
+  holdSeats(session, seats, types) {
+    return this.hold('cart.hold_seats', { session, seats, types });
   }
 
-  /** `wanted`: {count, category, section, accessible, split}. */
+  /** `wanted`: {count, category, section, accessible, split, types}. */
   holdBest(session, wanted) {
     return this.hold('cart.hold_best', { session, ...wanted });
   }
 
-  holdPlaces(session, area, quantity) {
-    return this.hold('cart.hold_places', { session, area, quantity });
+  holdPlaces(session, area, quantity, types) {
+    return this.hold('cart.hold_places', { session, area, quantity, types });
   }
 
   holdStock(product, quantity) {

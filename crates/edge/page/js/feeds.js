@@ -251,7 +251,7 @@ function fold(current, delta) {
     return;
   }
   current.version = delta.to;
-  for (const key of ['counts', 'cart', 'bookings']) if (delta[key] !== undefined) current[key] = delta[key];
+  for (const key of ['counts', 'cart', 'bookings', 'sale']) if (delta[key] !== undefined) current[key] = delta[key];
   if (delta.changes && current.states) {
     for (const [index, state] of delta.changes) current.states[index] = SEAT_STATES[state];
   }

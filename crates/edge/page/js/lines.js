@@ -4,6 +4,7 @@ import { h, money, titled } from './dom.js';
 import { moment, span } from './local-time.js';
 import { Plan, rowName } from './map/plan.js';
 import { nameFor } from './names.js';
+import { boughtSummary, boughtText } from './offers.js';
 
 const plans = new Map();
 
@@ -81,16 +82,20 @@ async function describeSession(app, line, title, about) {
   const area = (session.areas || []).find((each) => each.id === line.area);
   const what = line.seats ? seatsText(plan, line.seats) : `${line.quantity} × ${nameFor(area?.names, area?.name || titled(line.area))}`;
   const where = h('span', { class: 'line__place' });
+  const types = boughtSummary(session, line);
   // The zone of the line is the one in which it was held or bought.
-  about.replaceChildren(moment(session.starts_at, line.zone), h('br'), what, h('br'), where);
+  about.replaceChildren(moment(session.starts_at, line.zone), h('br'), what, ...(types ? [h('br'), h('span', { class: 'line__types' }, types)] : []), h('br'), where);
   link.textContent = titled(session.title);
   const [known, place] = await Promise.allSettled([app.catalogue.title(session.title), placeOf(app, session)]);
   if (known.value?.name) link.textContent = known.value.name;
   where.textContent = place.value || titled(session.venue);
 }
 
-/** "Row A seat 5" for buttons that release it, and the seat's numbers until the plan is known. */
+/**
+ * "Row A seat 5" for buttons that release it, and the seat's numbers until the plan is known. `show` also gets a function that says what
+ * a seat of a line was bought as.
+ */
 export function seatName(app, session, seat, show) {
-  show(`${seat[0] + 1}/${seat[1] + 1}`);
-  planOf(app, session).then(({ plan }) => show(plan.name(plan.index(seat))), () => {});
+  show(`${seat[0] + 1}/${seat[1] + 1}`, () => '');
+  planOf(app, session).then(({ session: known, plan }) => show(plan.name(plan.index(seat)), (line, number) => boughtText(known, line, number)), () => {});
 }

@@ -82,6 +82,12 @@ export function exactly(time, zone) {
   return `${shown.format(new Date(time))}${suffix(time, zone)}`;
 }
 
+/** Day and time in a language, with the name of the zone: "Sun, Nov 22, 19:30 GMT+1". */
+export function momentIn(language, time, zone) {
+  const options = { weekday: 'short', day: 'numeric', month: 'short', ...CLOCK, timeZoneName: 'short', timeZone: placeOf(zone).zone };
+  return new Intl.DateTimeFormat(language, options).format(new Date(time));
+}
+
 /** From one time to another: "Sun 22 Nov, 19:30 – 21:00 (time in New York)". */
 export function span(begin, end, zone) {
   const first = format('moment', placeOf(zone).zone, { weekday: 'short', day: 'numeric', month: 'short', ...CLOCK }).format(new Date(begin));

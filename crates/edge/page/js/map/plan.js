@@ -3,6 +3,7 @@
 // Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
 import { nameFor } from '../names.js';
+import { shown } from '../offers.js';
 import { wordsOf } from './words.js';
 
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
@@ -93,6 +94,25 @@ export class Plan {
   /** {amount, currency} */
   price(index) {
     return this.categories[this.category[index]].price;
+  }
+
+  /** Takes what is on sale at an instant: the price of each category for its first price type, the range of all, and whether it is sold. */
+  offer(session, now) {
+    for (const category of this.categories) {
+      const list = session.prices?.[category.id] || null;
+      const amounts = shown(session, { category: category.id }, now).filter(({ left }) => left > 0).map(({ amount }) => amount);
+      category.isSold = amounts.length > 0 || !session.offers?.length;
+      category.price = list && amounts.length > 0 ? { ...list, amount: amounts[0] } : list;
+      category.range = [Math.min(...amounts), Math.max(...amounts)];
+    }
+  }
+
+  /** The price of a category, "€20" or "€10 – €20", or that it is not on sale. Empty if it has none. */
+  priceText({ price, range, isSold = true }, money) {
+    if (!isSold) return this.words.notSold;
+    if (!price) return '';
+    if (!range || !(range[0] < range[1])) return money(price);
+    return range.map((amount) => money({ ...price, amount })).join(' – ');
   }
 
   /** The nearest seat in a direction, or the same one: dx, dy are -1, 0 or 1. */

@@ -134,6 +134,8 @@ export class SeatMap {
       this.picked.delete(seat);
     } else if (this.closed !== null) {
       this.say?.(this.closed);
+    } else if (!this.isSold(seat)) {
+      this.say?.(words.taken(this.plan.name(seat), words.notSold));
     } else if (this.shown[seat] !== FREE) {
       this.say?.(words.taken(this.plan.name(seat), words.states[this.shown[seat]]));
     } else if (this.picked.size >= this.max) {
@@ -144,6 +146,11 @@ export class SeatMap {
     this.dress(seat);
     this.tellSeat(seat, true);
     this.onselect?.([...this.picked]);
+  }
+
+  /** Whether its category is on sale. */
+  isSold(seat) {
+    return this.plan.categories[this.plan.category[seat]].isSold !== false;
   }
 
   unpick(seats = [...this.picked]) {
@@ -158,7 +165,7 @@ export class SeatMap {
   describe(seat) {
     const { plan, words } = this;
     const category = plan.categories[plan.category[seat]];
-    const price = category.price && this.money ? this.money(category.price) : null;
+    const price = this.money ? plan.priceText(category, this.money) : null;
     const state = this.mine.has(seat) ? words.mine : this.picked.has(seat) ? words.picked : words.states[this.shown[seat]];
     const parts = [plan.name(seat), category.name, price, plan.accessible[seat] ? words.accessible : null, state];
     return parts.filter(Boolean);

@@ -11,7 +11,10 @@ const ENGLISH = {
   closed: {
     canceled: ({ canceled }) => `This show does not take place: ${canceled}`, over: () => 'This show is over.',
     not_yet: () => 'This show is not on sale yet.', begun: () => 'This show has begun.',
+    ended: () => 'This is not on sale.',
   },
+  opens: (time) => `The sale opens on ${time}.`, opensIn: (left) => `Opens in ${left}`, days: (count) => `${count} days`,
+  priceFor: (name) => `Price for ${name}`, left: (count) => `${count} left`, notSold: 'not on sale', price: 'Price', pickedSeats: 'Picked seats',
   held: (count) => `${count} yours`, less: (name) => `${name}: one less`, more: (name) => `${name}: one more`,
 };
 
@@ -26,7 +29,10 @@ const GERMAN = {
   closed: {
     canceled: ({ canceled }) => `Diese Vorstellung findet nicht statt: ${canceled}`, over: () => 'Diese Vorstellung ist vorbei.',
     not_yet: () => 'Diese Vorstellung ist noch nicht im Verkauf.', begun: () => 'Diese Vorstellung hat begonnen.',
+    ended: () => 'Dies ist nicht im Verkauf.',
   },
+  opens: (time) => `Der Verkauf beginnt am ${time}.`, opensIn: (left) => `Noch ${left}`, days: (count) => `${count} Tage`,
+  priceFor: (name) => `Preis für ${name}`, left: (count) => `noch ${count}`, notSold: 'nicht im Verkauf', price: 'Preis', pickedSeats: 'Gewählte Plätze',
   held: (count) => `${count} für Sie`, less: (name) => `${name}: einer weniger`, more: (name) => `${name}: einer mehr`,
 };
 
@@ -41,7 +47,10 @@ const FRENCH = {
   closed: {
     canceled: ({ canceled }) => `Cette séance n’a pas lieu : ${canceled}`, over: () => 'Cette séance est terminée.',
     not_yet: () => 'Cette séance n’est pas encore en vente.', begun: () => 'Cette séance a commencé.',
+    ended: () => 'Ce n’est pas en vente.',
   },
+  opens: (time) => `La vente ouvre le ${time}.`, opensIn: (left) => `Ouverture dans ${left}`, days: (count) => `${count} jours`,
+  priceFor: (name) => `Tarif pour ${name}`, left: (count) => `il en reste ${count}`, notSold: 'hors vente', price: 'Tarif', pickedSeats: 'Places choisies',
   held: (count) => `${count} à vous`, less: (name) => `${name} : une de moins`, more: (name) => `${name} : une de plus`,
 };
 

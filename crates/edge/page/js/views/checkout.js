@@ -3,6 +3,7 @@
 import { countdown, fill, h, money } from '../dom.js';
 import { explain } from '../explain.js';
 import { amountOf, lineElement, seatName } from '../lines.js';
+import { typesIn } from '../offers.js';
 import { button, noteBox, stepper } from '../parts.js';
 import { payForm } from './checkout-pay.js';
 
@@ -120,14 +121,16 @@ class CartView {
 
   seatChip(line, seat, price, release) {
     const name = h('span', {});
+    const type = h('span', { class: 'chip__as' });
     const currency = this.app.cart.current?.total?.currency;
     const cost = price !== undefined && currency ? h('span', { class: 'chip__price number' }, money(price, currency)) : null;
     const away = h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${line.line}-${seat.join('-')}` }, onclick: () => release([seat]) }, '×');
-    seatName(this.app, line.session, seat, (text) => {
+    seatName(this.app, line.session, seat, (text, as) => {
       name.textContent = text;
+      type.textContent = as(line, line.seats.indexOf(seat));
       away.setAttribute('aria-label', `Give back ${text}`);
     });
-    return h('li', { class: 'chip', dataset: { seat: seat.join(',') } }, name, cost, away);
+    return h('li', { class: 'chip', dataset: { seat: seat.join(',') } }, name, type, cost, away);
   }
 
   async act(change) {
@@ -172,9 +175,10 @@ class CartView {
 }
 
 /** Of a line, what its buyer asked for. The rest was added by the cart, and a hold takes no fields that it does not know. */
-const ASKED = ['session', 'seats', 'area', 'quantity', 'product', 'resource', 'begin', 'end', 'details', 'note'];
+const ASKED = ['session', 'seats', 'area', 'quantity', 'product', 'resource', 'begin', 'end', 'details', 'note', 'types'];
 
 /** The body of a hold of an expired line. */
 function wanted(line) {
-  return Object.fromEntries(ASKED.filter((name) => line[name] !== undefined).map((name) => [name, line[name]]));
+  const asked = { ...line, types: typesIn(line) };
+  return Object.fromEntries(ASKED.filter((name) => asked[name] !== undefined).map((name) => [name, asked[name]]));
 }

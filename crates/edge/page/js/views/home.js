@@ -4,6 +4,7 @@ import { fill, h, money, titled } from '../dom.js';
 import { explain } from '../explain.js';
 import { wordsOf } from '../fold.js';
 import { clock, day, isoDay, place } from '../local-time.js';
+import { shown } from '../offers.js';
 import { button, countsBar, summed } from '../parts.js';
 import { Programme } from '../programme.js';
 
@@ -258,8 +259,12 @@ async function dress(card, app) {
   if (title.value?.name) card.link.textContent = title.value.name;
   nameIt(card, app);
   if (!known.value) return;
-  const prices = [...Object.values(known.value.prices || {}), ...(known.value.areas || []).map((area) => area.price)];
-  if (prices.length === 0) return;
-  const least = prices.reduce((one, other) => (other.amount < one.amount ? other : one));
-  card.price.textContent = `${prices.some((price) => price.amount !== least.amount) ? 'from ' : ''}${money(least.amount, least.currency)}`;
+  const { prices = {}, areas = [] } = known.value;
+  const list = [...Object.values(prices), ...areas.map(({ price }) => price)];
+  if (list.length === 0) return;
+  const zones = [...Object.keys(prices).map((category) => ({ category })), ...areas.map(({ id }) => ({ area: id }))];
+  const amounts = zones.flatMap((zone) => shown(known.value, zone, app.link.now())).map(({ amount }) => amount);
+  if (amounts.length === 0) return;
+  const least = Math.min(...amounts);
+  card.price.textContent = `${amounts.some((amount) => amount !== least) ? 'from ' : ''}${money(least, list[0].currency)}`;
 }

@@ -4,24 +4,31 @@ import { clock as ownClock, countdown, fill, h, money, titled, whole } from '../
 import { explain } from '../explain.js';
 import { SEAT_STATES } from '../feeds.js';
 import { opening } from '../first.js';
-import { clock, day, suffix } from '../local-time.js';
+import { clock, day, moment, suffix } from '../local-time.js';
 import { Plan } from '../map/plan.js';
 import { SeatMap } from '../map/seatmap.js';
+import { choices, chosenOf, hasTypes, heldUnder, isChoice, nameOf, opensAt, quote, stampOf, typesTold } from '../offers.js';
 import { button, countsBar, noteBox, summed } from '../parts.js';
 import { Terms, closedKey } from '../sale.js';
 import { areaCards } from './session-areas.js';
 import { bestForm } from './session-best.js';
 import { seatList } from './session-list.js';
+import { typeOptions, typeSelect } from './session-types.js';
 
 const PICKED_MAX = 20;
 const LOST_READ_MS = 5_000;
+/** More than two days are counted down in days. */
+const DAY_MS = 24 * 3_600_000;
+/** Refusals after which the terms are read again, because they or the counters have changed. */
+const OLD_TERMS = new Set(['session_closed', 'not_on_sale', 'not_sold_as', 'price_sold_out']);
 
 /** Why a session does not sell, by the key of `closedKey`. */
 const CLOSED = {
   canceled: (session) => `This show does not take place: ${session.canceled}`,
   over: () => 'This show is over.',
-  not_yet: () => 'This show is not on sale yet.',
+  not_yet: ({ zone }, { opens }, at) => (at === null ? 'This show is not on sale yet.' : opens(moment(at, zone))),
   begun: () => 'This show has begun. Please ask at the box office whether there are places left.',
+  ended: (_, { closed }) => closed.ended(),
 };
 
 export const title = ({ id }) => titled(id);
@@ -49,6 +56,9 @@ class SessionView {
     this.note = noteBox('session-note');
     this.summary = h('section', { class: 'summary', id: 'summary', 'aria-label': 'Your seats', tabindex: '-1' });
     this.sale = h('p', { class: 'notice sale', id: 'sale', role: 'status', hidden: true });
+    this.opening = h('p', { class: 'sale__left number', id: 'sale-left', role: 'timer', hidden: true });
+    /** The chosen price types, by seat. */
+    this.types = new Map();
     /** Free and held seats and places. Null until they are known. */
     this.left = null;
     this.ends = [];
@@ -65,8 +75,9 @@ class SessionView {
   build() {
     const { session, plan } = this;
     const host = h('div', { class: 'seats' });
-    this.areas = areaCards(session, (area, quantity) => this.holdPlaces(area, quantity));
-    this.best = plan.size > 0 ? bestForm(plan, (wanted) => this.holdBest(wanted)) : null;
+    this.areas = this.areaCards();
+    this.bestType = typeSelect(session, { id: 'best-type', 'aria-label': plan.words.price });
+    this.best = plan.size > 0 ? bestForm(plan, this.bestType.element, (wanted) => this.holdBest(wanted)) : null;
     this.list = plan.size > 0 ? seatList(plan, (seat) => this.map.toggle(seat)) : null;
     fill(
       this.root,
@@ -75,7 +86,7 @@ class SessionView {
         'div',
         { class: plan.size > 0 ? 'house' : 'house house--places' },
         plan.size > 0 ? h('section', { class: 'house__map', 'aria-label': 'The house' }, host, this.legend(), this.list.element) : null,
-        h('div', { class: 'house__side' }, this.note.element, this.sale, this.summary, this.areas.element, this.best),
+        h('div', { class: 'house__side' }, this.note.element, this.sale, this.opening, this.summary, this.areas.element, this.best),
       ),
     );
     if (plan.size === 0) return;
@@ -98,6 +109,10 @@ class SessionView {
       window.boxoffice.seatPoint = () => null;
       window.boxoffice.sectionNames = () => [];
     });
+  }
+
+  areaCards() {
+    return areaCards(this.session, this.plan.words, (...wanted) => this.holdPlaces(...wanted));
   }
 
   /** Where a seat is in the window, and how large. */
@@ -147,10 +162,13 @@ class SessionView {
   legend() {
     const { plan } = this;
     const entry = (dot, text, price) => h('li', { class: 'legend__entry' }, h('span', { class: `legend__dot ${dot}`, 'aria-hidden': 'true' }), h('span', {}, text), price && h('strong', { class: 'number' }, price));
+    const show = (price) => money(price.amount, price.currency);
+    const categories = h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' });
+    this.dressLegend = () => fill(categories, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, category.name, plan.priceText(category, show))));
     return h(
       'div',
       { class: 'legend' },
-      h('ul', { class: 'legend__list', 'aria-label': 'Categories and prices' }, plan.categories.map((category, ordinal) => entry(`legend__dot--cat-${ordinal % 8}`, category.name, category.price && money(category.price.amount, category.price.currency)))),
+      categories,
       h('ul', { class: 'legend__list legend__list--states', 'aria-label': 'Signs' }, entry('legend__dot--picked', 'picked'), entry('legend__dot--mine', 'yours'), entry('legend__dot--held', 'held'), entry('legend__dot--sold', 'sold')),
     );
   }
@@ -170,9 +188,21 @@ class SessionView {
     });
     const mine = () => {
       this.map?.setMine(app.cart.seatsOf(session.id).map((seat) => plan.index(seat)).filter((seat) => seat >= 0));
-      this.show();
+      // An offer may have a limit for one order.
+      this.stamp = null;
+      this.showOffers();
     };
-    this.terms = new Terms(app.link, session, () => this.showSale());
+    this.terms = new Terms(app.link, session, () => {
+      this.stamp = null;
+      // The house may have added an area.
+      if (session.areas?.length > this.areas.size) {
+        const { element } = this.areas;
+        this.areas = this.areaCards();
+        element.replaceWith(this.areas.element);
+        this.areas.show(this.areasNow || []);
+      }
+      this.showSale();
+    });
     const ticking = setInterval(() => this.tick(), 1000);
     const rights = () => this.showSale();
     addEventListener('rightschange', rights);
@@ -184,6 +214,7 @@ class SessionView {
   showCounts(now) {
     this.terms?.show(now);
     this.counts.show(now.counts, now.areas);
+    this.areasNow = now.areas;
     this.areas.show(now.areas || []);
     this.left = { seats: now.counts?.free || 0, ...summed(now.counts, now.areas) };
     this.list?.changed();
@@ -195,8 +226,9 @@ class SessionView {
   /** Why nothing is sold here now, as {key, words}. Null if something is. */
   closedBy() {
     const { session, app, left } = this;
-    const key = closedKey(session, app.link.now());
-    if (key) return { key, words: CLOSED[key](session) };
+    const now = app.link.now();
+    const key = closedKey(session, now);
+    if (key) return { key, words: CLOSED[key](session, this.plan.words, opensAt(session, now)) };
     if (!app.rights.mayBuy()) return { key: 'watch', words: app.rights.words() };
     if (left?.free === 0) {
       const back = left.held > 0 ? ` ${whole(left.held)} ${left.held === 1 ? 'is' : 'are'} in the carts of others and may come back.` : '';
@@ -207,12 +239,14 @@ class SessionView {
 
   /** Shows the sentence on the sale, and only the buttons that can do something. */
   showSale() {
+    this.showOffers();
     const closed = this.closedBy();
     const key = closed?.key || '';
+    this.showOpening(key);
     this.sale.hidden = closed === null;
     this.sale.className = `notice sale ${key === 'canceled' ? 'notice--bad' : 'notice--warn'}`;
     if (this.sale.textContent !== (closed?.words || '')) this.sale.textContent = closed?.words || '';
-    if (this.best) this.best.hidden = closed !== null || this.left?.seats === 0;
+    if (this.best) this.best.hidden = closed !== null || this.left?.seats === 0 || this.plan.categories.every(({ isSold }) => isSold === false);
     this.areas.close(closed !== null);
     if (this.map) this.map.closed = closed && key !== 'sold_out' ? closed.words : null;
     if (this.sale.dataset.key === key) return;
@@ -222,9 +256,40 @@ class SessionView {
     else this.show();
   }
 
+  /** Counts down to the opening of the sale, by the node's clock. */
+  showOpening(key) {
+    const { session, app, plan: { words } } = this;
+    const now = app.link.now();
+    const at = key === 'not_yet' ? opensAt(session, now) : null;
+    this.opening.hidden = at === null;
+    if (at === null) return;
+    const left = at - now;
+    this.opening.textContent = words.opensIn(left > 2 * DAY_MS ? words.days(Math.floor(left / DAY_MS)) : countdown(left));
+  }
+
+  /** Takes the prices of this moment, if something else is on sale than before. */
+  showOffers() {
+    const { session, plan, app } = this;
+    const now = app.link.now();
+    const stamp = stampOf(session, now);
+    if (stamp === this.stamp) return;
+    this.stamp = stamp;
+    plan.offer(session, now);
+    this.dressLegend?.();
+    this.areas.price(now, heldUnder(this.mine()));
+    const open = new Set(plan.categories.flatMap(({ id }) => choices(session, { category: id }, now)).filter(({ left }) => left > 0).map(({ type }) => type));
+    this.bestType.show((session.price_types || []).filter(({ id }) => open.has(id)).map((type) => h('option', { value: type.id }, nameOf(type))));
+    this.show();
+  }
+
+  /** The cart's lines of this session. */
+  mine() {
+    return this.app.cart.lines.filter((line) => line.session === this.session.id);
+  }
+
   /** A refusal of the caller's rights is no matter of these seats. */
   refused(error) {
-    if (error.name2 === 'session_closed') this.terms.look();
+    if (OLD_TERMS.has(error.name2)) this.terms.look();
     if (!this.app.rights.note(error)) return false;
     this.note.clear();
     this.showSale();
@@ -234,10 +299,9 @@ class SessionView {
   // What is picked and held
 
   show() {
-    const { app, plan, session } = this;
+    const { plan } = this;
     const picked = this.map ? [...this.map.picked] : [];
-    const lines = app.cart.lines.filter((line) => line.session === session.id);
-    const mine = lines.reduce((sum, line) => sum + (line.seats?.length ?? line.quantity), 0);
+    const mine = this.mine().reduce((sum, line) => sum + (line.seats?.length ?? line.quantity), 0);
     this.summary.dataset.picked = picked.length;
     this.summary.dataset.mine = mine;
     this.list?.changed();
@@ -264,18 +328,56 @@ class SessionView {
   }
 
   pickedPart(picked) {
-    const { plan } = this;
+    const { plan, session } = this;
     const currency = plan.price(picked[0])?.currency;
-    const total = picked.reduce((sum, seat) => sum + (plan.price(seat)?.amount || 0), 0);
-    const price = (seat) => plan.price(seat) && h('span', { class: 'chip__price number' }, money(plan.price(seat).amount, plan.price(seat).currency));
-    const chip = (seat) => h('li', { class: 'chip', dataset: { seat: plan.seat(seat).join(',') } },
-      h('span', {}, plan.name(seat)), price(seat), h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${seat}` }, 'aria-label': `Without ${plan.name(seat)}`, onclick: () => this.map.unpick([seat]) }, '×'));
+    const ways = this.waysOf(picked);
+    const total = ways.reduce((sum, way) => sum + (way?.amount || 0), 0);
+    // A select says its price, unless the seats before have emptied a counter.
+    const isSaid = (seat, way) => isChoice(session) && this.choicesOf(seat).some(({ type, amount }) => type === way.type && amount === way.amount);
+    const price = (seat, way) => {
+      if (!way) return plan.words.notSold;
+      if (way.left < 1) return plan.words.soldOut;
+      return plan.price(seat) && !isSaid(seat, way) ? money(way.amount, currency) : '';
+    };
+    const chip = (seat, number) => h('li', { class: 'chip', dataset: { seat: plan.seat(seat).join(',') } },
+      h('span', {}, plan.name(seat)),
+      isChoice(session) ? this.typePart(seat, currency) : null,
+      h('span', { class: 'chip__price number' }, price(seat, ways[number])),
+      h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${seat}` }, 'aria-label': `Without ${plan.name(seat)}`, onclick: () => this.map.unpick([seat]) }, '×'));
     const words = picked.length === 1 ? '1 seat picked' : `${picked.length} seats picked`;
     return h('div', { class: 'summary__picked' },
       h('ul', { class: 'chips', id: 'picked' }, picked.map(chip)),
       h('div', { class: 'row row--apart' },
         h('p', { class: 'summary__sum' }, h('span', { class: 'muted small' }, words), h('strong', { class: 'number' }, currency ? money(total, currency) : '')),
         button('Hold', () => this.hold(), { class: 'button--main', id: 'hold' })));
+  }
+
+  /** What these seats cost together, as `quote` has it. */
+  waysOf(seats) {
+    const { plan, session, app } = this;
+    const wishes = seats.map((seat) => ({ type: this.typeOf(seat), zone: { category: plan.categories[plan.category[seat]].id } }));
+    return quote(session, wishes, app.link.now(), heldUnder(this.mine()));
+  }
+
+  /** What can be bought of a seat, as `choices` has it. */
+  choicesOf(seat) {
+    const { plan, session, app } = this;
+    return choices(session, { category: plan.categories[plan.category[seat]].id }, app.link.now(), heldUnder(this.mine()));
+  }
+
+  /** The price type of a picked seat. */
+  typeOf(seat) {
+    return hasTypes(this.session) ? chosenOf(this.choicesOf(seat), this.types.get(seat)) : undefined;
+  }
+
+  typePart(seat, currency) {
+    const { plan: { words }, session } = this;
+    const select = h('select', { class: 'chip__type', dataset: { focus: `type-${seat}` }, 'aria-label': words.priceFor(this.plan.name(seat)), onchange: () => {
+      this.types.set(seat, select.value);
+      this.show();
+    } }, typeOptions(session, this.choicesOf(seat), currency, words));
+    select.value = this.typeOf(seat) ?? '';
+    return select;
   }
 
   minePart(mine) {
@@ -310,7 +412,7 @@ class SessionView {
     if (!(Date.now() - this.lostAt < LOST_READ_MS)) this.note.clear();
     map.spared = new Set(picked);
     try {
-      const ok = await app.cart.holdSeats(session.id, picked.map((seat) => plan.seat(seat)));
+      const ok = await app.cart.holdSeats(session.id, picked.map((seat) => plan.seat(seat)), typesTold(picked.map((seat) => this.typeOf(seat))));
       map.unpick(picked);
       this.tellHeld(ok);
       const isLost = document.activeElement === document.body || document.activeElement === map.field;
@@ -334,10 +436,10 @@ class SessionView {
     }
   }
 
-  async holdPlaces(area, quantity) {
+  async holdPlaces(area, quantity, types) {
     this.note.clear();
     try {
-      this.tellHeld(await this.app.cart.holdPlaces(this.session.id, area, quantity));
+      this.tellHeld(await this.app.cart.holdPlaces(this.session.id, area, quantity, types));
     } catch (error) {
       if (!this.refused(error)) this.note.show('bad', explain(error));
     }
@@ -348,6 +450,8 @@ class SessionView {
       ? line.seats.map((seat) => this.plan.name(this.plan.index(seat)))
       : [`${line.quantity} places`]));
     const until = ok.deadline ? ` until ${ownClock(ok.deadline)}` : '';
+    // What is held is counted.
+    if (this.session.counters?.length) this.terms.look();
     this.app.say(`Held for you${until}: ${names.join(', ')}.`, 'good');
     this.show();
   }

@@ -42,7 +42,7 @@ export class MapCart {
     }
   }
 
-  /** Holds lines of `{session, seats}` and `{session, area, quantity}`, all or none. Returns the answer. */
+  /** Holds lines of `{session, seats, types}` and `{session, area, quantity, types}`, all or none. Returns the answer. */
   async hold(lines) {
     const wanted = lines.flatMap(split);
     const [op, body] = wanted.length > 1 ? ['cart.hold_all', { lines: wanted }]
@@ -122,9 +122,11 @@ export class MapCart {
   }
 }
 
-/** A line in lines of at most as many seats as one may have. */
+/** A line in lines of at most as many seats as one may have. Its price types are one for all seats, or one for each. */
 function split(line) {
-  return line.seats ? portions(line.seats).map((seats) => ({ ...line, seats })) : [line];
+  if (!line.seats) return [line];
+  const types = portions(line.types?.length > 1 ? line.types : []);
+  return portions(line.seats).map((seats, part) => ({ ...line, seats, types: types[part] ?? line.types }));
 }
 
 function portions(seats) {
