@@ -147,7 +147,8 @@ async fn a_second_import_changes_the_terms_of_a_session() {
     // What would change is said before, and nothing is changed.
     let (code, said) = import(&home, address, "house.json", file(1_200, 3), &["--check"]);
     assert_eq!(code, Some(0), "{said}");
-    for words in ["its price of a is 1000 minor units of EUR, not 1200", "its counter few is at most 2, not at most 3"] {
+    for words in ["its price of a is 1000 minor units of EUR, not 1200", "its counter few is at most 2, not at most 3"]
+    {
         assert!(said.contains(words), "{words} is not in {said}");
     }
     let price = async || guest.read("session.get", json!({"id": "s"})).await.ok()["prices"]["a"]["amount"].clone();

@@ -152,13 +152,8 @@ async fn a_theatre_sells_price_types_while_leaders_die() {
     };
     desk.venue_put(&id("globe"), venue).await.expect("a venue");
     desk.hall_put(&id("globe"), &id("main"), "Main", house().into()).await.expect("a hall");
-    let title = Title {
-        name: "Hamlet".into(),
-        director: "".into(),
-        cast: vec![],
-        comments: "".into(),
-        duration_ms: None,
-    };
+    let title =
+        Title { name: "Hamlet".into(), director: "".into(), cast: vec![], comments: "".into(), duration_ms: None };
     desk.title_put(&id("hamlet"), title).await.expect("a title");
     let yard =
         Area { id: id("yard"), name: "Yard".into(), capacity: 50, price: euros(2_000), names: Default::default() };

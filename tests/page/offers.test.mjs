@@ -35,6 +35,10 @@ test('a session without price types and offers is sold at its prices', () => {
   assert.equal(offersKey(plain, NOON), null);
   assert.equal(opensAt(plain, NOON), null);
   assert.equal(typesTold([undefined, undefined]), undefined);
+  // Only the desk sells it, and nobody else is told its offers.
+  const desks = { ...plain, sale: { terms: 0, desk_only: true } };
+  assert.deepEqual(choices(desks, stalls, NOON), []);
+  assert.equal(offersKey(desks, NOON), 'ended');
 });
 
 test('a type is sold where it has a price, and the first one has those of the session', () => {

@@ -251,12 +251,7 @@ pub enum Refusal {
     /// The offers of the price type have too few left. The message says what else is sold for these seats or places.
     ///
     /// Ask for fewer, or let the buyer choose another price type.
-    #[row(
-        214,
-        "price_sold_out",
-        http = 409,
-        buyer = "Only {left} are left at this price. | None is left at this price."
-    )]
+    #[row(214, "price_sold_out", http = 409, buyer = "Left at this price: {left}. | None is left at this price.")]
     #[error("{of}: {} left{instead}", if *.left == 0 { SmolStr::new_static("none") } else { format_smolstr!("{left}") })]
     #[sample { of: id("under26"), left: 2, instead: "; adult from 12.00 EUR".into() }]
     #[sample { of: id("under26"), left: 0, instead: "".into() }]

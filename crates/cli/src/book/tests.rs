@@ -234,6 +234,7 @@ fn an_order_is_a_receipt() {
         settling: true,
         payment_status: PaymentStatus::Recorded,
         refunds: Vec::new(),
+        taxes: Vec::new(),
     };
     let session = session();
     let names = crate::draw::Names::of(&session.layout);

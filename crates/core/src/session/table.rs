@@ -108,8 +108,7 @@ impl PriceTable {
             numbers(offering.price_types.iter().map(|of| &of.id)),
             numbers(offering.counters.iter().map(|counter| &counter.id)),
         );
-        let (categories_by_id, areas_by_id) =
-            (numbers(categories.iter()), numbers(areas.iter().map(|area| &area.id)));
+        let (categories_by_id, areas_by_id) = (numbers(categories.iter()), numbers(areas.iter().map(|area| &area.id)));
         let others = offering.price_types.iter().skip(1).map(|of: &PriceType| TypePrices {
             categories: listed(&of.prices, &categories_by_id),
             areas: listed(&of.area_prices, &areas_by_id),

@@ -43,6 +43,9 @@ export function priceUnder({ set_price: set, amount_off: amount, rate_off: rate 
 const hasEnded = ({ closed, until }, now) => Boolean(closed) || (until !== undefined && Date.parse(until) <= now);
 const waits = (session, { id, from }) => from !== undefined && !session.sale?.opened?.includes(id);
 
+/** Whether only what an offer sells is on sale. A session whose offers are all the desk's tells none of them. */
+const hasOffers = ({ offers, sale }) => offers?.length > 0 || Boolean(sale?.desk_only);
+
 /** The offers that are open at an instant. */
 const openOffers = (session, now) => (session.offers || []).filter((offer) => !hasEnded(offer, now) && !waits(session, offer));
 
@@ -55,7 +58,7 @@ export function opensAt(session, now) {
 
 /** Why the offers sell nothing at an instant: "not_yet" or "ended". Null if one is open, or if there are none. */
 export function offersKey(session, now) {
-  if (!session.offers?.length || openOffers(session, now).length > 0) return null;
+  if (!hasOffers(session) || openOffers(session, now).length > 0) return null;
   return opensAt(session, now) === null ? 'ended' : 'not_yet';
 }
 
@@ -88,7 +91,7 @@ function room(session, offer, used, held) {
 function cheapest(session, open, type, zone, quantity, used, held) {
   const list = listPrice(session, type, zone);
   if (list === null) return null;
-  if (!session.offers?.length) return { amount: list, list, offer: null, left: Infinity };
+  if (!hasOffers(session)) return { amount: list, list, offer: null, left: Infinity };
   let [best, most] = [null, null];
   for (const offer of open.filter((each) => sells(each, type, zone))) {
     const way = { amount: priceUnder(offer, list), list, offer, left: room(session, offer, used, held) };
