@@ -17,8 +17,6 @@ mod touched;
 mod view;
 
 #[cfg(test)]
-mod offer_tests;
-#[cfg(test)]
 mod tests;
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};

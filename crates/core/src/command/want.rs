@@ -1,6 +1,7 @@
 //! What is asked of an inventory, for a line of a cart or for a quota.
 
 use alloc::{boxed::Box, vec::Vec};
+use core::fmt;
 
 use boxoffice_declare::Stored;
 
@@ -127,9 +128,16 @@ impl Want {
 }
 
 /// What seats or places are to be bought as.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]
 #[stored(transparent)]
 pub struct BuyAs(Option<Box<NamedTerms>>);
+
+/// As the part that it has, so that a wish without any looks as it did before there were price types.
+impl fmt::Debug for BuyAs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// The price types and the offer that a wish names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Stored)]

@@ -1,5 +1,7 @@
 //! Tests of a session's seats and areas against a reference, and example by example.
 
+mod offers;
+
 use alloc::{sync::Arc, vec, vec::Vec};
 
 use proptest::{collection::vec as list, prelude::*};

@@ -15,7 +15,7 @@ export const WORDS = {
   'refusal.share_reached': 'Others behind your connection hold many of these. Pay for what you hold, or try again in {retry_after_ms:span}.',
   'refusal.not_on_sale': '{opens_at?}The sale has not begun yet. | This is not on sale.',
   'refusal.not_sold_as': 'This is not sold at the price you chose.',
-  'refusal.price_sold_out': 'Only {left} are left at this price. | None is left at this price.',
+  'refusal.price_sold_out': 'Left at this price: {left}. | None is left at this price.',
   'refusal.cart_not_active': 'This cart is closed already.',
   'refusal.cart_expired': 'The time of your cart ran out; what it held is free again.',
   'refusal.cart_empty': 'Nothing is held.',

@@ -78,6 +78,22 @@ fn priced(seats: &[u64], prices: &[i64]) -> Vec<u8> {
     list(&[bytes(&shorts(seats)), list(&prices.iter().map(|price| signed(*price)).collect::<Vec<_>>())])
 }
 
+/// A price without more, and one at which a seat was bought as something.
+fn plain_price(price: i64) -> Vec<u8> {
+    list(&[signed(price)])
+}
+
+fn offered_price(price: i64) -> Vec<u8> {
+    let tax = list(&[head(0, 700), text("reduced")]);
+    let bought_as = list(&[head(0, 2), signed(1_500), text("adult"), text("web"), tax]);
+    list(&[signed(price), bought_as])
+}
+
+/// Prices of seats: how many, the different ones, and which of them each has.
+fn prices(count: u64, kinds: &[Vec<u8>], numbers: &[u8]) -> Vec<u8> {
+    list(&[head(0, count), list(kinds), bytes(numbers)])
+}
+
 fn charge(tags: u64, numbers: [u64; 5]) -> Vec<u8> {
     let tag = &tags.to_be_bytes()[2..];
     bytes(&[tag, tag, &shorts(&numbers)].concat())
@@ -113,7 +129,19 @@ fn leaf(kind: &str, size: Size, drawn: u64) -> Vec<u8> {
         "priced seats" => of([
             priced(&[0, 0], &[0]),
             priced(&[3, 4, 3, 5], &[1_200]),
-            priced(&[0, 0, 1, 0, seat, seat], &[0, i64::MAX]),
+            list(&[
+                bytes(&shorts(&[0, 0, 1, 0, seat, seat])),
+                list(&[offered_price(i64::MAX), plain_price(0)]),
+                bytes(&[0, 1, 0]),
+            ]),
+        ]),
+        "seat price" => {
+            of([plain_price(0), offered_price(1_200), plain_price(i64::MAX)].map(|price| prices(1, &[price], &[])))
+        }
+        "seat prices" => of([
+            prices(1, &[plain_price(0)], &[]),
+            prices(2, &[offered_price(1_200), plain_price(900)], &[0, 1]),
+            prices(3, &[offered_price(i64::MAX)], &[]),
         ]),
         "bits of seats" => of([1, 5, u64::MAX].map(|word: u64| bytes(&word.to_le_bytes()))),
         "charge" => {

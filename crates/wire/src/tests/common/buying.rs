@@ -25,21 +25,8 @@ pub fn lines() -> Vec<LineView> {
     let (begin, end) = (evening(), evening().after(HOUR));
     let line = |line, entity, content, late| LineView::new(line, entity, content, late);
     let places = Content::Places { area: id("yard"), quantity: 4, price: 500, bought_as: None };
-    let bought_as = |price_type: &str, tax| {
-        let (price_type, offer) = (Some(id(price_type)), Some(id("everybody")));
-        Some(Arc::new(BoughtAs { terms: 2, list_price: 1_000, price_type, offer, tax }))
-    };
-    let tax = Tax { rate: 700, code: "reduced".into() };
-    let young = PricedSeat { seat: seat(2, 1), price: 750, bought_as: bought_as("under26", Some(tax)) };
-    let adults = |number| PricedSeat { seat: seat(3, number), price: 900, bought_as: bought_as("adult", None) };
-    let mixed = Content::Seats([young, PricedSeat { seat: seat(2, 2), ..adults(2) }].into());
-    let same = Content::Seats([adults(1), adults(2)].into());
-    let yard = Content::Places { area: id("yard"), quantity: 2, price: 300, bought_as: bought_as("under26", None) };
     vec![
         self::line(),
-        line(6, Entity::Session(id("hamlet-tonight")), mixed, false),
-        line(7, Entity::Session(id("hamlet-tonight")), same, false),
-        line(8, Entity::Session(id("hamlet-tonight")), yard, false),
         line(2, Entity::Session(id("hamlet-tonight")), places, false),
         line(
             3,
@@ -53,6 +40,26 @@ pub fn lines() -> Vec<LineView> {
             Content::Slot { begin, end, price: 2_000, details: "with a piano".into() },
             false,
         ),
+    ]
+}
+
+/// Lines that were bought under an offer.
+pub fn offered_lines() -> Vec<LineView> {
+    let line = |line, entity, content, late| LineView::new(line, entity, content, late);
+    let bought_as = |price_type: &str, tax| {
+        let (price_type, offer) = (Some(id(price_type)), Some(id("everybody")));
+        Some(Arc::new(BoughtAs { terms: 2, list_price: 1_000, price_type, offer, tax }))
+    };
+    let tax = Tax { rate: 700, code: "reduced".into() };
+    let young = PricedSeat { seat: seat(2, 1), price: 750, bought_as: bought_as("under26", Some(tax)) };
+    let adults = |number| PricedSeat { seat: seat(3, number), price: 900, bought_as: bought_as("adult", None) };
+    let mixed = Content::Seats([young, PricedSeat { seat: seat(2, 2), ..adults(2) }].into());
+    let same = Content::Seats([adults(1), adults(2)].into());
+    let yard = Content::Places { area: id("yard"), quantity: 2, price: 300, bought_as: bought_as("under26", None) };
+    vec![
+        line(6, Entity::Session(id("hamlet-tonight")), mixed, false),
+        line(7, Entity::Session(id("hamlet-tonight")), same, false),
+        line(8, Entity::Session(id("hamlet-tonight")), yard, false),
     ]
 }
 

@@ -48,12 +48,12 @@ pub fn watching_counts() -> CountsWatching {
 
 pub fn counts_snapshot() -> CountsSnapshot {
     let Snapshot { entity, epoch, version, counts, areas, .. } = area_snapshot();
-    CountsSnapshot { entity, epoch, version, counts, areas, sale: Some(super::offer::mark()) }
+    CountsSnapshot { entity, epoch, version, counts, areas, sale: None }
 }
 
 pub fn counts_delta() -> CountsDelta {
     let Delta { from, to, counts, .. } = delta();
-    CountsDelta { from, to, counts, areas: Vec::new(), sale: Some(super::offer::mark()) }
+    CountsDelta { from, to, counts, areas: Vec::new(), sale: None }
 }
 
 pub fn product_snapshot() -> ProductSnapshot {

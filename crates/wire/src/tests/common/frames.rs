@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, Held},
+    answer::{Answer, Answered, At, Held, Order},
     id::Entity,
     payment::PaymentStatus,
     refusal::Refusal,
@@ -13,7 +13,7 @@ use boxoffice_wire::{
     call::Shape,
     cluster::{NodeAddress, ShardMap},
     encode::{self, Verdict},
-    feed::{Ended, Notice},
+    feed::{CountsDelta, Delta, Ended, Notice},
     hello::{Durability, Hello, Limits},
     rejection::unknown_op,
 };
@@ -22,11 +22,11 @@ use super::{
     HOUR, Sample, access_key, area_delta, area_snapshot, as_of, backup_piece, backup_places, booking_view,
     canceled_session_view, cart, cart_audit, cart_delta, cart_snapshot, cart_view, changed, city_page, cluster_view,
     conflict, counts_delta, counts_snapshot, customer_audit, delta, empty_cart_view, ended_cart_view, evening,
-    hall_view, held, history_page, id, invitation_view, lines, long_order, map_view, node_audit, offered_session_view,
-    order, product_audit, product_delta, product_snapshot, product_view, purchases_delta, purchases_page,
-    purchases_snapshot, refund, refusals, refused_lines, rejections, resource_audit, resource_delta, resource_snapshot,
-    resource_view, sample, session_audit, session_entry, session_view, snapshot, sold_booking, status, title_view,
-    venue_view, venues_page, watching_counts,
+    hall_view, held, history_page, id, invitation_view, lines, long_order, map_view, mark, node_audit, offered_lines,
+    offered_session_view, order, product_audit, product_delta, product_snapshot, product_view, purchases_delta,
+    purchases_page, purchases_snapshot, refund, refusals, refused_lines, rejections, resource_audit, resource_delta,
+    resource_snapshot, resource_view, sample, session_audit, session_entry, session_view, snapshot, sold_booking,
+    status, title_view, venue_view, venues_page, watching_counts,
 };
 
 /// Every frame a server sends.
@@ -49,10 +49,21 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok session, with offers", Answer::Session(Arc::new(offered_session_view())), Shape::Plain),
         answer("ok session, changed", Answer::SessionChanged(changed()), Shape::Plain),
         answer("ok session, canceled", Answer::Session(Arc::new(canceled_session_view())), Shape::Plain),
+        answer("ok held, under offers", Answer::Held(Held { lines: offered_lines(), ..held() }), Shape::Plain),
         answer("ok held, of every kind", Answer::Held(Held { lines: lines(), ..held() }), Shape::Plain),
         answer(
             "ok order",
             Answer::Order { order: order(), settling: true, payment: PaymentStatus::Recorded, refunds: Vec::new() },
+            Shape::Plain,
+        ),
+        answer(
+            "ok order, with taxes",
+            Answer::Order {
+                order: Arc::new(Order { lines: offered_lines(), ..Order::clone(&order()) }),
+                settling: false,
+                payment: PaymentStatus::Recorded,
+                refunds: Vec::new(),
+            },
             Shape::Plain,
         ),
         answer(
@@ -121,6 +132,12 @@ pub fn server_frames() -> Vec<Sample> {
         sample("delta with areas", |encoding, out| encode::delta(encoding, out, 3, &area_delta())),
         sample("counts snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &counts_snapshot())),
         sample("counts delta", |encoding, out| encode::delta(encoding, out, 3, &counts_delta())),
+        sample("delta with a mark", |encoding, out| {
+            encode::delta(encoding, out, 3, &Delta { sale: Some(mark()), ..area_delta() });
+        }),
+        sample("counts delta with a mark", |encoding, out| {
+            encode::delta(encoding, out, 3, &CountsDelta { sale: Some(mark()), ..counts_delta() });
+        }),
         sample("product snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &product_snapshot())),
         sample("product delta", |encoding, out| encode::delta(encoding, out, 3, &product_delta())),
         sample("resource snapshot", |encoding, out| encode::snapshot(encoding, out, 3, &resource_snapshot())),

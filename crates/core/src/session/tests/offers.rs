@@ -5,7 +5,7 @@ use alloc::{format, sync::Arc, vec, vec::Vec};
 use proptest::{collection::vec as list, prelude::*};
 use smol_str::SmolStr;
 
-use super::Session;
+use super::super::{Session, check_terms};
 use crate::{
     answer::SeatCounts,
     ask::{Granted, Opening, Reply},
@@ -105,7 +105,7 @@ fn opening(offering: Offering) -> Opening {
 
 fn session(offering: Offering) -> Session {
     let mut opening = opening(offering);
-    super::check_terms(&opening.layout, &mut opening.session).expect("good terms");
+    check_terms(&opening.layout, &mut opening.session).expect("good terms");
     Session::opened(&opening)
 }
 
@@ -371,7 +371,7 @@ fn terms_that_contradict_themselves_are_refused_by_name() {
         let mut offering = theatre();
         change(&mut offering);
         let mut opening = opening(offering);
-        super::check_terms(&opening.layout, &mut opening.session).map_err(|no| format!("{no}"))
+        check_terms(&opening.layout, &mut opening.session).map_err(|no| format!("{no}"))
     };
     assert_eq!(check(&|_| {}), Ok(()));
     for (change, words) in [
