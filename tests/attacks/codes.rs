@@ -116,6 +116,22 @@ async fn create_entities(port: &Port, rng: &mut Rng) {
             session("row-1", "row", 1, json!({"areas": [{"id": "yard", "capacity": 3, "price": price}]})),
         ),
         ("session.create", session("row-2", "row", 2, json!({}))),
+        (
+            "session.create",
+            session(
+                "row-3",
+                "row",
+                3,
+                json!({
+                    "price_types": [{"id": "adult"}, {"id": "child"}, {"id": "few", "prices": {"standard": 50}}],
+                    "offers": [
+                        {"id": "later", "types": ["adult", "child"], "from": "2040-01-01T00:00:00Z"},
+                        {"id": "none", "types": ["few"], "counters": ["none"]},
+                    ],
+                    "counters": [{"id": "none", "max": 0}],
+                }),
+            ),
+        ),
         ("session.cancel", json!({"id": "row-2", "reason": "rain"})),
         ("session.block", json!({"id": "row-1", "seats": [[0, 0]]})),
         ("product.put", product("pen", json!({}))),
@@ -175,6 +191,11 @@ async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     let best = json!({"token": other, "session": "row-1", "count": 20, "category": "standard", "accessible": 20});
     seen.ask(&guest, 206, "cart.hold_best", best).await;
     seen.ask(&guest, 207, "cart.hold_seats", json!({"token": other, "session": "row-2", "seats": [[0, 1]]})).await;
+    for (code, price_type) in [(212, "adult"), (213, "child"), (214, "few")] {
+        let hold = json!({"token": other, "session": "row-3", "seats": [[0, 1]], "types": [price_type]});
+        seen.ask(&guest, code, "cart.hold_seats", hold).await;
+    }
+    seen.ask(&operator, 215, "session.change", json!({"id": "row-3", "expect": 7})).await;
     let overlaps = json!({"id": "row-9", "venue": "royal", "hall": "row", "title": "hamlet",
         "prices": {"standard": {"amount": 1, "currency": "EUR"}},
         "starts_at": "2041-01-01T20:00:00Z", "ends_at": "2041-01-01T21:00:00Z"});

@@ -7,12 +7,13 @@ use super::{
 };
 
 /// Ops that read or change what belongs to a venue, apart from the offer and from carts that are opened by their token.
-const OF_A_VENUE: [&str; 19] = [
+const OF_A_VENUE: [&str; 20] = [
     "venue.put",
     "hall.put",
     "session.create",
     "session.block",
     "session.unblock",
+    "session.change",
     "session.cancel",
     "cart.hold_seats",
     "cart.hold_best",
@@ -30,13 +31,14 @@ const OF_A_VENUE: [&str; 19] = [
 ];
 
 /// Ops that change the offer.
-const CHANGES_THE_OFFER: [&str; 12] = [
+const CHANGES_THE_OFFER: [&str; 13] = [
     "venue.put",
     "hall.put",
     "title.put",
     "session.create",
     "session.block",
     "session.unblock",
+    "session.change",
     "session.cancel",
     "product.put",
     "resource.put",

@@ -35,6 +35,7 @@ fn may(op: Op) -> &'static str {
         | "session.create"
         | "session.block"
         | "session.unblock"
+        | "session.change"
         | "session.cancel"
         | "product.put"
         | "resource.put"
