@@ -49,7 +49,7 @@ fn unit(number: u64, name: &str) -> Command {
 }
 
 fn place(number: u64, name: &str) -> Command {
-    hold(number, Entity::Session(id(name)), Want::Places { area: id("floor"), quantity: 1 })
+    hold(number, Entity::Session(id(name)), Want::places(id("floor"), 1))
 }
 
 fn slot(number: u64, name: &str) -> Command {

@@ -122,7 +122,7 @@ impl Buyers {
             1 => {
                 let (row, seat) = ((place / 3) as u16, (place % 3) as u16 * 5);
                 let seats = SeatSet::new((0..5).map(|at| Seat { row, seat: seat + at })).expect("five seats");
-                let want = Want::Seats { seats, best_effort: false };
+                let want = Want::seats(seats, false);
                 let lines = vec![WantedLine::new(session, want)];
                 CartCommand::Hold { lines, customer: None, guest: false, holder: None }
             }
