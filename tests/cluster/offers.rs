@@ -97,7 +97,9 @@ fn offering(opens_at: Timestamp, starts_at: Timestamp) -> Offering {
 async fn connect(cluster: &Cluster, token: Option<&str>) -> Client {
     let nodes: Vec<String> = cluster.running().into_iter().map(|node| cluster.client(node).to_string()).collect();
     let admin_token = token.map(|token| AdminToken(token.into()));
-    Client::connect(ClientConfig { admin_token, ..ClientConfig::new(nodes) }).await.expect("a connection")
+    let client = Client::connect(ClientConfig { admin_token, ..ClientConfig::new(nodes) }).await;
+    // On a slow machine, a new leader takes a while.
+    client.expect("a connection").with_deadline(Duration::from_secs(60))
 }
 
 /// True time, by the clock of this machine, which the nodes share.

@@ -12,6 +12,7 @@ mod difference;
 mod hold;
 mod pricing;
 mod sale;
+mod share;
 mod table;
 mod touched;
 mod view;
@@ -20,6 +21,7 @@ mod view;
 mod tests;
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use core::slice;
 
 use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
@@ -42,13 +44,15 @@ use crate::{
     layout::Layout,
     money::{Currency, Money},
     planted,
+    portion::SeatPrice,
     refusal::Refusal,
     seat::{Seat, SeatState},
     time::Timestamp,
 };
 
-use book::{Book, Share};
+use book::Book;
 use sale::Sale;
+use share::{PriceNumber, SeatList, Share};
 
 /// The state of a session. It is serialized without its layout, because snapshots write each layout once and set it again.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
@@ -279,8 +283,7 @@ impl Session {
             return;
         };
         let Some(share) = book.holds.to_refund(hold) else { return };
-        let counted = share.counted(&sale.table);
-        sale.count(&counted, is_taken);
+        sale.count_share(share, is_taken);
     }
 
     fn write(&mut self, event: &SessionEvent) {
@@ -295,12 +298,16 @@ impl Session {
                 unreachable!("it concerns no seat and was written above")
             }
             SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices } => {
-                let share = Share::Seats(indexes(layout, seats), prices.clone());
+                let numbers = prices.as_deref().map(|prices| {
+                    assert_eq!(prices.len(), seats.len(), "{hold:?} has not a price a seat");
+                    numbered(&mut self.sale, prices)
+                });
+                let share = Share::Seats(SeatList::new(index_of(layout, seats), numbers.as_deref()));
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
                 book.hold(*hold, (live, charge.as_ref()), layout.seats(), areas);
             }
             SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline, charge, price } => {
-                let price = price.clone().map(Box::new);
+                let price = price.as_ref().map(|price| numbered(&mut self.sale, slice::from_ref(price))[0]);
                 let share = Share::Places { area: area_number(areas, area), quantity: *quantity, price };
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
                 book.hold(*hold, (live, charge.as_ref()), layout.seats(), areas);
@@ -386,9 +393,23 @@ impl Session {
     }
 }
 
-fn indexes(layout: &Layout, seats: &[Seat]) -> Arc<[u32]> {
-    let index = |seat: &Seat| layout.index(*seat).unwrap_or_else(|| panic!("the layout has no seat {seat:?}"));
-    seats.iter().map(index).collect()
+fn index_of(layout: &Layout, seats: &[Seat]) -> impl Iterator<Item = u32> {
+    seats.iter().map(|seat| layout.index(*seat).unwrap_or_else(|| panic!("the layout has no seat {seat:?}")))
+}
+
+fn indexes(layout: &Layout, seats: &[Seat]) -> Vec<u32> {
+    index_of(layout, seats).collect()
+}
+
+/// The numbers of captured prices.
+fn numbered(sale: &mut Option<Box<Sale>>, prices: &[SeatPrice]) -> Vec<PriceNumber> {
+    let sale = sale.as_mut().expect("only a session with offers captures prices");
+    // Most prices were captured before, and then nothing is copied.
+    let known: Option<Vec<PriceNumber>> = prices.iter().map(|price| sale.captured.known(price)).collect();
+    known.unwrap_or_else(|| {
+        let captured = Arc::make_mut(&mut sale.captured);
+        prices.iter().map(|price| captured.number(price)).collect()
+    })
 }
 
 fn area_number(areas: &[Area], id: &Id) -> u16 {

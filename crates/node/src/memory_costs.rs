@@ -36,7 +36,7 @@ const MARKS: [(&str, u64); 9] = [
     ("a sale of units", 160),
     ("a sale of a slot", 560),
     ("an empty cart", 640),
-    ("a cart with a seat", 1_070),
+    ("a cart with a seat", 1_130),
     ("an ended cart in the store", 0),
     ("a purchase of a customer", 380),
 ];

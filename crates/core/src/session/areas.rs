@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{
     Session,
-    book::{Share, area_supply},
+    share::{Share, area_supply},
 };
 use crate::{
     answer::AreaCounts,
@@ -84,9 +84,9 @@ impl Session {
         let (has, before) = match self.live_share(ask.hold) {
             None => (0, None),
             Some(Share::Places { area, quantity, price }) if usize::from(*area) == number => {
-                (*quantity, Some(price.as_deref().cloned()))
+                (*quantity, Some(price.map(|price| self.captured(price).clone())))
             }
-            Some(Share::Places { .. } | Share::Seats(..)) => return bad("a hold stays in its area".into()),
+            Some(Share::Places { .. } | Share::Seats(_)) => return bad("a hold stays in its area".into()),
         };
         let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
         let free = u64::from(self.areas()[number].capacity) - taken.all();

@@ -1,18 +1,18 @@
 //! Seats and places of a session by hold. Each write asserts what must be true.
 
-use alloc::{boxed::Box, sync::Arc};
+use alloc::boxed::Box;
 use core::mem;
 
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
+use super::share::Share;
 use crate::{
     changes::Changes,
     command::Area,
-    fairness::{Amount, Charge},
+    fairness::Charge,
     holds::{Hold, Holds, Refunded},
     id::HoldId,
-    portion::{BoughtAs, SeatPrice},
     seat::SeatState,
     seat_bits::SeatBits,
     taken::Taken,
@@ -48,26 +48,6 @@ pub(super) struct Book {
     places: Box<[Taken]>,
 }
 
-/// The content of one hold.
-#[derive(Clone, Debug, PartialEq, Eq, Stored)]
-pub(super) enum Share {
-    /// Indexes, ascending, and the price of each. Shared, so that copies of a book copy no seats. They have the prices that the session
-    /// was opened with if none are here.
-    #[n(0)]
-    Seats(#[n(0)] Arc<[u32]>, #[n(1)] Option<Arc<[SeatPrice]>>),
-    /// A number of places of the area with this number, all at one price.
-    #[n(1)]
-    Places {
-        #[n(0)]
-        area: u16,
-        #[n(1)]
-        quantity: u32,
-        /// The one that the session was opened with if absent.
-        #[n(2)]
-        price: Option<Box<SeatPrice>>,
-    },
-}
-
 /// Seats that are not free, by state (P5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
@@ -76,58 +56,10 @@ pub(super) struct Counts {
     pub(super) blocked: u32,
 }
 
-/// The number of the supply of places of the area with this number. Seats are supply 0.
-pub(super) fn area_supply(area: u16) -> u16 {
-    area + 1
-}
-
-impl Amount for Share {
-    fn amount(&self) -> u32 {
-        match self {
-            Share::Seats(seats, _) => seats.len() as u32,
-            Share::Places { quantity, .. } => *quantity,
-        }
-    }
-
-    fn supply(&self) -> u16 {
-        match self {
-            Share::Seats(..) => 0,
-            Share::Places { area, .. } => area_supply(*area),
-        }
-    }
-}
-
 impl Counts {
     /// Seats that are not free.
     pub(super) fn taken(&self) -> u64 {
         u64::from(self.held) + u64::from(self.sold) + u64::from(self.blocked)
-    }
-}
-
-impl Share {
-    fn seats(&self) -> &[u32] {
-        match self {
-            Share::Seats(seats, _) => seats,
-            Share::Places { .. } => &[],
-        }
-    }
-
-    /// Area and quantity of a share of places.
-    fn places(&self, hold: HoldId) -> (u16, u32) {
-        match self {
-            Share::Places { area, quantity, .. } => (*area, *quantity),
-            Share::Seats(..) => panic!("{hold:?} has seats, not places"),
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        match self {
-            Share::Seats(seats, prices) => {
-                let prices = prices.as_ref().map_or(0, |prices| prices.len() * size_of::<(SeatPrice, BoughtAs)>());
-                2 * size_of::<usize>() + size_of_val(&**seats) + prices
-            }
-            Share::Places { price, .. } => price.as_ref().map_or(0, |_| size_of::<(SeatPrice, BoughtAs)>()),
-        }
     }
 }
 
@@ -181,20 +113,20 @@ impl Book {
         let share = hold.what.clone();
         let before = self.holds.hold(id, hold, charge);
         match share {
-            Share::Seats(indexes, prices) => {
-                assert!(prices.is_none_or(|prices| prices.len() == indexes.len()), "{id:?} has not a price a seat");
+            Share::Seats(list) => {
+                let indexes = list.indexes();
                 assert!(before.is_none(), "{id:?} is held already");
                 assert!(!indexes.is_empty(), "hold {id:?} of nothing");
-                for &index in &*indexes {
+                for &index in indexes {
                     assert_eq!(self.state(index), SeatState::Free, "held twice: {index}");
                 }
-                self.held.add_all(&indexes, seats);
+                self.held.add_all(indexes, seats);
                 self.counts.held += indexes.len() as u32;
             }
             Share::Places { area, quantity, .. } => {
                 assert!(quantity > 0, "hold {id:?} of nothing");
                 let before = before.map_or(0, |before| {
-                    let (of, before) = before.places(id);
+                    let (of, before) = places(&before, id);
                     assert_eq!(of, area, "{id:?} goes from one area to another");
                     before
                 });
@@ -207,19 +139,16 @@ impl Book {
     }
 
     pub(super) fn release_seats(&mut self, id: HoldId, revision: u64, seats: &[u32], how: (bool, Option<Timestamp>)) {
-        let Share::Seats(has, prices) = self.holds.released(id) else { panic!("{id:?} has places, not seats") };
+        let Share::Seats(has) = self.holds.released(id) else { panic!("{id:?} has places, not seats") };
         for index in seats {
-            assert!(has.contains(index), "hold {id:?} releases seat {index}, which is not its own");
+            assert!(has.indexes().contains(index), "hold {id:?} releases seat {index}, which is not its own");
         }
-        let stays = |index: &u32| !seats.contains(index);
-        let left: Arc<[u32]> = has.iter().copied().filter(stays).collect();
-        let prices = prices.as_ref().map(|prices| {
-            has.iter().zip(&**prices).filter(|(index, _)| stays(index)).map(|(_, price)| price.clone()).collect()
-        });
-        assert_eq!(has.len(), left.len() + seats.len(), "hold {id:?} releases a seat twice");
+        let left = has.retain(|index| !seats.contains(&index));
+        let count = left.indexes().len();
+        assert_eq!(has.indexes().len(), count + seats.len(), "hold {id:?} releases a seat twice");
         self.held.take_all(seats);
         self.counts.held -= seats.len() as u32;
-        let left = (!left.is_empty()).then_some(Share::Seats(left, prices));
+        let left = (count > 0).then_some(Share::Seats(left));
         self.holds.release(id, revision, left, how);
     }
 
@@ -250,7 +179,7 @@ impl Book {
     }
 
     pub(super) fn sell_places(&mut self, id: HoldId, at: (Timestamp, Option<Timestamp>), version: u64, quantity: u32) {
-        let (area, has) = self.holds.sell(id, at, version).places(id);
+        let (area, has) = places(&self.holds.sell(id, at, version), id);
         assert_eq!(has, quantity, "hold {id:?} is sold with other places than it has");
         self.places[usize::from(area)].sell(quantity);
     }
@@ -264,7 +193,7 @@ impl Book {
                 let (area, quantity) = (usize::from(*area), *quantity);
                 self.places[area].refund(refunded.map(|_| quantity));
             }
-            Share::Seats(..) => {
+            Share::Seats(_) => {
                 let (bits, count) = match refunded {
                     Refunded::Sale(_) => (&mut self.sold, &mut self.counts.sold),
                     Refunded::Hold(_) => (&mut self.held, &mut self.counts.held),
@@ -292,6 +221,12 @@ impl Book {
         self.holds.is_blank() && self.changes.is_empty() && self.counts.blocked == 0 && self.canceled.is_none()
     }
 
+    /// What is held and sold.
+    pub(super) fn shares(&self) -> impl Iterator<Item = &Share> {
+        let live = self.holds.all_live().map(|(_, hold)| &hold.what);
+        live.chain(self.holds.all_sales().map(|(_, sale)| &sale.what))
+    }
+
     /// Computes what is not serialized.
     pub(super) fn rebuild(&mut self, seats: u32, areas: usize) {
         self.holds.rebuild();
@@ -301,9 +236,10 @@ impl Book {
         let sales = holds.all_sales().map(|(_, sale)| (&sale.what, true));
         for (share, is_sold) in live.chain(sales) {
             match share {
-                Share::Seats(indexes, _) => {
+                Share::Seats(list) => {
                     let (bits, count) =
                         if is_sold { (&mut *sold, &mut counts.sold) } else { (&mut *held, &mut counts.held) };
+                    let indexes = list.indexes();
                     bits.add_all(indexes, seats);
                     *count += indexes.len() as u32;
                 }
@@ -318,10 +254,17 @@ impl Book {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let held: usize = self.holds.all_live().map(|(_, hold)| hold.what.heap_bytes()).sum();
-        let sold: usize = self.holds.all_sales().map(|(_, sale)| sale.what.heap_bytes()).sum();
+        let shares: usize = self.shares().map(Share::heap_bytes).sum();
         let bits = self.held.heap_bytes() + self.sold.heap_bytes() + self.blocked.heap_bytes();
-        held + sold + bits + self.holds.heap_bytes() + size_of_val(&*self.places) + self.changes.heap_bytes()
+        shares + bits + self.holds.heap_bytes() + size_of_val(&*self.places) + self.changes.heap_bytes()
+    }
+}
+
+/// Area and quantity of a share of places.
+fn places(share: &Share, hold: HoldId) -> (u16, u32) {
+    match share {
+        Share::Places { area, quantity, .. } => (*area, *quantity),
+        Share::Seats(_) => panic!("{hold:?} has seats, not places"),
     }
 }
 

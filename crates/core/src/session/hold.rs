@@ -4,7 +4,12 @@ use alloc::{sync::Arc, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Session, areas::PlacesDecision, book::Share, table};
+use super::{
+    Session,
+    areas::PlacesDecision,
+    share::{PriceNumber, Share},
+    table,
+};
 use crate::{
     ask::Reply,
     best,
@@ -75,8 +80,8 @@ impl Inventory for Session {
 
     fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event> {
         let event = match (self.live_share(hold)?, left) {
-            (Share::Seats(has, _), left) => {
-                let mut seats = self.seats(has);
+            (Share::Seats(has), left) => {
+                let mut seats = self.seats(has.indexes());
                 match left {
                     None => {}
                     Some(Portion::Seats(left)) => {
@@ -115,7 +120,7 @@ impl Inventory for Session {
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {
         let seats = match self.book.as_deref()?.holds.to_refund(hold)? {
-            Share::Seats(seats, _) => self.seats(seats),
+            Share::Seats(seats) => self.seats(seats.indexes()),
             Share::Places { .. } => Vec::new(),
         };
         Some(Event::Session(SessionEvent::SaleRefunded { hold, seats }))
@@ -184,25 +189,33 @@ impl Session {
     fn priced(&self, share: &Share) -> Content {
         let layout = &*self.terms.layout;
         match share {
-            Share::Seats(seats, None) => {
-                let prices = self.opened_prices();
-                let priced =
-                    |index: &u32| PricedSeat::new(layout.seat(*index), prices[usize::from(layout.category(*index))]);
-                Content::Seats(seats.iter().map(priced).collect())
-            }
-            Share::Seats(seats, Some(prices)) => {
-                let priced = |(index, price): (&u32, &SeatPrice)| {
-                    let SeatPrice { price, bought_as } = price.clone();
-                    PricedSeat { seat: layout.seat(*index), price, bought_as }
-                };
-                Content::Seats(seats.iter().zip(&**prices).map(priced).collect())
-            }
+            Share::Seats(seats) => Content::Seats(match seats.prices() {
+                None => {
+                    let prices = self.opened_prices();
+                    let price = |index: u32| prices[usize::from(layout.category(index))];
+                    let priced = |index: &u32| PricedSeat::new(layout.seat(*index), price(*index));
+                    seats.indexes().iter().map(priced).collect()
+                }
+                Some(prices) => {
+                    let priced = |(index, price): (&u32, PriceNumber)| {
+                        let SeatPrice { price, bought_as } = self.captured(price).clone();
+                        PricedSeat { seat: layout.seat(*index), price, bought_as }
+                    };
+                    seats.indexes().iter().zip(prices).map(priced).collect()
+                }
+            }),
             Share::Places { area, quantity, price } => {
                 let number = usize::from(*area);
-                let SeatPrice { price, bought_as } = self.place_price_or_opened(number, price.as_deref());
+                let SeatPrice { price, bought_as } =
+                    self.place_price_or_opened(number, price.map(|price| self.captured(price)));
                 Content::Places { area: self.areas()[number].id.clone(), quantity: *quantity, price, bought_as }
             }
         }
+    }
+
+    /// The captured price with a number.
+    pub(super) fn captured(&self, number: PriceNumber) -> &SeatPrice {
+        self.sale.as_deref().expect("only a session with offers captures prices").captured.price(number)
     }
 
     /// The prices that it was opened with, by category ordinal.
@@ -232,8 +245,12 @@ impl Session {
         ask: &HoldAsk<'_>,
         seats: &[Seat],
     ) -> Result<Option<Arc<[SeatPrice]>>, Refusal> {
+        let named = ask.want.buy_as();
+        if self.sale.is_none() && named.is_none() {
+            return Ok(None);
+        }
         let nothing = BuyAs::default();
-        let buy_as = ask.want.buy_as().unwrap_or(&nothing);
+        let buy_as = named.unwrap_or(&nothing);
         let layout = &*self.terms.layout;
         let category = |seat: &Seat| layout.category(layout.index(*seat).expect("the seats are of the layout"));
         match ask.want {
@@ -254,9 +271,9 @@ impl Session {
     /// A share without prices.
     pub(super) fn portion(&self, share: &Share) -> Portion {
         match share {
-            Share::Seats(seats, _) => {
-                Portion::Seats(SeatSet::of_any_number(self.seats(seats)).expect("a hold has seats, none twice"))
-            }
+            Share::Seats(seats) => Portion::Seats(
+                SeatSet::of_any_number(self.seats(seats.indexes())).expect("a hold has seats, none twice"),
+            ),
             Share::Places { area, quantity, .. } => {
                 Portion::Places { area: self.areas()[usize::from(*area)].id.clone(), quantity: *quantity }
             }

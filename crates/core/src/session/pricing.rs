@@ -5,6 +5,7 @@
 //! finds gone.
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+use core::slice;
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -87,6 +88,7 @@ impl Session {
             let of = pricing.number_of(buy_as.type_of(place))?;
             prices.push(pricing.price(of, Zone::Category(category), 1)?);
         }
+        self.check_room(&prices)?;
         Ok(Some(prices.into()))
     }
 
@@ -101,7 +103,16 @@ impl Session {
         check_named(buy_as, 1)?;
         let Some(mut pricing) = self.pricing(now, ask, buy_as)? else { return Ok(None) };
         let of = pricing.number_of(buy_as.type_of(0))?;
-        pricing.price(of, Zone::Area(area), quantity).map(Some)
+        let price = pricing.price(of, Zone::Area(area), quantity)?;
+        self.check_room(slice::from_ref(&price))?;
+        Ok(Some(price))
+    }
+
+    fn check_room(&self, prices: &[SeatPrice]) -> Result<(), Refusal> {
+        let has_room = self.sale.as_deref().is_none_or(|sale| sale.captured.has_room(prices));
+        let full =
+            || Refusal::SessionClosed("its holds and sales have as many different prices as one can have".into());
+        has_room.then_some(()).ok_or_else(full)
     }
 
     /// The categories in which all that a wish names is on sale for the caller.
@@ -307,7 +318,7 @@ impl Pricing<'_> {
     fn held_under(&self, offer: &Offer) -> u32 {
         let holds = self.session.book.as_deref().map(|book| &book.holds);
         let of_cart = holds.into_iter().flat_map(|holds| holds.of_cart(self.ask.hold.cart));
-        of_cart.map(|share| share.under(&offer.id)).sum()
+        of_cart.map(|share| share.under(&offer.id, &self.sale.captured)).sum()
     }
 
     fn bought(&self, of: usize, offer: Option<usize>, list_price: i64, price: i64) -> SeatPrice {

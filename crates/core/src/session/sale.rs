@@ -8,7 +8,8 @@ use smol_str::SmolStr;
 
 use super::{
     SessionTerms,
-    book::{Book, Share},
+    book::Book,
+    share::{Captured, Share},
     table::{Cheapest, PriceTable},
 };
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
     id::{HoldId, Id},
     names::Names,
     planted,
-    portion::SeatPrice,
     push_exact::push_exact,
     time::Timestamp,
 };
@@ -50,6 +50,9 @@ pub(super) struct Sale {
     /// The session's version with which an offer opened last, or the terms changed.
     #[n(5)]
     pub(super) version: u64,
+    /// Prices of holds and sales.
+    #[n(6)]
+    pub(super) captured: Arc<Captured>,
     /// Follows from the terms.
     #[stored(skip)]
     pub(super) table: Arc<PriceTable>,
@@ -146,6 +149,7 @@ impl Sale {
             changes: Arc::default(),
             past_names: Arc::default(),
             version: 1,
+            captured: Arc::default(),
             table: Arc::default(),
             counts: Box::default(),
             is_open: Arc::default(),
@@ -157,6 +161,7 @@ impl Sale {
     /// Computes what is not stored.
     pub(super) fn rebuild(&mut self, terms: &SessionTerms, book: Option<&Book>) {
         self.table = Arc::new(PriceTable::new(terms));
+        Arc::make_mut(&mut self.captured).rebuild();
         self.look_for_opening(terms);
         let counters = terms.offering().map_or(0, |offering| offering.counters.len());
         self.counts = alloc::vec![0; counters].into_boxed_slice();
@@ -164,11 +169,15 @@ impl Sale {
             return;
         }
         let Some(book) = book else { return };
-        let live = book.holds.all_live().map(|(_, hold)| &hold.what);
-        let shares: Vec<&Share> = live.chain(book.holds.all_sales().map(|(_, sale)| &sale.what)).collect();
-        for share in shares {
-            self.count(&share.counted(&self.table), true);
+        for share in book.shares() {
+            self.count_share(share, true);
         }
+    }
+
+    /// Counts what a share takes of the counters, or gives back.
+    pub(super) fn count_share(&mut self, share: &Share, is_taken: bool) {
+        let counted = share.counted(&self.captured, &self.table);
+        self.count(&counted, is_taken);
     }
 
     /// Whether the offer has reached its begin.
@@ -205,8 +214,7 @@ impl Sale {
         self.counts.get(counter).copied().unwrap_or_default()
     }
 
-    /// Counts what a hold takes, or gives back.
-    pub(super) fn count(&mut self, counted: &[(u16, u32)], is_taken: bool) {
+    fn count(&mut self, counted: &[(u16, u32)], is_taken: bool) {
         if !is_taken && planted::is("a counter that is not given back") {
             return;
         }
@@ -249,6 +257,9 @@ impl Sale {
             changes.remove(0);
         }
         push_exact(changes, TermsChange { terms: sale.terms, at, what: what.to_vec(), version });
+        if let Some(book) = book {
+            Arc::make_mut(&mut sale.captured).free_unused(book.shares());
+        }
         sale.rebuild(after, book);
     }
 
@@ -265,6 +276,7 @@ impl Sale {
         let opened = self.opened_with.as_ref().map_or(0, |opened| size_of_val(&*opened.prices));
         size_of::<Sale>()
             + self.table.heap_bytes()
+            + self.captured.heap_bytes()
             + size_of_val(&*self.counts)
             + size_of_val(&*self.is_open)
             + self.cheapest.heap_bytes()
@@ -280,37 +292,6 @@ impl SessionTerms {
     /// The current names of what lines say by id.
     pub(super) fn names(&self) -> TermsNames {
         TermsNames::of(self.extras.as_deref())
-    }
-}
-
-impl Share {
-    /// How much it takes of each counter. Each counter is named at most once.
-    pub(super) fn counted(&self, table: &PriceTable) -> Vec<(u16, u32)> {
-        let mut counted: Vec<(u16, u32)> = Vec::new();
-        let mut add = |price: &SeatPrice, quantity: u32| {
-            for counter in table.counters_of(price) {
-                match counted.iter_mut().find(|(known, _)| known == counter) {
-                    Some((_, count)) => *count += quantity,
-                    None => counted.push((*counter, quantity)),
-                }
-            }
-        };
-        match self {
-            Share::Seats(_, Some(prices)) => prices.iter().for_each(|price| add(price, 1)),
-            Share::Places { quantity, price: Some(price), .. } => add(price, *quantity),
-            Share::Seats(_, None) | Share::Places { price: None, .. } => {}
-        }
-        counted
-    }
-
-    /// How many of it were taken under an offer.
-    pub(super) fn under(&self, offer: &Id) -> u32 {
-        let is_under = |price: &SeatPrice| price.bought_as.as_ref().is_some_and(|it| it.offer.as_ref() == Some(offer));
-        match self {
-            Share::Seats(_, Some(prices)) => prices.iter().filter(|price| is_under(price)).count() as u32,
-            Share::Places { quantity, price: Some(price), .. } if is_under(price) => *quantity,
-            Share::Seats(..) | Share::Places { .. } => 0,
-        }
     }
 }
 

@@ -3,10 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{
-    Session, area_number,
-    book::{Book, Share},
-};
+use super::{Session, area_number, book::Book, share::Share};
 use crate::{
     answer::{AreaCounts, SaleMark},
     command::Area,
@@ -77,7 +74,7 @@ impl Session {
     fn area_of(&self, event: &SessionEvent) -> Option<u16> {
         let of_hold = |hold: &HoldId| match self.book.as_deref().map(|book: &Book| &book.holds)?.to_refund(*hold)? {
             Share::Places { area, .. } => Some(*area),
-            Share::Seats(..) => None,
+            Share::Seats(_) => None,
         };
         match event {
             SessionEvent::PlacesHeld { area, .. } => Some(area_number(self.areas(), area)),

@@ -4,10 +4,7 @@ use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{
-    Session, TERMS_CHANGES_MAX, TermsNames,
-    book::{Book, Share},
-};
+use super::{Session, TERMS_CHANGES_MAX, TermsNames, book::Book, share::Share};
 use crate::{
     answer::{AreaCounts, MapView, SaleMark, SeatCounts, SessionAudit, SessionSale, SessionView},
     ask::Opening,
@@ -168,7 +165,7 @@ impl Session {
         audit: &mut SessionAudit,
     ) {
         let seats = match share {
-            Share::Seats(seats, _) => seats,
+            Share::Seats(seats) => seats.indexes(),
             Share::Places { area, quantity, .. } => {
                 let counts = &mut audit.areas[usize::from(*area)];
                 let count = if state == SeatState::Held { &mut counts.held } else { &mut counts.sold };
@@ -176,7 +173,7 @@ impl Session {
                 return;
             }
         };
-        for &index in &**seats {
+        for &index in seats {
             if self.state(index) != state {
                 audit.violations.push(format_smolstr!("seat {index} of {hold:?} should be {state:?}"));
             }

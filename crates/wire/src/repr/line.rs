@@ -73,8 +73,9 @@ fn write_line<S: Serializer>(
     zone: Option<&SmolStr>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
+    let is_offered = matches!(content, Content::Seats(seats) if !is_plain(seats));
     let fields = match content {
-        Content::Seats(seats) => 5 + usize::from(!is_plain(seats)),
+        Content::Seats(_) => 5 + usize::from(is_offered),
         Content::Units { name, .. } => 5 + usize::from(!name.is_empty()),
         Content::Places { bought_as, .. } => 6 + usize::from(bought_as.is_some()),
         Content::Slot { details, .. } => 6 + usize::from(!details.is_empty()),
@@ -87,7 +88,7 @@ fn write_line<S: Serializer>(
         Content::Seats(seats) => {
             map.serialize_field("seats", &ListOf(|| seats.iter().map(|priced| ToWire(&priced.seat))))?;
             map.serialize_field("prices", &ListOf(|| seats.iter().map(|priced| priced.price)))?;
-            if !is_plain(seats) {
+            if is_offered {
                 // One is told for all if all have the same.
                 let first = seats.first().map(|priced| &priced.bought_as);
                 let told = if seats.iter().all(|priced| Some(&priced.bought_as) == first) { 1 } else { seats.len() };
