@@ -383,14 +383,17 @@ impl SessionView {
     /// Whether there is anything of its offers that only the desk may see.
     pub fn has_secrets(&self) -> bool {
         let offers = self.session.offering.iter().flat_map(|offering| &offering.offers);
-        offers.into_iter().any(|offer| offer.desk) || self.sale.as_ref().is_some_and(|sale| !sale.changes.is_empty())
+        let has_allotments = self.session.offering.iter().any(|offering| !offering.allotments.is_empty());
+        has_allotments
+            || offers.into_iter().any(|offer| offer.desk)
+            || self.sale.as_ref().is_some_and(|sale| !sale.changes.is_empty())
     }
 
     /// The session as everybody may see it: without the offers of the desk, without the counters that only they have, and without
-    /// what the house has changed, because that names both.
+    /// what the house has changed, because that names both. Allotments are the house's business, too.
     pub fn for_everybody(mut self) -> SessionView {
         let Some(offering) = self.session.extras.offering.as_deref() else { return self.without_changes() };
-        let Offering { price_types, mut offers, counters } = offering.clone();
+        let Offering { price_types, mut offers, counters, allotments: _ } = offering.clone();
         offers.retain(|offer| !offer.desk);
         let is_shown = |counter: &Counter| offers.iter().any(|offer| offer.counters.contains(&counter.id));
         let shown: Vec<bool> = counters.iter().map(is_shown).collect();
@@ -400,8 +403,10 @@ impl SessionView {
             sale.opened.retain(|id| offers.iter().any(|offer| offer.id == *id));
             let mut shows = shown.iter();
             sale.counted.retain(|_| shows.next() == Some(&true));
+            (sale.released, sale.kept) = (Vec::new(), Vec::new());
         }
-        self.session.extras.offering = Some(Arc::new(Offering { price_types, offers, counters }));
+        self.session.extras.offering =
+            Some(Arc::new(Offering { price_types, offers, counters, allotments: Vec::new() }));
         self.without_changes()
     }
 
@@ -434,6 +439,12 @@ pub struct SessionSale {
     /// Whether it has offers, and all of them are the desk's, which nobody else is told of.
     #[n(5)]
     pub desk_only: bool,
+    /// Allotments whose seats are on sale like all others.
+    #[n(6)]
+    pub released: Vec<Id>,
+    /// How many seats are free and kept, by allotment in their order.
+    #[n(7)]
+    pub kept: Vec<u32>,
 }
 
 /// A change of a session's terms.

@@ -23,7 +23,10 @@ pub use self::{
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},
-    offer::{Counter, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX, PriceChange, PriceType},
+    offer::{
+        ALLOTMENTS_MAX, Allotment, Counter, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX,
+        PriceChange, PriceType,
+    },
     product::{HoldPolicy, ProductCommand, ProductDetails},
     resource::{Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},
     session::{Area, NewSession, SessionChange, SessionCommand, SessionExtras},

@@ -10,6 +10,7 @@ mod book;
 mod change;
 mod difference;
 mod hold;
+mod kept;
 mod pricing;
 mod sale;
 mod share;
@@ -251,6 +252,10 @@ impl Session {
         if let SessionEvent::OffersOpened(offers) = event {
             return self.sale.as_mut().expect("a session with offers").open(offers, &self.terms, self.version);
         }
+        if let SessionEvent::AllotmentsReleased(ids) = event {
+            let sale = self.sale.as_mut().expect("a session with allotments");
+            return sale.release(ids, &self.terms, self.version, self.book.as_deref());
+        }
         if let SessionEvent::Changed { request, at, prices, extras, what } = event {
             return self.change(*request, (*at, what), (prices, extras));
         }
@@ -258,6 +263,11 @@ impl Session {
         self.count(hold, false);
         self.write(event);
         self.count(hold, true);
+        if let (Some(sale), SessionEvent::SeatsBlocked { .. } | SessionEvent::SeatsUnblocked { .. }) =
+            (self.sale.as_deref_mut(), event)
+        {
+            sale.count_kept(&self.terms, self.book.as_deref());
+        }
     }
 
     /// Writes other terms. What is held keeps its own.
@@ -294,7 +304,10 @@ impl Session {
         book.open(areas.len());
         match event {
             SessionEvent::Opened(opening) => panic!("session {} is opened twice", opening.session.id),
-            SessionEvent::ZoneSet(_) | SessionEvent::Changed { .. } | SessionEvent::OffersOpened(_) => {
+            SessionEvent::ZoneSet(_)
+            | SessionEvent::Changed { .. }
+            | SessionEvent::OffersOpened(_)
+            | SessionEvent::AllotmentsReleased(_) => {
                 unreachable!("it concerns no seat and was written above")
             }
             SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices } => {
@@ -359,24 +372,46 @@ impl Session {
     /// Computes what is not serialized. The layout must be in place.
     pub(crate) fn rebuild(&mut self) {
         let (seats, areas) = (self.terms.layout.seats(), self.areas().len());
-        if let Some(sale) = &mut self.sale {
-            sale.rebuild(&self.terms, self.book.as_deref());
-        }
         if let Some(book) = &mut self.book {
             book.rebuild(seats, areas);
             if planted::is("a session's request ids missing from a snapshot") {
                 book.changes = Changes::default();
             }
         }
+        if let Some(sale) = &mut self.sale {
+            sale.rebuild(&self.terms, self.book.as_deref());
+        }
     }
 
-    /// The state of a seat.
+    /// The state of a seat, as everybody sees it: one that is kept for an allotment is blocked.
     fn state(&self, index: u32) -> SeatState {
+        match self.state_for_desk(index) {
+            SeatState::Free if self.allotment_of(index).is_some() => SeatState::Blocked,
+            state => state,
+        }
+    }
+
+    /// The state of a seat, whether it is kept for an allotment or not.
+    fn state_for_desk(&self, index: u32) -> SeatState {
         self.book.as_deref().map_or(SeatState::Free, |book| book.state(index))
     }
 
-    /// 64 seats, a free one as a set bit. Bits beyond the last seat have no meaning.
+    /// The number of the allotment that a seat is kept for.
+    fn allotment_of(&self, index: u32) -> Option<u16> {
+        self.sale.as_deref()?.kept.allotment_of(index)
+    }
+
+    /// 64 seats, one that is kept for an allotment as a set bit.
+    fn kept_word(&self, number: u32) -> u64 {
+        self.sale.as_deref().map_or(0, |sale| sale.kept.word(number))
+    }
+
+    /// 64 seats, one that is free for everybody as a set bit. Bits beyond the last seat have no meaning.
     fn free_word(&self, number: u32) -> u64 {
+        self.free_word_for_desk(number) & !self.kept_word(number)
+    }
+
+    fn free_word_for_desk(&self, number: u32) -> u64 {
         self.book.as_deref().map_or(u64::MAX, |book| book.free_word(number))
     }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
-use crate::{id::Id, names::Names, portion::Tax, time::Timestamp};
+use crate::{id::Id, names::Names, portion::Tax, seat::Seat, time::Timestamp};
 
 /// The most price types of one session.
 pub const PRICE_TYPES_MAX: usize = 60;
@@ -13,8 +13,11 @@ pub const PRICE_TYPES_MAX: usize = 60;
 /// The most offers of one session, and the most counters.
 pub const OFFERS_MAX: usize = 1_000;
 
-/// The most counters of one offer.
+/// The most counters of one offer, and the most allotments.
 pub const OFFER_COUNTERS_MAX: usize = 4;
+
+/// The most allotments of one session.
+pub const ALLOTMENTS_MAX: usize = 1_000;
 
 /// Everything that a session offers beyond one price a category. Without any of it there is one price type without a name, and
 /// everybody may buy at any time.
@@ -28,6 +31,8 @@ pub struct Offering {
     pub offers: Vec<Offer>,
     #[n(2)]
     pub counters: Vec<Counter>,
+    #[n(3)]
+    pub allotments: Vec<Allotment>,
 }
 
 impl Offering {
@@ -98,6 +103,31 @@ pub struct Offer {
     /// The counters that each seat and place under it takes one of.
     #[n(12)]
     pub counters: Vec<Id>,
+    /// The allotments whose seats it sells, and no others. Only the desk's offers name any.
+    #[n(13)]
+    pub allotments: Vec<Id>,
+}
+
+/// Seats that are kept for somebody: for the press, a sponsor, an agency, the house. Until they are released, nobody but the desk sells
+/// them, and everybody else sees them as blocked.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct Allotment {
+    #[n(0)]
+    pub id: Id,
+    #[n(1)]
+    pub name: SmolStr,
+    /// Its names for people, by locale.
+    #[n(2)]
+    pub names: Names,
+    /// Ascending. A seat is in one allotment at most.
+    #[n(3)]
+    pub seats: Vec<Seat>,
+    /// When those of its seats that are free go on sale, in true time.
+    #[n(4)]
+    pub release_at: Option<Timestamp>,
+    /// Released by hand.
+    #[n(5)]
+    pub released: bool,
 }
 
 /// How an offer changes a list price.

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::{
     limits::Limits,
-    offer::{Counter, Offer, Offering, PriceType},
+    offer::{Allotment, Counter, Offer, Offering, PriceType},
 };
 use crate::{id::Id, money::Money, names::Names, seat::Seat, text::Reason, time::Timestamp};
 
@@ -68,12 +68,17 @@ pub struct SessionChange {
     pub offers: Option<Vec<Offer>>,
     #[n(9)]
     pub counters: Option<Vec<Counter>>,
+    #[n(13)]
+    pub allotments: Option<Vec<Allotment>>,
     /// Offers that are closed by hand.
     #[n(10)]
     pub close: Vec<Id>,
     /// Offers that are no longer closed by hand.
     #[n(11)]
     pub reopen: Vec<Id>,
+    /// Allotments that are released now.
+    #[n(14)]
+    pub release: Vec<Id>,
     /// Only say what would be different.
     #[n(12)]
     pub dry_run: bool,

@@ -203,6 +203,9 @@ pub enum SessionEvent {
     /// These offers have reached their begin. They stay open, whatever a clock says later.
     #[n(15)]
     OffersOpened(#[n(0)] Vec<Id>),
+    /// These allotments are released: their free seats are on sale like all others, whatever a clock says later.
+    #[n(16)]
+    AllotmentsReleased(#[n(0)] Vec<Id>),
 }
 
 impl SessionEvent {
@@ -224,7 +227,8 @@ impl SessionEvent {
             | SessionEvent::Vacated
             | SessionEvent::ZoneSet(_)
             | SessionEvent::Changed { .. }
-            | SessionEvent::OffersOpened(_) => None,
+            | SessionEvent::OffersOpened(_)
+            | SessionEvent::AllotmentsReleased(_) => None,
         }
     }
 }

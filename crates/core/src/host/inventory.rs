@@ -233,7 +233,7 @@ fn session_changed<R>(entity: &mut Speculation, written: Result<SessionEvent, u6
     entity.ok_again(answer, version)
 }
 
-/// Writes the opening of offers whose begin has come. It is decided before everything else, so nothing is refused because a timer is
+/// Writes the opening of offers whose begin has come, and the release of allotments. It is decided before everything else, so nothing is refused because a timer is
 /// late.
 fn open_offers<R>(entity: &mut Speculation, now: Timestamp, turn: &mut Turn<R>) {
     if !matches!(entity.entity(), Entity::Session(_)) {
@@ -241,6 +241,8 @@ fn open_offers<R>(entity: &mut Speculation, now: Timestamp, turn: &mut Turn<R>) 
     }
     let opened = entity.session().and_then(|session| session.decide_openings(now));
     write(entity, opened.map(Event::Session), turn);
+    let released = entity.session().and_then(|session| session.decide_releases(now));
+    write(entity, released.map(Event::Session), turn);
 }
 
 fn product_outcome<R>(

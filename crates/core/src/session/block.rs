@@ -30,6 +30,17 @@ impl Session {
 
     /// Puts blocked seats back on sale, all or none. Free seats stay free.
     pub(crate) fn decide_unblock(&self, seats: &[Seat], request: Request) -> Result<SessionEvent, Refusal> {
+        let index = |seat: &Seat| self.terms.layout.index(*seat);
+        let kept = seats.iter().find_map(|seat| {
+            let index = index(seat).filter(|index| self.state_for_desk(*index) == SeatState::Free)?;
+            Some((*seat, self.allotment_of(index)?))
+        });
+        if let Some((Seat { row, seat }, number)) = kept {
+            let id = &self.terms.offering().expect("it has allotments").allotments[usize::from(number)].id;
+            return bad(format_smolstr!(
+                "seat {seat} of row {row} is not blocked but kept for allotment {id}, which can be released"
+            ));
+        }
         let seats = self.in_state(seats, SeatState::Blocked, SeatState::Free)?;
         Ok(SessionEvent::SeatsUnblocked { seats, request })
     }
@@ -51,7 +62,7 @@ impl Session {
         if !twice.is_empty() {
             return Err(Refusal::DuplicateSeat(twice));
         }
-        let state = |seat: &Seat| self.state(layout.index(*seat).expect("looked up above"));
+        let state = |seat: &Seat| self.state_for_desk(layout.index(*seat).expect("looked up above"));
         let other = |seat: &Seat| ![from, to].contains(&state(seat));
         let taken = |seat: &Seat| TakenSeat { seat: *seat, state: state(seat) };
         let taken: Vec<TakenSeat> = seats.iter().filter(|seat| other(seat)).map(taken).collect();

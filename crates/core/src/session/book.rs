@@ -90,10 +90,11 @@ impl Book {
         !(self.held.word(number) | self.sold.word(number) | self.blocked.word(number))
     }
 
-    /// The states of 64 seats, two bits each, the first in the lowest bits.
-    pub(super) fn map_word(&self, number: u32) -> u128 {
+    /// The states of 64 seats, two bits each, the first in the lowest bits. Those that are `kept` are blocked if they are free.
+    pub(super) fn map_word(&self, number: u32, kept: u64) -> u128 {
         const { assert!(SeatState::Held as u8 == 1 && SeatState::Sold as u8 == 2 && SeatState::Blocked as u8 == 3) };
         let (held, sold, blocked) = (self.held.word(number), self.sold.word(number), self.blocked.word(number));
+        let blocked = blocked | (kept & !held & !sold);
         spread(held | blocked) | spread(sold | blocked) << 1
     }
 

@@ -8,8 +8,8 @@ use super::{Session, areas::check_areas, difference::changes_between};
 use crate::{
     answer::{AreaCounts, SessionChanged},
     command::{
-        Area, NewSession, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX, PriceChange, PriceType,
-        SessionChange,
+        ALLOTMENTS_MAX, Allotment, Area, NewSession, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX,
+        PriceChange, PriceType, SessionChange,
     },
     event::SessionEvent,
     id::{Id, Request},
@@ -18,6 +18,8 @@ use crate::{
     portion::TAX_RATE_MAX,
     refusal::Refusal,
     rules::Rules,
+    seat::Seat,
+    seat_bits::SeatBits,
     terms::{bad, check_price, check_ttl},
     time::Timestamp,
 };
@@ -59,15 +61,18 @@ fn in_order(layout: &Layout, prices: &[(Id, Money)]) -> Result<Vec<(Id, Money)>,
 }
 
 fn check_offering(layout: &Layout, areas: &[Area], offering: &Offering) -> Result<(), Refusal> {
-    let Offering { price_types, offers, counters } = offering;
+    let Offering { price_types, offers, counters, allotments } = offering;
     distinct("price type", PRICE_TYPES_MAX, price_types.iter().map(|of| &of.id))?;
     distinct("offer", OFFERS_MAX, offers.iter().map(|of| &of.id))?;
     distinct("counter", OFFERS_MAX, counters.iter().map(|of| &of.id))?;
+    distinct("allotment", ALLOTMENTS_MAX, allotments.iter().map(|of| &of.id))?;
+    check_allotments(layout, allotments)?;
     let names = Names {
         categories: layout.categories().iter().collect(),
         areas: areas.iter().map(|area| &area.id).collect(),
         types: price_types.iter().map(|of| &of.id).collect(),
         counters: counters.iter().map(|of| &of.id).collect(),
+        allotments: allotments.iter().map(|of| &of.id).collect(),
     };
     for (place, of) in price_types.iter().enumerate() {
         names.check_type(of, place == 0)?;
@@ -81,6 +86,34 @@ struct Names<'a> {
     areas: BTreeSet<&'a Id>,
     types: BTreeSet<&'a Id>,
     counters: BTreeSet<&'a Id>,
+    allotments: BTreeSet<&'a Id>,
+}
+
+/// Checks that the seats of allotments are in the hall, in order, and each in one allotment at most.
+fn check_allotments(layout: &Layout, allotments: &[Allotment]) -> Result<(), Refusal> {
+    let mut kept = SeatBits::default();
+    for Allotment { id, seats, .. } in allotments {
+        if seats.is_empty() {
+            return bad(format_smolstr!("allotment {id} has no seats"));
+        }
+        if let Some(pair) = seats.windows(2).find(|pair| pair[0] >= pair[1]) {
+            let Seat { row, seat } = pair[1];
+            return bad(format_smolstr!("allotment {id} names seat {seat} of row {row} twice"));
+        }
+        for named in seats {
+            let Seat { row, seat } = *named;
+            let Some(index) = layout.index(*named) else {
+                return bad(format_smolstr!("allotment {id} names seat {seat} of row {row}, which there is not"));
+            };
+            if kept.has(index) && !crate::planted::is("a seat in two allotments") {
+                return bad(format_smolstr!("seat {seat} of row {row} is in allotment {id} and in one before it"));
+            }
+            if !kept.has(index) {
+                kept.add_all(&[index], layout.seats());
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Names<'_> {
@@ -114,13 +147,15 @@ impl Names<'_> {
     }
 
     fn check_offer(&self, offer: &Offer) -> Result<(), Refusal> {
-        let Offer { id, types, categories, areas, from, until, change, per_order, counters, .. } = offer;
+        let Offer { id, types, categories, areas, from, until, change, per_order, counters, allotments, desk, .. } =
+            offer;
         let of = format_smolstr!("offer {id}");
         let lists = [
             (types, &self.types, "price type"),
             (categories, &self.categories, "category"),
             (areas, &self.areas, "area"),
             (counters, &self.counters, "counter"),
+            (allotments, &self.allotments, "allotment"),
         ];
         for (named, known, what) in lists {
             let mut seen = BTreeSet::new();
@@ -133,6 +168,9 @@ impl Names<'_> {
         }
         if counters.len() > OFFER_COUNTERS_MAX {
             return bad(format_smolstr!("{of} has more than {OFFER_COUNTERS_MAX} counters"));
+        }
+        if !allotments.is_empty() && !desk {
+            return bad(format_smolstr!("{of} sells allotments, so it is one of the desk's: say `desk`"));
         }
         if let (Some(from), Some(until)) = (from, until)
             && from >= until
@@ -258,8 +296,10 @@ impl Session {
             price_types,
             offers,
             counters,
+            allotments,
             close,
             reopen,
+            release,
             dry_run: _,
         } = change.clone();
         if let Some(prices) = prices {
@@ -279,8 +319,8 @@ impl Session {
         if let Some(sells_after_begin) = sells_after_begin {
             extras.sells_after_begin = sells_after_begin;
         }
-        let is_same = price_types.is_none() && offers.is_none() && counters.is_none();
-        if is_same && close.is_empty() && reopen.is_empty() {
+        let is_same = price_types.is_none() && offers.is_none() && counters.is_none() && allotments.is_none();
+        if is_same && close.is_empty() && reopen.is_empty() && release.is_empty() {
             return Ok(());
         }
         let mut offering = extras.offering.as_deref().cloned().unwrap_or_default();
@@ -292,6 +332,13 @@ impl Session {
         }
         if let Some(counters) = counters {
             offering.counters = counters;
+        }
+        if let Some(allotments) = allotments {
+            offering.allotments = allotments;
+        }
+        for id in release {
+            let allotment = offering.allotments.iter_mut().find(|allotment| allotment.id == id);
+            allotment.ok_or_else(|| Refusal::NotFound(format_smolstr!("allotment {id}")))?.released = true;
         }
         for (ids, closed) in [(close, true), (reopen, false)] {
             for id in ids {

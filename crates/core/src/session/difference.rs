@@ -10,14 +10,18 @@ use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
 use crate::{
     calendar::instant,
-    command::{Area, CustomerLimit, NewSession, Offer, Offering, PriceChange, PriceType, SessionExtras},
+    command::{Allotment, Area, CustomerLimit, NewSession, Offer, Offering, PriceChange, PriceType, SessionExtras},
     id::Id,
     money::Money,
     refusal::Refusal,
+    seat::Seat,
 };
 
 /// The most differences that one message says. The others are counted.
 const SAID_MAX: usize = 6;
+
+/// The most runs of seats that one difference says.
+const RUNS_SHOWN: usize = 40;
 
 /// The longest text that is repeated whole, in characters.
 const TEXT_SHOWN: usize = 100;
@@ -77,6 +81,7 @@ fn compared(known: &NewSession, wanted: &NewSession, other: &'static str) -> Vec
         |of| &of.id,
         |of| format_smolstr!("at most {}", of.max),
     );
+    found.named("allotment", (&known.allotments, &wanted.allotments), |of| &of.id, allotment);
     found.all
 }
 
@@ -167,13 +172,14 @@ fn price_type(of: &PriceType) -> SmolStr {
 }
 
 fn offer(of: &Offer) -> SmolStr {
-    let Offer { id: _, name, names, types, categories, areas, from, until, closed, desk, change, per_order, counters } =
-        of;
+    let Offer { id: _, name, names, types, categories, areas, from, until, closed, .. } = of;
+    let Offer { desk, change, per_order, counters, allotments, .. } = of;
     let mut words: Vec<SmolStr> = (!name.is_empty()).then(|| text(name)).into_iter().collect();
     if !names.is_empty() {
         words.push(format_smolstr!("called {names:?}"));
     }
-    for (what, ids) in [("of", types), ("in", categories), ("in", areas), ("counted by", counters)] {
+    let lists = [("of", types), ("in", categories), ("in", areas), ("counted by", counters), ("out of", allotments)];
+    for (what, ids) in lists {
         if !ids.is_empty() {
             let ids: Vec<&str> = ids.iter().map(Id::as_str).collect();
             words.push(format_smolstr!("{what} {}", ids.join(" ")));
@@ -190,6 +196,27 @@ fn offer(of: &Offer) -> SmolStr {
     }));
     words.extend(per_order.iter().map(|most| format_smolstr!("at most {most} in an order")));
     if words.is_empty() { SmolStr::new_static("for everybody") } else { words.join(", ").into() }
+}
+
+fn allotment(of: &Allotment) -> SmolStr {
+    let Allotment { id: _, name, names, seats, release_at, released } = of;
+    let names = if names.is_empty() { SmolStr::default() } else { format_smolstr!(", called {names:?}") };
+    let when = release_at.map_or_else(SmolStr::default, |at| format_smolstr!(", released at {}", instant(&at)));
+    let released = if *released { ", released" } else { "" };
+    format_smolstr!("{}, {} seats, {}{names}{when}{released}", text(name), seats.len(), runs(seats))
+}
+
+/// Seats as runs of neighbours, `row:first-last`. Only the first of many are said.
+fn runs(seats: &[Seat]) -> SmolStr {
+    let is_next = |one: &Seat, next: &Seat| one.row == next.row && one.seat + 1 == next.seat;
+    let mut runs = seats.chunk_by(is_next).map(|run| match run {
+        [Seat { row, seat }] => format_smolstr!("{row}:{seat}"),
+        [Seat { row, seat }, .., last] => format_smolstr!("{row}:{seat}-{}", last.seat),
+        [] => SmolStr::default(),
+    });
+    let said: Vec<SmolStr> = runs.by_ref().take(RUNS_SHOWN).collect();
+    let more = if runs.next().is_some() { " …" } else { "" };
+    format_smolstr!("{}{more}", said.join(" "))
 }
 
 fn optional<T: ToSmolStr>(value: &Option<T>) -> SmolStr {

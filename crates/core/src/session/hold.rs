@@ -8,7 +8,7 @@ use super::{
     Session,
     areas::PlacesDecision,
     share::{PriceNumber, Share},
-    table,
+    table::{self, Zone},
 };
 use crate::{
     ask::Reply,
@@ -17,7 +17,7 @@ use crate::{
     event::{Event, HoldEvent, SessionEvent},
     fairness::{Charge, Supply},
     holds::{HoldAsk, HoldIndex, Holds},
-    id::{Entity, HoldId, OrderId},
+    id::{Entity, HoldId, Id, OrderId},
     inventory::Inventory,
     money::Currency,
     planted,
@@ -150,7 +150,7 @@ impl Session {
             return Err(Refusal::SessionClosed("it has begun".into()));
         }
         let seats = match ask.want {
-            Want::Seats { seats, best_effort, .. } => self.named(seats.as_slice(), *best_effort)?,
+            Want::Seats { seats, best_effort, .. } => self.named(ask.desk, seats.as_slice(), *best_effort)?,
             Want::Best(wish) => self.best(at, ask, wish)?,
             Want::Places { area, quantity, buy_as } => {
                 return self.decide_places((at, ask), want_hash, (area, *quantity, buy_as));
@@ -181,7 +181,7 @@ impl Session {
 
     fn seats_supply(&self) -> Supply {
         let all = u64::from(self.terms.layout.seats());
-        let taken = self.book.as_deref().map_or(0, |book| book.counts.taken());
+        let taken = self.book.as_deref().map_or(0, |book| book.counts.taken()) + u64::from(self.kept_free());
         Supply { number: 0, size: Some((all, all - taken)) }
     }
 
@@ -252,17 +252,21 @@ impl Session {
         let nothing = BuyAs::default();
         let buy_as = named.unwrap_or(&nothing);
         let layout = &*self.terms.layout;
-        let category = |seat: &Seat| layout.category(layout.index(*seat).expect("the seats are of the layout"));
+        let zone = |seat: &Seat| {
+            let index = layout.index(*seat).expect("the seats are of the layout");
+            let category = layout.category(index);
+            self.allotment_of(index).map_or(Zone::Category(category), |allotment| Zone::Kept { category, allotment })
+        };
         match ask.want {
             // With `best_effort` some may be left out, and the others keep their types.
             Want::Seats { seats: named, .. } => {
                 let all = named.as_slice();
                 let place = |seat: &Seat| all.binary_search(seat).expect("a part of the wish");
-                let seats = seats.iter().map(|seat| (place(seat), category(seat)));
+                let seats = seats.iter().map(|seat| (place(seat), zone(seat)));
                 self.seat_prices((now, ask), buy_as, all.len(), seats)
             }
             _ => {
-                let all = seats.iter().map(category).enumerate();
+                let all = seats.iter().map(zone).enumerate();
                 self.seat_prices((now, ask), buy_as, seats.len(), all)
             }
         }
@@ -285,8 +289,9 @@ impl Session {
     }
 
     /// The named seats if all are free, or those of them that are free with `best_effort`. Looks at all of them, so that the refusal
-    /// names every seat that is in the way.
-    fn named(&self, seats: &[Seat], best_effort: bool) -> Result<Vec<Seat>, Refusal> {
+    /// names every seat that is in the way. The desk gets seats of allotments, too.
+    fn named(&self, desk: bool, seats: &[Seat], best_effort: bool) -> Result<Vec<Seat>, Refusal> {
+        let desk = desk || planted::is("a guest gets seats of an allotment");
         let layout = &*self.terms.layout;
         let unknown = |seats: &[Seat]| seats.iter().copied().filter(|seat| layout.index(*seat).is_none()).collect();
         let mut free = Vec::with_capacity(seats.len());
@@ -295,7 +300,7 @@ impl Session {
             let Some(index) = layout.index(seat) else {
                 return Err(Refusal::NoSuchSeat(unknown(seats)));
             };
-            match self.state(index) {
+            match if desk { self.state_for_desk(index) } else { self.state(index) } {
                 SeatState::Free => free.push(seat),
                 state @ (SeatState::Held | SeatState::Sold | SeatState::Blocked) => {
                     taken.push(TakenSeat { seat, state })
@@ -312,13 +317,14 @@ impl Session {
     /// Free seats that fit a wish best and are on sale for the caller.
     fn best(&self, now: Timestamp, ask: &HoldAsk<'_>, wish: &BestWish) -> Result<Vec<Seat>, Refusal> {
         let layout = &*self.terms.layout;
+        let free_word = |number: u32| self.free_word_under(wish.buy_as.offer(), number);
         let indexes = match self.on_sale_in(now, ask, &wish.buy_as)? {
-            None => best::choose(layout, |number| self.free_word(number), wish)?,
+            None => best::choose(layout, free_word, wish)?,
             Some(categories) => {
                 let is_sold = |index: u32| index < layout.seats() && table::has(&categories, layout.category(index));
                 let sold =
                     |number: u32| (0..64).filter(|bit| is_sold(number * 64 + bit)).fold(0, |word, bit| word | 1 << bit);
-                let free = |number: u32| match self.free_word(number) {
+                let free = |number: u32| match free_word(number) {
                     0 => 0,
                     word => word & sold(number),
                 };
@@ -332,9 +338,23 @@ impl Session {
         Ok(indexes.into_iter().map(|index| layout.seat(index)).collect())
     }
 
+    /// 64 seats, one that is free for a wish that names this offer as a set bit. Seats of allotments are only for one that names an offer
+    /// of their own.
+    fn free_word_under(&self, offer: Option<&Id>, number: u32) -> u64 {
+        let sale = self.sale.as_deref();
+        let allotments = offer.and_then(|id| {
+            let table = &sale?.table;
+            Some(table.allotments(table.offer(id)?)).filter(|allotments| !allotments.is_empty())
+        });
+        match (sale, allotments) {
+            (Some(sale), Some(allotments)) => self.free_word_for_desk(number) & sale.kept.word_of(number, allotments),
+            _ => self.free_word(number),
+        }
+    }
+
     /// The refusal of a wish for the best seats that no offer sells any seat for.
     fn why_none(&self, now: Timestamp, ask: &HoldAsk<'_>, wish: &BestWish) -> Refusal {
-        match best::choose(&self.terms.layout, |number| self.free_word(number), wish) {
+        match best::choose(&self.terms.layout, |number| self.free_word_under(wish.buy_as.offer(), number), wish) {
             Err(refusal) => refusal,
             Ok(indexes) => {
                 let seats: Vec<Seat> = indexes.into_iter().map(|index| self.terms.layout.seat(index)).collect();

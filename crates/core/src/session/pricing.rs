@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     calendar::{self, instant},
-    command::{BuyAs, Offer, Offering},
+    command::{Allotment, BuyAs, Offer, Offering},
     event::SessionEvent,
     holds::HoldAsk,
     id::Id,
@@ -67,26 +67,38 @@ impl Session {
         (!opened.is_empty() && !planted::is("an offer without a latch")).then_some(SessionEvent::OffersOpened(opened))
     }
 
-    /// When the next offer opens, in true time.
+    /// Allotments whose time has come by `now`, in true time, and that are not released yet.
+    pub(crate) fn decide_releases(&self, now: Timestamp) -> Option<SessionEvent> {
+        let sale = self.sale.as_deref().filter(|sale| sale.next_opening.is_some_and(|opens_at| opens_at <= now))?;
+        let is_due = |it: &Allotment| it.release_at.is_some_and(|at| at <= now);
+        let again = planted::is("an allotment that is released twice");
+        let has_come = |it: &&Allotment| is_due(it) && (!sale.is_released(it) || again);
+        let released: Vec<Id> =
+            self.terms.offering()?.allotments.iter().filter(has_come).map(|it| it.id.clone()).collect();
+        (!released.is_empty() && !planted::is("an allotment that is never released"))
+            .then_some(SessionEvent::AllotmentsReleased(released))
+    }
+
+    /// When the next offer opens or an allotment is released, in true time.
     pub fn next_opening(&self) -> Option<Timestamp> {
         self.sale.as_deref()?.next_opening
     }
 
-    /// The price of each of these seats, which are told by their place among those that are wanted and by their category. `None` if they
+    /// The price of each of these seats, which are told by their place among those that are wanted and by their zone. `None` if they
     /// have those that the session was opened with.
     pub(super) fn seat_prices(
         &self,
         (now, ask): (Timestamp, &HoldAsk<'_>),
         buy_as: &BuyAs,
         wanted: usize,
-        seats: impl ExactSizeIterator<Item = (usize, u8)>,
+        seats: impl ExactSizeIterator<Item = (usize, Zone)>,
     ) -> Result<Option<Arc<[SeatPrice]>>, Refusal> {
         check_named(buy_as, wanted)?;
         let Some(mut pricing) = self.pricing(now, ask, buy_as)? else { return Ok(None) };
         let mut prices = Vec::with_capacity(seats.len());
-        for (place, category) in seats {
+        for (place, zone) in seats {
             let of = pricing.number_of(buy_as.type_of(place))?;
-            prices.push(pricing.price(of, Zone::Category(category), 1)?);
+            prices.push(pricing.price(of, zone, 1)?);
         }
         self.check_room(&prices)?;
         Ok(Some(prices.into()))
@@ -170,7 +182,8 @@ impl Session {
 }
 
 /// What a session without offers offers.
-static NOTHING: Offering = Offering { price_types: Vec::new(), offers: Vec::new(), counters: Vec::new() };
+static NOTHING: Offering =
+    Offering { price_types: Vec::new(), offers: Vec::new(), counters: Vec::new(), allotments: Vec::new() };
 
 impl Pricing<'_> {
     /// The number of a price type. The first one if none is named.
@@ -383,7 +396,9 @@ impl Pricing<'_> {
 
     fn place_id(&self, zone: Zone) -> Id {
         match zone {
-            Zone::Category(ordinal) => self.session.terms.layout.categories()[usize::from(ordinal)].clone(),
+            Zone::Category(ordinal) | Zone::Kept { category: ordinal, .. } => {
+                self.session.terms.layout.categories()[usize::from(ordinal)].clone()
+            }
             Zone::Area(number) => self.session.areas()[usize::from(number)].id.clone(),
         }
     }

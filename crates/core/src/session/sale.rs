@@ -9,12 +9,13 @@ use smol_str::SmolStr;
 use super::{
     SessionTerms,
     book::Book,
+    kept::Kept,
     share::{Captured, Share},
     table::{Cheapest, PriceTable},
 };
 use crate::{
     answer::TermsChange,
-    command::{Area, SessionExtras},
+    command::{Allotment, Area, SessionExtras},
     id::{HoldId, Id},
     names::Names,
     planted,
@@ -53,6 +54,9 @@ pub(super) struct Sale {
     /// Prices of holds and sales.
     #[n(6)]
     pub(super) captured: Arc<Captured>,
+    /// Allotments that were released when their time came.
+    #[n(7)]
+    released: Arc<BTreeSet<Id>>,
     /// Follows from the terms.
     #[stored(skip)]
     pub(super) table: Arc<PriceTable>,
@@ -65,9 +69,15 @@ pub(super) struct Sale {
     /// The cheapest offers of those that have opened so far.
     #[stored(skip)]
     pub(super) cheapest: Arc<Cheapest>,
-    /// When the next offer opens, in true time. Follows from the terms and from what has opened.
+    /// When the next offer opens or an allotment is released, in true time. Follows from the terms and from what has opened.
     #[stored(skip)]
     pub(super) next_opening: Option<Timestamp>,
+    /// The seats of allotments that are not released.
+    #[stored(skip)]
+    pub(super) kept: Arc<Kept>,
+    /// How many of them are free otherwise, by number of their allotment.
+    #[stored(skip)]
+    pub(super) kept_free: Box<[u32]>,
 }
 
 /// The terms that a session was opened with, as far as they can change.
@@ -150,11 +160,14 @@ impl Sale {
             past_names: Arc::default(),
             version: 1,
             captured: Arc::default(),
+            released: Arc::default(),
             table: Arc::default(),
             counts: Box::default(),
             is_open: Arc::default(),
             cheapest: Arc::default(),
             next_opening: None,
+            kept: Arc::default(),
+            kept_free: Box::default(),
         }
     }
 
@@ -163,6 +176,7 @@ impl Sale {
         self.table = Arc::new(PriceTable::new(terms));
         Arc::make_mut(&mut self.captured).rebuild();
         self.look_for_opening(terms);
+        self.keep(terms, book);
         let counters = terms.offering().map_or(0, |offering| offering.counters.len());
         self.counts = alloc::vec![0; counters].into_boxed_slice();
         if counters == 0 {
@@ -170,12 +184,16 @@ impl Sale {
         }
         let Some(book) = book else { return };
         for share in book.shares() {
-            self.count_share(share, true);
+            self.count(&share.counted(&self.captured, &self.table), true);
         }
     }
 
-    /// Counts what a share takes of the counters, or gives back.
+    /// Counts what a share takes of the counters and of the kept seats, or gives back.
     pub(super) fn count_share(&mut self, share: &Share, is_taken: bool) {
+        for allotment in share.seats().iter().filter_map(|index| self.kept.allotment_of(*index)) {
+            let free = &mut self.kept_free[usize::from(allotment)];
+            *free = if is_taken { *free - 1 } else { *free + 1 };
+        }
         let counted = share.counted(&self.captured, &self.table);
         self.count(&counted, is_taken);
     }
@@ -196,11 +214,43 @@ impl Sale {
         self.look_for_opening(terms);
     }
 
+    /// Whether an allotment's seats are on sale like all others.
+    pub(super) fn is_released(&self, allotment: &Allotment) -> bool {
+        allotment.released || self.released.contains(&allotment.id)
+    }
+
+    /// Writes that the time of these allotments has come.
+    pub(super) fn release(&mut self, ids: &[Id], terms: &SessionTerms, version: u64, book: Option<&Book>) {
+        self.version = version;
+        let released = Arc::make_mut(&mut self.released);
+        for id in ids {
+            let is_new = released.insert(id.clone());
+            assert!(is_new, "allotment {id} is released twice");
+        }
+        self.look_for_opening(terms);
+        self.keep(terms, book);
+    }
+
+    /// Looks anew which seats are kept for allotments.
+    fn keep(&mut self, terms: &SessionTerms, book: Option<&Book>) {
+        self.kept = Arc::new(Kept::new(terms, |allotment| self.is_released(allotment)));
+        self.count_kept(terms, book);
+    }
+
+    /// Counts anew how many kept seats are free otherwise.
+    pub(super) fn count_kept(&mut self, terms: &SessionTerms, book: Option<&Book>) {
+        let allotments = terms.offering().map_or(0, |offering| offering.allotments.len());
+        self.kept_free = self.kept.free(book, allotments);
+    }
+
     fn look_for_opening(&mut self, terms: &SessionTerms) {
         let offers = terms.offering().map_or(&[][..], |offering| &offering.offers);
+        let allotments = terms.offering().map_or(&[][..], |offering| &offering.allotments);
         self.is_open = offers.iter().map(|offer| offer.from.is_none() || self.opened.contains(&offer.id)).collect();
         let waiting = offers.iter().zip(&*self.is_open).filter(|(_, is_open)| !**is_open);
-        self.next_opening = waiting.filter_map(|(offer, _)| offer.from).min();
+        let opening = waiting.filter_map(|(offer, _)| offer.from).min();
+        let kept = allotments.iter().filter(|allotment| !self.is_released(allotment));
+        self.next_opening = opening.into_iter().chain(kept.filter_map(|allotment| allotment.release_at)).min();
         self.cheapest = Arc::new(Cheapest::unknown(terms));
     }
 
@@ -252,6 +302,13 @@ impl Sale {
         // An offer whose begin is set anew opens anew.
         Arc::make_mut(&mut sale.opened)
             .retain(|id| begins(after, id).is_some_and(|begin| begins(before, id) == Some(begin)));
+        let frees = |terms: &SessionTerms, id: &Id| {
+            let all = terms.offering()?.allotments.iter();
+            all.clone().find(|allotment| allotment.id == *id).map(|allotment| allotment.release_at)
+        };
+        // An allotment whose release is set anew is kept until then.
+        Arc::make_mut(&mut sale.released)
+            .retain(|id| frees(after, id).is_some_and(|release| frees(before, id) == Some(release)));
         let changes = Arc::make_mut(&mut sale.changes);
         if changes.len() == KEPT_MAX {
             changes.remove(0);
@@ -277,6 +334,8 @@ impl Sale {
         size_of::<Sale>()
             + self.table.heap_bytes()
             + self.captured.heap_bytes()
+            + self.kept.heap_bytes()
+            + size_of_val(&*self.kept_free)
             + size_of_val(&*self.counts)
             + size_of_val(&*self.is_open)
             + self.cheapest.heap_bytes()
@@ -314,6 +373,7 @@ pub(super) fn changes_hold(event: &crate::event::SessionEvent) -> Option<HoldId>
         | SessionEvent::SeatsUnblocked { .. }
         | SessionEvent::ZoneSet(_)
         | SessionEvent::Changed { .. }
-        | SessionEvent::OffersOpened(_) => None,
+        | SessionEvent::OffersOpened(_)
+        | SessionEvent::AllotmentsReleased(_) => None,
     }
 }

@@ -74,8 +74,10 @@ pub(super) struct SeatList(Arc<[u32]>);
 impl SeatList {
     /// Seats with the number of each one's price, or `None` if they have the prices that the session was opened with.
     pub(super) fn new(indexes: impl Iterator<Item = u32>, prices: Option<&[PriceNumber]>) -> SeatList {
-        let numbers = prices.into_iter().flatten().map(|number| PRICE | u32::from(number.0.get()));
-        SeatList(indexes.chain(numbers).collect())
+        SeatList(match prices {
+            None => indexes.collect(),
+            Some(prices) => indexes.chain(prices.iter().map(|number| PRICE | u32::from(number.0.get()))).collect(),
+        })
     }
 
     fn is_priced(&self) -> bool {

@@ -25,6 +25,8 @@ pub(super) type Categories = [u64; CATEGORY_WORDS];
 pub(super) enum Zone {
     /// Seats of the category with this ordinal.
     Category(u8),
+    /// Seats of a category that are kept for the allotment with this number.
+    Kept { category: u8, allotment: u16 },
     /// Places of the area with this number.
     Area(u16),
 }
@@ -60,7 +62,7 @@ impl Cheapest {
     fn of(&self, types: usize, of: usize, zone: Zone) -> Option<&AtomicU16> {
         match zone {
             Zone::Category(ordinal) => self.numbers.get(usize::from(ordinal) * types + of),
-            Zone::Area(_) => None,
+            Zone::Kept { .. } | Zone::Area(_) => None,
         }
     }
 
@@ -89,6 +91,8 @@ struct OfferRow {
     types: u64,
     /// Where it sells. `None` everywhere.
     zones: Option<Box<(Categories, Box<[u16]>)>>,
+    /// The allotments whose seats it sells, by number. It sells no other seats if there are any.
+    allotments: Box<[u16]>,
     counters: Box<[u16]>,
 }
 
@@ -108,6 +112,7 @@ impl PriceTable {
             numbers(offering.price_types.iter().map(|of| &of.id)),
             numbers(offering.counters.iter().map(|counter| &counter.id)),
         );
+        let allotments_by_id = numbers(offering.allotments.iter().map(|allotment| &allotment.id));
         let (categories_by_id, areas_by_id) = (numbers(categories.iter()), numbers(areas.iter().map(|area| &area.id)));
         let others = offering.price_types.iter().skip(1).map(|of: &PriceType| TypePrices {
             categories: listed(&of.prices, &categories_by_id),
@@ -128,8 +133,9 @@ impl PriceTable {
                 Box::new((sold, areas.collect()))
             });
             let counters = offer.counters.iter().map(|id| place(&counters_by_id, id));
+            let allotments = offer.allotments.iter().map(|id| place(&allotments_by_id, id)).collect();
             let types = if offer.types.is_empty() { u64::MAX } else { types };
-            OfferRow { types, zones, counters: counters.collect() }
+            OfferRow { types, zones, allotments, counters: counters.collect() }
         };
         let mut by_id: Vec<(Id, u16)> = (0..).zip(&offering.offers).map(|(at, offer)| (offer.id.clone(), at)).collect();
         by_id.sort_unstable();
@@ -173,7 +179,7 @@ impl PriceTable {
     pub(super) fn list_price(&self, of: usize, zone: Zone) -> Option<i64> {
         let types = &self.types[of];
         let price = match zone {
-            Zone::Category(ordinal) => types.categories[usize::from(ordinal)],
+            Zone::Category(ordinal) | Zone::Kept { category: ordinal, .. } => types.categories[usize::from(ordinal)],
             Zone::Area(number) => types.areas[usize::from(number)],
         };
         (price != NOT_SOLD).then_some(price)
@@ -182,12 +188,23 @@ impl PriceTable {
     /// Whether the offer sells this type in this zone.
     pub(super) fn sells(&self, offer: usize, of: usize, zone: Zone) -> bool {
         let row = &self.offers[offer];
-        let is_there = match (&row.zones, zone) {
-            (None, _) => true,
-            (Some(zones), Zone::Category(ordinal)) => zones.0[usize::from(ordinal / 64)] & (1 << (ordinal % 64)) != 0,
-            (Some(zones), Zone::Area(number)) => zones.1.contains(&number),
+        let is_there = |ordinal: u8| row.zones.as_ref().is_none_or(|zones| has(&zones.0, ordinal));
+        let is_there = match zone {
+            Zone::Category(ordinal) => is_there(ordinal) && row.allotments.is_empty(),
+            // The desk sells kept seats also under an offer that names no allotment.
+            Zone::Kept { category, allotment } => {
+                is_there(category) && (row.allotments.is_empty() || row.allotments.contains(&allotment))
+            }
+            Zone::Area(number) => {
+                row.zones.as_ref().is_none_or(|zones| zones.1.contains(&number)) && row.allotments.is_empty()
+            }
         };
         is_there && row.types & (1 << of) != 0
+    }
+
+    /// The allotments whose seats the offer sells, by number. It sells no other seats if there are any.
+    pub(super) fn allotments(&self, offer: usize) -> &[u16] {
+        &self.offers[offer].allotments
     }
 
     /// The categories in which these offers sell all of these types.
@@ -237,7 +254,7 @@ impl PriceTable {
         let prices = |of: &TypePrices| size_of_val(&*of.categories) + size_of_val(&*of.areas);
         let zones = |row: &OfferRow| {
             let zones = row.zones.as_ref().map_or(0, |zones| size_of_val(&**zones) + size_of_val(&*zones.1));
-            zones + size_of_val(&*row.counters)
+            zones + size_of_val(&*row.counters) + size_of_val(&*row.allotments)
         };
         size_of_val(&*self.types)
             + self.types.iter().map(prices).sum::<usize>()

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Session, area_number, book::Book, share::Share};
+use super::{Session, area_number, book::Book, kept, share::Share};
 use crate::{
     answer::{AreaCounts, SaleMark},
     command::Area,
@@ -42,8 +42,14 @@ impl Session {
                 seats.extend(named.iter().filter_map(|seat| self.layout().index(*seat)));
             }
             match event {
-                // The capacity of each may change, and there may be new ones.
-                SessionEvent::Changed { extras, .. } => areas.extend(0..extras.areas.len() as u16),
+                // The capacity of each may change, and there may be new ones. So may the seats of allotments.
+                SessionEvent::Changed { extras, .. } => {
+                    areas.extend(0..extras.areas.len() as u16);
+                    let offerings = self.terms.offering().into_iter().chain(extras.offering.as_deref());
+                    let kept = offerings.flat_map(|offering| &offering.allotments).flat_map(|it| &it.seats);
+                    seats.extend(kept.filter_map(|seat| self.layout().index(*seat)));
+                }
+                SessionEvent::AllotmentsReleased(ids) => seats.extend(kept::seats_of(&self.terms, ids)),
                 event => areas.extend(self.area_of(event)),
             }
         }
@@ -96,7 +102,8 @@ impl Session {
             | SessionEvent::SeatsUnblocked { .. }
             | SessionEvent::ZoneSet(_)
             | SessionEvent::Changed { .. }
-            | SessionEvent::OffersOpened(_) => None,
+            | SessionEvent::OffersOpened(_)
+            | SessionEvent::AllotmentsReleased(_) => None,
         }
     }
 

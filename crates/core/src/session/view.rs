@@ -46,7 +46,10 @@ impl Session {
             .terms
             .offering()
             .is_some_and(|offering| !offering.offers.is_empty() && offering.offers.iter().all(|offer| offer.desk));
-        Some(Box::new(SessionSale { terms, opened, counted, changes, opens_at, desk_only }))
+        let allotments = offering.iter().flat_map(|offering| &offering.allotments);
+        let released = allotments.filter(|it| sale.is_released(it)).map(|it| it.id.clone()).collect();
+        let kept = sale.kept_free.to_vec();
+        Some(Box::new(SessionSale { terms, opened, counted, changes, opens_at, desk_only, released, kept }))
     }
 
     /// What those who watch it are told of its offers and terms.
@@ -70,21 +73,30 @@ impl Session {
     /// Seats by state, from the counters.
     pub fn counts(&self) -> SeatCounts {
         let counts = self.book.as_deref().map(|book| book.counts).unwrap_or_default();
+        let blocked = counts.blocked + self.kept_free();
         SeatCounts {
-            free: self.terms.layout.seats() - counts.held - counts.sold - counts.blocked,
+            free: self.terms.layout.seats() - counts.held - counts.sold - blocked,
             held: counts.held,
             sold: counts.sold,
-            blocked: counts.blocked,
+            blocked,
         }
+    }
+
+    /// How many seats are free and kept for allotments.
+    pub(super) fn kept_free(&self) -> u32 {
+        self.sale.as_deref().map_or(0, |sale| sale.kept_free.iter().sum())
     }
 
     /// The state of every seat.
     pub fn map(&self) -> MapView {
         let seats = self.terms.layout.seats();
         let mut map = vec![0u8; seats.div_ceil(4) as usize];
-        if let Some(book) = self.book.as_deref() {
+        let nothing = Book::default();
+        if self.book.is_some() || self.kept_free() > 0 {
+            let book = self.book.as_deref().unwrap_or(&nothing);
             for (number, bytes) in map.chunks_mut(16).enumerate() {
-                let word = book.map_word(number as u32).to_le_bytes();
+                let number = number as u32;
+                let word = book.map_word(number, self.kept_word(number)).to_le_bytes();
                 bytes.copy_from_slice(&word[..bytes.len()]);
             }
         }

@@ -1,16 +1,16 @@
 //! Offers of a session: examples, and random runs against a reference that counts everything anew from the list of what happened.
 
-use alloc::{format, sync::Arc, vec, vec::Vec};
+use alloc::{format, string::ToString, sync::Arc, vec, vec::Vec};
 
 use proptest::{collection::vec as list, prelude::*};
 use smol_str::SmolStr;
 
 use super::super::{Session, check_terms};
 use crate::{
-    answer::SeatCounts,
+    answer::{SeatCounts, SessionView},
     ask::{Granted, Opening, Reply},
     command::{
-        Area, BestWish, BuyAs, Counter, NewSession, Offer, Offering, PriceChange, PriceType, SessionChange,
+        Allotment, Area, BestWish, BuyAs, Counter, NewSession, Offer, Offering, PriceChange, PriceType, SessionChange,
         SessionExtras, Want,
     },
     event::{Event, SessionEvent},
@@ -20,9 +20,9 @@ use crate::{
     inventory::Inventory,
     layout::{Labels, Layout, Row, Run},
     portion::{Content, Tax},
-    refusal::Refusal,
+    refusal::{Refusal, TakenSeat},
     rules::Rules,
-    seat::{Seat, SeatSet},
+    seat::{Seat, SeatSet, SeatState},
     time::Timestamp,
 };
 
@@ -68,7 +68,13 @@ fn offer(name: &str) -> Offer {
         change: None,
         per_order: None,
         counters: vec![],
+        allotments: vec![],
     }
+}
+
+fn allotment(name: &str, seats: &[(u16, u16)], release_at: Option<Timestamp>) -> Allotment {
+    let seats = seats.iter().map(|(row, number)| seat(*row, *number)).collect();
+    Allotment { id: id(name), name: "".into(), names: Default::default(), seats, release_at, released: false }
 }
 
 /// Adults at 20 and 30 euros, under 26 at 10 and not in the box. Everybody from [`OPENS`], at most three under 26.
@@ -81,6 +87,7 @@ fn theatre() -> Offering {
             Offer { desk: true, ..offer("desk") },
         ],
         counters: vec![Counter { id: id("young"), max: 3 }],
+        allotments: vec![],
     }
 }
 
@@ -124,13 +131,43 @@ impl Hall {
     fn write(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             let Event::Session(event) = event else { panic!("a session decides {event:?}") };
-            self.session.apply(&event);
+            self.apply(&event);
         }
     }
 
-    fn hold(&mut self, number: u64, revision: u64, want: &Want, desk: bool) -> Result<Granted, Reply> {
+    /// Applies an event, and checks that its delta says all that is different in the map.
+    fn apply(&mut self, event: &SessionEvent) {
+        let mut told = self.states();
+        let touched = self.session.touched_by([event]);
+        self.session.apply(event);
+        let changed = self.session.changed_since(touched);
+        for (index, state) in &changed.seats {
+            assert_ne!(told[*index as usize], *state, "seat {index} is told again after {event:?}");
+            told[*index as usize] = *state;
+        }
+        assert_eq!(told, self.states(), "not all is told of {event:?}");
+    }
+
+    /// The state of every seat, as the map has it.
+    fn states(&self) -> Vec<SeatState> {
+        let map = self.session.map().seats;
+        let all = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];
+        let states: Vec<SeatState> =
+            (0..16).map(|index: usize| all[usize::from(map[index / 4] >> (index % 4 * 2) & 3)]).collect();
+        assert!((0..16).all(|index| self.session.state(index) == states[index as usize]), "{states:?}");
+        states
+    }
+
+    /// Opens and releases what is due, as the host of a session does before it decides.
+    fn open_due(&mut self) {
         let opened = self.session.decide_openings(self.now);
         self.write(opened.map(Event::Session));
+        let released = self.session.decide_releases(self.now);
+        self.write(released.map(Event::Session));
+    }
+
+    fn hold(&mut self, number: u64, revision: u64, want: &Want, desk: bool) -> Result<Granted, Reply> {
+        self.open_due();
         let hold = hold_id(number);
         let ask = HoldAsk { hold, revision, want, deadline: LATER, at: Timestamp(0), holder: None, desk };
         match self.session.decide_hold(self.now, &ask) {
@@ -147,7 +184,7 @@ impl Hall {
         self.requests += 1;
         let request = Request { id: RequestHash(self.requests), body: self.requests };
         let event = self.session.decide_change((self.now, &Rules::default()), change, request)?;
-        self.session.apply(&event);
+        self.apply(&event);
         Ok(event)
     }
 
@@ -260,6 +297,7 @@ fn the_cheapest_offer_is_taken_until_it_is_used_up() {
         price_types: vec![],
         offers: vec![offer("all"), early],
         counters: vec![Counter { id: id("first"), max: 3 }],
+        allotments: vec![],
     };
     let mut hall = Hall::new(offering, OPENS);
     hall.hold(10, 1, &seats(&[(0, 0), (0, 1), (0, 2)], &[]), false).expect("on sale");
@@ -297,6 +335,79 @@ fn best_seats_are_those_on_sale() {
     hall.change(&SessionChange { close: vec![id("box")], ..Default::default() }).expect("it closes");
     let closed = refused(hall.hold(20, 1, &best(2), false));
     assert!(matches!(closed, Refusal::NotOnSale { opens_at: None, .. }), "{closed:?}");
+}
+
+#[test]
+fn allotments_are_the_desks_until_they_are_released() {
+    let press =
+        Offer { desk: true, change: Some(PriceChange::Set(0)), allotments: vec![id("press")], ..offer("press") };
+    let offering = Offering {
+        offers: vec![offer("all"), press.clone()],
+        allotments: vec![allotment("press", &[(0, 0), (0, 1)], Some(OPENS)), allotment("house", &[(1, 0)], None)],
+        ..Offering::default()
+    };
+    let mut hall = Hall::new(offering.clone(), Timestamp(5_000));
+    let blocked = refused(hall.hold(10, 1, &seats(&[(0, 1), (0, 2)], &[]), false));
+    let why = Refusal::SeatBlocked(vec![TakenSeat { seat: seat(0, 1), state: SeatState::Blocked }]);
+    assert_eq!(blocked, why, "nothing is said of the allotment");
+    // The desk mixes them with other seats.
+    hall.hold(11, 1, &seats(&[(0, 1), (0, 2)], &[]), true).expect("the desk sells them");
+    assert_eq!(hall.prices(11), [0, 2_000]);
+    hall.hold(12, 1, &seats(&[(1, 0)], &[]), true).expect("no offer of its own is needed");
+    assert_eq!(hall.prices(12), [3_000]);
+    let best = |count, offer: Option<&str>| {
+        let buy_as = BuyAs::new(vec![], offer.map(id));
+        Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: false, buy_as })
+    };
+    let granted = hall.hold(13, 1, &best(1, Some("press")), true).expect("a press seat");
+    assert_eq!(granted.content.map(|content| content.seats()[0].seat), Some(seat(0, 0)));
+    let none = refused(hall.hold(14, 1, &best(1, Some("press")), true));
+    assert!(matches!(none, Refusal::NoAdjacentSeats { free: 0, .. }), "{none:?}");
+    let release = hall.session.decide_release(hold_id(13), 2, None, false);
+    hall.write(release);
+    let granted = hall.hold(15, 1, &best(2, None), true).expect("other seats");
+    assert!(granted.content.is_some_and(|content| content.seats().iter().all(|priced| priced.seat.seat > 2)));
+    let view = hall.session.view();
+    assert_eq!(view.sale.as_ref().map(|sale| (sale.released.len(), sale.kept.clone())), Some((0, vec![1, 0])));
+    let everybodys = SessionView::clone(&view).for_everybody();
+    assert!(view.has_secrets() && everybodys.offering.as_ref().is_some_and(|offering| offering.allotments.is_empty()));
+
+    // Blocked seats are not those that are kept.
+    let request = Request { id: RequestHash(99), body: 0 };
+    let unblock = hall.session.decide_unblock(&[seat(0, 0)], request).expect_err("it is not blocked");
+    assert!(format!("{unblock}").contains("kept for allotment press"), "{unblock}");
+    hall.now = OPENS;
+    assert_eq!(hall.session.next_opening(), Some(OPENS));
+    let granted = hall.hold(20, 1, &seats(&[(0, 0)], &[]), false).expect("it is released");
+    assert_eq!((granted.content.map(|content| content.quantity()), hall.prices(20)), (Some(1), vec![2_000]));
+    hall.now = Timestamp(9_000);
+    let release = hall.session.decide_release(hold_id(20), 2, None, false);
+    hall.write(release);
+    hall.hold(21, 1, &seats(&[(0, 0)], &[]), false).expect("a clock that is set back keeps nothing again");
+    hall.change(&SessionChange { release: vec![id("house")], ..Default::default() }).expect("released by hand");
+    let release = hall.session.decide_release(hold_id(12), 2, None, false);
+    hall.write(release);
+    hall.hold(30, 1, &seats(&[(1, 0)], &[]), false).expect("on sale for everybody");
+
+    for (allotments, why) in [
+        (vec![allotment("press", &[(0, 0), (0, 0)], None)], "allotment press names seat 0 of row 0 twice"),
+        (vec![allotment("press", &[(0, 99)], None)], "allotment press names seat 99 of row 0, which there is not"),
+        (vec![allotment("press", &[], None)], "allotment press has no seats"),
+        (
+            vec![allotment("press", &[(0, 0)], None), allotment("house", &[(0, 0)], None)],
+            "seat 0 of row 0 is in allotment house and in one before it",
+        ),
+        (vec![allotment("house", &[(0, 0)], None)], "offer press names allotment press, which there is not"),
+    ] {
+        let refused = hall.change(&SessionChange { allotments: Some(allotments), ..Default::default() });
+        assert_eq!(refused.expect_err(why).to_string(), format!("bad request: {why}"));
+    }
+    let offers = Some(vec![Offer { desk: false, ..press }]);
+    let refused = hall.change(&SessionChange { offers, ..Default::default() }).expect_err("not for everybody");
+    assert_eq!(
+        refused.to_string(),
+        "bad request: offer press sells allotments, so it is one of the desk's: say `desk`"
+    );
 }
 
 #[test]
@@ -431,6 +542,15 @@ enum Step {
         offer: usize,
         from: u64,
     },
+    /// The desk blocks a seat, or unblocks it.
+    Block(u32),
+    /// An allotment is released by hand.
+    Free(usize),
+    /// An allotment gets another release.
+    FreeAt {
+        allotment: usize,
+        at: u64,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -446,6 +566,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..9_000_u32).prop_map(Step::Percent),
         1 => (0..3_usize, any::<bool>()).prop_map(|(offer, closed)| Step::Close { offer, closed }),
         1 => (0..3_usize, 1..40_000_u64).prop_map(|(offer, from)| Step::From { offer, from }),
+        1 => (0..16_u32).prop_map(Step::Block),
+        1 => (0..2_usize).prop_map(Step::Free),
+        1 => (0..2_usize, 1..40_000_u64).prop_map(|(allotment, at)| Step::FreeAt { allotment, at }),
     ];
     list(step, 1..60)
 }
@@ -477,10 +600,16 @@ fn random_terms() -> Offering {
         categories: vec![id("box")],
         ..offer("desk")
     };
+    let press =
+        Offer { desk: true, change: Some(PriceChange::Set(0)), allotments: vec![id("press")], ..offer("press") };
     Offering {
         price_types: vec![price_type("adult", &[], &[]), theatre().price_types[1].clone(), carer],
-        offers: vec![first, young, adults, desk],
+        offers: vec![first, young, adults, desk, press],
         counters: vec![Counter { id: id("all"), max: 7 }, Counter { id: id("young"), max: 4 }],
+        allotments: vec![
+            allotment("press", &[(0, 1), (0, 2), (1, 0)], Some(Timestamp(20_000))),
+            allotment("house", &[(0, 6), (1, 6), (1, 7)], None),
+        ],
     }
 }
 
@@ -496,19 +625,27 @@ struct Taken {
 /// The reference: the terms as last set, the instants at which anything was decided since, and everything that is taken.
 struct Reference {
     offering: Offering,
-    /// Offers with the greatest true time at which a decision was made since their begin was set.
+    /// Offers and allotments with the greatest true time at which a decision was made since their begin or release was set.
     seen: Vec<(Id, u64)>,
     taken: Vec<Taken>,
 }
 
 impl Reference {
     fn decided(&mut self, now: u64) {
-        for offer in &self.offering.offers {
-            match self.seen.iter_mut().find(|(id, _)| *id == offer.id) {
+        let offers = self.offering.offers.iter().map(|offer| &offer.id);
+        for named in offers.chain(self.offering.allotments.iter().map(|allotment| &allotment.id)) {
+            match self.seen.iter_mut().find(|(id, _)| id == named) {
                 Some((_, seen)) => *seen = (*seen).max(now),
-                None => self.seen.push((offer.id.clone(), now)),
+                None => self.seen.push((named.clone(), now)),
             }
         }
+    }
+
+    /// The allotment that a seat is kept for by now.
+    fn kept_for(&self, seat: Seat) -> Option<&Id> {
+        let allotment = self.offering.allotments.iter().find(|allotment| allotment.seats.contains(&seat))?;
+        let has_come = |at: Timestamp| self.seen.iter().any(|(name, seen)| *name == allotment.id && *seen >= at.0);
+        (!allotment.released && !allotment.release_at.is_some_and(has_come)).then_some(&allotment.id)
     }
 
     /// The offer and the price of one more, in this zone.
@@ -517,7 +654,11 @@ impl Reference {
         (of, zone, is_area, quantity): (usize, &str, bool, usize),
         (now, cart, desk): (u64, u64, bool),
         besides: &[Taken],
+        kept_for: Option<&Id>,
     ) -> Option<(Option<Id>, i64)> {
+        if kept_for.is_some() && !desk {
+            return None;
+        }
         let prices = &self.offering.price_types[of];
         let listed = if is_area { &prices.area_prices } else { &prices.prices };
         let list_price = match (of, zone) {
@@ -538,7 +679,8 @@ impl Reference {
                 && offer.from.is_none_or(opened)
                 && offer.until.is_none_or(|until| now < until.0)
                 && (offer.types.is_empty() || offer.types.contains(&id(TYPES[of])))
-                && ((offer.categories.is_empty() && offer.areas.is_empty()) || zones.contains(&id(zone)));
+                && ((offer.categories.is_empty() && offer.areas.is_empty()) || zones.contains(&id(zone)))
+                && (offer.allotments.is_empty() || kept_for.is_some_and(|kept| offer.allotments.contains(kept)));
             if !admits {
                 continue;
             }
@@ -586,7 +728,7 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Time(by) => hall.now = Timestamp((hall.now.0 as i64 + by).clamp(1_000, 400_000) as u64),
             Step::Hold { cart, first, count, types, desk } => {
                 let indexes: Vec<u32> = (*first..(first + count).min(16)).collect();
-                if indexes.iter().any(|index| hall.session.state(*index) != crate::seat::SeatState::Free) {
+                if indexes.iter().any(|index| hall.session.state_for_desk(*index) != SeatState::Free) {
                     continue;
                 }
                 next += 1;
@@ -604,7 +746,9 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                     let of = if types.is_empty() { 0 } else { types[place % types.len()] };
                     let zone = layout.categories()[usize::from(layout.category(*index))].clone();
                     let besides = expected.clone().unwrap_or_default();
-                    let one = reference.price((of, zone.as_str(), false, 1), (hall.now.0, *cart, *desk), &besides);
+                    let who = (hall.now.0, *cart, *desk);
+                    let kept_for = reference.kept_for(layout.seat(*index));
+                    let one = reference.price((of, zone.as_str(), false, 1), who, &besides, kept_for);
                     expected = expected.zip(one).map(|(mut all, (offer, price))| {
                         all.push(Taken { hold: number, cart: *cart, offer, price });
                         all
@@ -625,7 +769,8 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                 let free = hall.session.area_counts()[0].free;
                 reference.decided(hall.now.0);
                 let wanted = (*of, "yard", true, *quantity as usize);
-                let expected = reference.price(wanted, (hall.now.0, *cart, false), &[]).filter(|_| free >= *quantity);
+                let expected =
+                    reference.price(wanted, (hall.now.0, *cart, false), &[], None).filter(|_| free >= *quantity);
                 let granted = hall.hold_of(*cart, number, 1, &yard(*quantity, TYPES[*of]), false);
                 prop_assert_eq!(granted.is_ok(), expected.is_some(), "{:?} at {:?}: {:?}", step, hall.now, granted);
                 if let Some((offer, price)) = expected {
@@ -702,20 +847,55 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                 }
                 change_offers(&mut hall, &reference);
             }
+            Step::Block(index) => {
+                let seat = [layout.seat(*index)];
+                let request = Request { id: RequestHash(hall.requests | 1 << 32), body: 0 };
+                hall.requests += 1;
+                let event = match hall.session.state_for_desk(*index) {
+                    SeatState::Free => hall.session.decide_block(&seat, request),
+                    SeatState::Blocked => hall.session.decide_unblock(&seat, request),
+                    SeatState::Held | SeatState::Sold => continue,
+                };
+                hall.apply(&event.expect("it is free or blocked"));
+            }
+            Step::Free(allotment) => {
+                let allotment = &mut reference.offering.allotments[*allotment];
+                allotment.released = true;
+                let release = vec![allotment.id.clone()];
+                hall.change(&SessionChange { release, ..Default::default() }).expect("a good change");
+            }
+            Step::FreeAt { allotment, at } => {
+                let allotment = &mut reference.offering.allotments[*allotment];
+                allotment.released = false;
+                if allotment.release_at != Some(Timestamp(*at)) {
+                    allotment.release_at = Some(Timestamp(*at));
+                    let set = allotment.id.clone();
+                    reference.seen.retain(|(id, _)| *id != set);
+                }
+                let allotments = Some(reference.offering.allotments.clone());
+                hall.change(&SessionChange { allotments, ..Default::default() }).expect("a good change");
+            }
+        }
+        for index in 0..16 {
+            let kept = reference.kept_for(layout.seat(index)).is_some();
+            let expected = match hall.session.state_for_desk(index) {
+                SeatState::Free if kept => SeatState::Blocked,
+                state => state,
+            };
+            prop_assert_eq!(hall.session.state(index), expected, "seat {} after {:?}", index, step);
         }
         prop_assert_eq!(hall.session.audit().violations, Vec::<SmolStr>::new(), "{:?}", step);
     }
     let again = reread_whole(&hall);
     prop_assert_eq!(&again, &hall.session);
     let counts: SeatCounts = hall.session.counts();
-    prop_assert_eq!(counts.free + counts.held + counts.sold, 16);
+    prop_assert_eq!(counts.free + counts.held + counts.sold + counts.blocked, 16);
     Ok(())
 }
 
 impl Hall {
     fn hold_of(&mut self, cart: u64, number: u64, revision: u64, want: &Want, desk: bool) -> Result<Granted, Reply> {
-        let opened = self.session.decide_openings(self.now);
-        self.write(opened.map(Event::Session));
+        self.open_due();
         let hold = cart_hold(cart, number);
         let ask = HoldAsk { hold, revision, want, deadline: LATER, at: Timestamp(0), holder: None, desk };
         let event = self.session.decide_hold(self.now, &ask)?;
@@ -769,7 +949,11 @@ fn planted_bugs_of_offers_are_found() {
             run(&steps).expect("as the reference says");
         }
     }
-    let bugs: [(&str, fn()); 7] = [
+    let bugs: [(&str, fn()); 11] = [
+        ("a guest gets seats of an allotment", by_reference),
+        ("an allotment that is never released", by_reference),
+        ("an allotment that is released twice", by_reference),
+        ("a seat in two allotments", allotments_are_the_desks_until_they_are_released),
         ("an offer without a latch", by_reference),
         ("an offer without a latch", seats_are_sold_as_what_the_buyer_says_when_the_offer_opens),
         ("a counter that is not given back", by_reference),
