@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, process::Command, time::Instant};
 
 use serde_json::{Value, json};
 
-use crate::common::{ADMIN, Answer, BOXOFFICE, Encoding, Home, Port, Rng, http};
+use crate::common::{ADMIN, Answer, BOXOFFICE, Encoding, Home, Port, Rng, eventually, http};
 
 /// The output of `boxoffice import` of a file, and its exit code.
 fn import(
@@ -276,12 +276,13 @@ async fn many_sessions_of_a_large_hall_have_one_copy_of_its_layout() {
     server.stop();
     let began = Instant::now();
     let server = home.start();
-    let restarted = memory_mib(server.pid());
-    println!("started again in {:?} with {restarted} MiB", began.elapsed());
+    println!("started again in {:?} with {} MiB", began.elapsed(), memory_mib(server.pid()));
     let desk = server.port(Encoding::MsgPack).await;
     let counts = desk.read("session.get", json!({"id": "s39", "layout": false})).await.ok()["counts"].clone();
     assert_eq!(counts["free"], json!(SEATS));
+    // What the start itself needed is given back some time after it.
     let bound = before + SESSIONS as u64 * COPY_MIB;
-    assert!(restarted < bound, "{restarted} MiB after a start, {bound} is the most");
+    eventually("the memory is that of one layout", async || Some(()).filter(|()| memory_mib(server.pid()) < bound))
+        .await;
     server.stop();
 }

@@ -37,7 +37,7 @@ const NAMING_TESTS: [&str; 12] = [
 ];
 
 /// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 29] = [
+const NO_TESTS: [&str; 31] = [
     "amount_off",
     "best_effort",
     "bought_as",
@@ -61,6 +61,8 @@ const NO_TESTS: [&str; 29] = [
     "per_order",
     "price_sold_out",
     "rate_off",
+    "release_at",
+    "seat_blocked",
     "seats_taken",
     "sells_after_begin",
     "session_closed",

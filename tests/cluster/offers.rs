@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use boxoffice_client::{
-    AdminToken, Area, Cart, Client, ClientConfig, Content, Counter, Currency, Entity, Error, Id, Layout, MapState,
-    Money, NewSession, Offer, Offering, Order, PriceType, Seat, SessionChange, SessionExtras, SessionView, Timestamp,
-    Title, VenueDetails, recorded,
+    AdminToken, Allotment, Area, Cart, Client, ClientConfig, Content, Counter, Currency, Entity, Error, Id, Layout,
+    MapState, Money, NewSession, Offer, Offering, Order, PriceType, Seat, SessionChange, SessionExtras, SessionView,
+    Timestamp, Title, VenueDetails, recorded,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_shard::ring;
@@ -22,6 +22,8 @@ const ROWS: u16 = 30;
 /// Seats of a row, so the house has 1 200 of them.
 const SEATS: u16 = 40;
 const CATEGORIES: [(&str, i64); 4] = [("stalls", 9_000), ("circle", 7_000), ("balcony", 5_000), ("gallery", 2_500)];
+/// Seats that the house keeps for itself.
+const HOUSE_SEATS: u16 = 60;
 /// At most so many people under 26.
 const YOUNG: u32 = 100;
 /// Buyers at once for the last three of them.
@@ -76,7 +78,19 @@ fn offer(name: &str, types: &[&str]) -> Offer {
         change: None,
         per_order: None,
         counters: vec![],
+        allotments: vec![],
     }
+}
+
+/// The seats that the house keeps, in the last rows.
+fn house_seats() -> Vec<Seat> {
+    let all = (0..ROWS).flat_map(|row| (0..SEATS).map(move |seat| Seat { row, seat }));
+    all.skip(usize::from(ROWS * SEATS - HOUSE_SEATS)).collect()
+}
+
+fn kept(release_at: Option<Timestamp>) -> Allotment {
+    let seats = house_seats();
+    Allotment { id: id("house"), name: "House".into(), names: Default::default(), seats, release_at, released: false }
 }
 
 /// Adults and carers from `opens_at` on, people under 26 as long as there are any left, and the desk at any time.
@@ -91,6 +105,7 @@ fn offering(opens_at: Timestamp, starts_at: Timestamp) -> Offering {
             Offer { desk: true, ..offer("desk", &["adult", "carer"]) },
         ],
         counters: vec![Counter { id: id("young"), max: YOUNG }],
+        allotments: vec![kept(None)],
     }
 }
 
@@ -276,7 +291,41 @@ async fn a_theatre_sells_price_types_while_leaders_die() {
     cluster.start_node(third).await;
     cluster.ready().await;
 
-    // Everything is as it was told: money, types and counters.
+    // The house keeps seats, from which only its desk sells. They are released when the leader dies once more.
+    let of_house = house_seats();
+    let blocked = buy(&guest, &desk, &session, &of_house[..1], &["adult"]).await.expect_err("it is kept");
+    let (code, words) = refusal(&blocked);
+    assert!(code == 204 && !words.contains("house"), "{code}: {words}");
+    let of_desk = buy(&desk, &desk, &session, &of_house[..2], &["carer"]).await.expect("the desk sells it");
+    sold.push(of_desk);
+    let release_at = self::now().after(3_000);
+    let allotments = Some([kept(Some(release_at))].into_iter().map(Into::into).collect());
+    let change = SessionChange { allotments, ..SessionChange::of(session.clone()) };
+    desk.session_change(&change).await.expect("a release is set");
+    let counts = view(&guest, &session).await.counts;
+    assert_eq!(counts.blocked, u32::from(HOUSE_SEATS) - 2);
+    sleep(Duration::from_millis(release_at.0.saturating_sub(self::now().0 + 200))).await;
+    let fourth = kill_leader(&mut cluster, &entity).await;
+    let released = eventually("the seats of the house are released", async || {
+        match buy(&guest, &desk, &session, &of_house[2..4], &["adult"]).await {
+            Ok(order) => Some(order),
+            Err(error) => {
+                assert!(error.refusal().is_none_or(|no| no.code == 204), "{error}");
+                None
+            }
+        }
+    });
+    sold.push(released.await);
+    assert!(self::now() >= release_at, "not before their time");
+    cluster.start_node(fourth).await;
+    cluster.ready().await;
+    let told = eventually("watchers are told of the release", async || {
+        let map = watch.next().await.ok()?;
+        (map.counts().blocked == 0).then_some(())
+    });
+    told.await;
+
+    // Everything is as it was told: money, types, counters and allotments.
     let audit = desk.audit_session(&session).await.expect("an audit").value;
     assert_eq!(audit.violations, Vec::<smol_str::SmolStr>::new());
     let of = |order: &Order, name: &str| -> usize {
@@ -285,6 +334,8 @@ async fn a_theatre_sells_price_types_while_leaders_die() {
     };
     assert_eq!(sold.iter().map(|order| of(order, "under26")).sum::<usize>(), YOUNG as usize);
     let view = view(&desk, &session).await;
+    let released = view.sale.as_ref().map(|sale| (sale.released.clone(), sale.kept.clone()));
+    assert_eq!(released, Some((vec![id("house")], vec![0])));
     assert_eq!(view.sale.as_ref().map(|sale| sale.counted.clone()), Some(vec![u64::from(YOUNG)]));
     assert_eq!(
         u64::from(view.counts.sold),

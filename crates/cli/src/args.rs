@@ -616,7 +616,7 @@ pub enum AdminCommand {
         #[arg(long)]
         json: bool,
     },
-    /// The offers of a session, and one closed or opened again
+    /// The offers and allotments of a session, and changes of them by hand
     Offers {
         /// The session.
         session: String,
@@ -626,6 +626,9 @@ pub enum AdminCommand {
         /// Open this offer again, which was closed by hand
         #[arg(long, value_name = "OFFER")]
         reopen: Vec<String>,
+        /// Put the free seats of this allotment on sale
+        #[arg(long, value_name = "ALLOTMENT")]
+        release: Vec<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,

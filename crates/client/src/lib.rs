@@ -81,8 +81,9 @@ pub use boxoffice_core::{
     access::Role,
     answer::{AreaCounts, SeatCounts, StockCounts},
     command::{
-        Area, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer, Offering, OpeningHours, Payment,
-        PriceChange, PriceType, ProductDetails, Rate, ResourceDetails, SessionExtras, Shipping, Title, VenueDetails,
+        Allotment, Area, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer, Offering, OpeningHours,
+        Payment, PriceChange, PriceType, ProductDetails, Rate, ResourceDetails, SessionExtras, Shipping, Title,
+        VenueDetails,
     },
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,

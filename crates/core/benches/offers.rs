@@ -5,8 +5,8 @@ use std::{hint::black_box, sync::Arc};
 use boxoffice_core::{
     ask::{Ask, Opening},
     command::{
-        BuyAs, Command, Counter, NewSession, Offer, Offering, PriceChange, PriceType, SessionChange, SessionCommand,
-        Want,
+        Allotment, BuyAs, Command, Counter, NewSession, Offer, Offering, PriceChange, PriceType, SessionChange,
+        SessionCommand, Want,
     },
     event::{Event, SessionEvent},
     host::{Host, Input, Turn},
@@ -81,11 +81,24 @@ fn offering(categories: usize, types: usize, offers: usize) -> Offering {
         change: Some(PriceChange::Minus(number.min(400) as i64)),
         per_order: None,
         counters: vec![counters[number].clone()],
+        allotments: vec![],
     };
+    // As many allotments as offers if there are many, each of one seat at the back.
+    let last = (0..SEATS).flat_map(|seat| (0..ROWS).rev().map(move |row| Seat { row, seat }));
+    let allotment = |(id, seat): (Id, Seat)| Allotment {
+        id,
+        name: "".into(),
+        names: Default::default(),
+        seats: vec![seat],
+        release_at: Some(Timestamp(900_000)),
+        released: false,
+    };
+    let allotments = numbered("allotment", if offers > 1 { offers } else { 0 });
     Offering {
         price_types: numbered("type", types).into_iter().enumerate().map(price_type).collect(),
         offers: numbered("offer", offers).into_iter().enumerate().map(offer).collect(),
         counters: counters.iter().map(|id| Counter { id: id.clone(), max: 1_000_000 }).collect(),
+        allotments: allotments.into_iter().zip(last.filter(|seat| seat.row > 40)).map(allotment).collect(),
     }
 }
 
@@ -125,7 +138,8 @@ fn hold_ask(number: u16, types: &[Id]) -> Input<u32> {
 
 /// Holds of five seats. The throughput is of single holds.
 fn holds(criterion: &mut Criterion) {
-    let sizes = [("plain", 4, 0, 0), ("4 types, 1 offer", 4, 4, 1), ("60 types, 1 000 offers", 255, 60, 1_000)];
+    let sizes =
+        [("plain", 4, 0, 0), ("4 types, 1 offer", 4, 4, 1), ("60 types, 1 000 offers and allotments", 255, 60, 1_000)];
     let mut group = criterion.benchmark_group("offers");
     group.throughput(criterion::Throughput::Elements(HOLDS.into()));
     for (name, categories, types, offers) in sizes {
@@ -160,7 +174,7 @@ fn changes(criterion: &mut Criterion) {
         ..Default::default()
     };
     let command = Command::Session(id("s"), SessionCommand::Change(Box::new(change)));
-    criterion.bench_function("offers/change of 60 types, 255 categories, 1 000 offers", |bencher| {
+    criterion.bench_function("offers/change of 60 types, 255 categories, 1 000 offers and allotments", |bencher| {
         bencher.iter_batched(
             || (host(Arc::clone(&state)), command.clone()),
             |(mut host, command)| {

@@ -239,6 +239,13 @@ impl ClientStub {
                 for line in &held.lines {
                     let (Entity::Session(session), true) = (&line.entity, is_offered(&line.content)) else { continue };
                     oracle.sells(session, acked_ms);
+                    if let Command::Cart(_, CartCommand::Hold { guest: true, .. }) = command {
+                        let is_early = |release_at| self.wall_clocks.is_early(release_at, acked_ms);
+                        let kept = oracle.kept_of(session, line.content.seats(), is_early);
+                        if !kept.is_empty() {
+                            oracle.violation(format!("{who}: a guest has {kept:?} of {session}, which are kept"));
+                        }
+                    }
                 }
             }
             Ok(_) => {}

@@ -11,8 +11,8 @@ use std::{
 use boxoffice_core::{
     answer::Outcome,
     command::{
-        Area, BestWish, BuyAs, Command, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer, Offering,
-        PriceType, ProductCommand, ProductDetails, Rate, ResourceCommand, ResourceDetails, SessionChange,
+        Allotment, Area, BestWish, BuyAs, Command, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer,
+        Offering, PriceType, ProductCommand, ProductDetails, Rate, ResourceCommand, ResourceDetails, SessionChange,
         SessionCommand, SessionExtras, VenueCommand, VenueDetails, Want, WantedLine,
     },
     id::{CartId, Entity, Id},
@@ -235,8 +235,9 @@ impl Fixture {
         self.must(client, rng, Command::Product(id(&format!("p{number}")), put)).await;
     }
 
-    /// Price types, offers and a counter. Everything opens together, soon.
-    fn offering(&self, client: &ClientStub, rng: &mut SmallRng) -> Offering {
+    /// Price types, offers, a counter, and seats that are kept for the desk. All offers open together, soon, and a while later the seats
+    /// are released.
+    fn offering(&self, client: &ClientStub, rng: &mut SmallRng, session: &Id) -> Offering {
         let opens_at = client.wall_clocks.at_ms(client.trace.now_ms() + rng.random_range(1..12_000));
         let of = |name: &str, prices, area_prices| PriceType {
             id: id(name),
@@ -260,12 +261,25 @@ impl Fixture {
             change: None,
             per_order: None,
             counters: vec![],
+            allotments: vec![],
         };
         let half = vec![(id("standard"), 500)];
+        let release_at = opens_at.after(rng.random_range(0..15_000));
+        let seats: Vec<Seat> = (0..SIDE / 2).map(|seat| Seat { row: 0, seat }).collect();
+        client.oracle.lock().kept.insert(session.clone(), (seats.clone(), release_at));
+        let house = Allotment {
+            id: id("house"),
+            name: "".into(),
+            names: Default::default(),
+            seats,
+            release_at: Some(release_at),
+            released: false,
+        };
         Offering {
             price_types: vec![of("adult", vec![], vec![]), of("young", half, vec![(id("floor"), 100)])],
             offers: vec![offer("adult"), Offer { counters: vec![id("young")], ..offer("young") }],
             counters: vec![Counter { id: id("young"), max: 12 }],
+            allotments: vec![house],
         }
     }
 
@@ -279,7 +293,8 @@ impl Fixture {
     /// Opens one more session.
     pub(crate) async fn next_session(&self, client: &ClientStub, rng: &mut SmallRng) {
         let number = self.sessions();
-        let offering = has_offers(number).then(|| Arc::new(self.offering(client, rng)));
+        let session = id(&format!("s{number}"));
+        let offering = has_offers(number).then(|| Arc::new(self.offering(client, rng, &session)));
         let begin = BEGIN_MS + LATER_MS + number * HOUR_MS;
         // Every other session has a quota for customers.
         let per_customer = (number % 2 == 1).then(|| CustomerLimit { quota: id("guests"), max: QUOTA_MAX });
@@ -291,7 +306,7 @@ impl Fixture {
             names: Default::default(),
         };
         let new = NewSession {
-            id: id(&format!("s{number}")),
+            id: session,
             hall: id("hall"),
             title: id("title"),
             starts_at: Timestamp(begin),

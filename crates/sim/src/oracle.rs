@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use boxoffice_core::{
     answer::{Answer, Answered, At, MapView},
     id::{Entity, Id},
+    portion::PricedSeat,
+    seat::Seat,
     time::Timestamp,
 };
 use boxoffice_node::api::Failure;
@@ -50,6 +52,8 @@ pub(crate) struct Oracle {
     pub(crate) selling_ms: BTreeMap<Id, u64>,
     /// When the sale of each session opens, as far as buyers were told.
     pub(crate) opens_at: BTreeMap<Id, Timestamp>,
+    /// The seats that each session keeps for the desk, and when they are released.
+    pub(crate) kept: BTreeMap<Id, (Vec<Seat>, Timestamp)>,
     pub(crate) violations: Vec<String>,
 }
 
@@ -117,6 +121,13 @@ impl Oracle {
             }
             None => all.push(shown),
         }
+    }
+
+    /// Seats of a session that were sold to a guest, and are kept by now.
+    pub(crate) fn kept_of(&self, session: &Id, sold: &[PricedSeat], is_early: impl Fn(Timestamp) -> bool) -> Vec<Seat> {
+        let Some((kept, release_at)) = self.kept.get(session) else { return Vec::new() };
+        let sold = sold.iter().map(|priced| priced.seat).filter(|seat| kept.contains(seat));
+        sold.filter(|_| is_early(*release_at)).collect()
     }
 
     /// Notes that a session sells under its offers.

@@ -25,6 +25,8 @@ const PAUSES_MS: [u64; 3] = [1_000, 4_000, 15_000];
 const REPEATS_MS: u64 = 20_000;
 /// The limit for the release of canceled sessions at the end, in milliseconds.
 const COMES_BACK_MS: u64 = 60_000;
+/// The limit for the release of seats that were kept, after it was due, in milliseconds.
+const RELEASED_MS: u64 = 30_000;
 
 /// Blocked seats by session. `None` where that is not certain any more.
 pub(crate) type Blocked = BTreeMap<Id, BTreeMap<Seat, Option<()>>>;
@@ -174,6 +176,26 @@ pub(crate) async fn judge(client: &ClientStub, fixture: &Fixture, blocked: &Bloc
             let state = fixture::state_in(&map.seats, seat);
             if state != SeatState::Blocked as u8 {
                 let what = format!("{seat:?} of {session} was kept off sale, and is in state {state}");
+                client.oracle.lock().violation(what);
+            }
+        }
+    }
+    judge_releases(client, blocked, rng).await;
+}
+
+/// The final check of allotments: when they are released, their seats must be blocked no more than others.
+async fn judge_releases(client: &ClientStub, blocked: &Blocked, rng: &mut SmallRng) {
+    let kept = client.oracle.lock().kept.clone();
+    for (session, (seats, release_at)) in kept {
+        let until_ms = client.wall_clocks.run_ms(release_at) + RELEASED_MS;
+        sleep(Duration::from_millis(until_ms.saturating_sub(client.trace.now_ms()))).await;
+        let map = Command::Session(session.clone(), SessionCommand::Map);
+        let Some(Ok(answered)) = client.read(rng, "judge", map).await else { continue };
+        let Answer::Map(map) = answered.answer else { continue };
+        let by_staff = |seat: &Seat| blocked.get(&session).is_some_and(|seats| seats.contains_key(seat));
+        for seat in seats.iter().filter(|seat| !by_staff(seat)) {
+            if fixture::state_in(&map.seats, *seat) == SeatState::Blocked as u8 {
+                let what = format!("{seat:?} of {session} is still kept, and was to be released at {release_at:?}");
                 client.oracle.lock().violation(what);
             }
         }

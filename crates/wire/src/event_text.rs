@@ -190,6 +190,9 @@ fn session(event: &SessionEvent) -> Words {
         SessionEvent::OffersOpened(offers) => {
             ("offers_opened", offers.iter().map(Id::as_str).collect::<Vec<_>>().join(" "))
         }
+        SessionEvent::AllotmentsReleased(allotments) => {
+            ("released_allotments", allotments.iter().map(Id::as_str).collect::<Vec<_>>().join(" "))
+        }
         SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
         SessionEvent::Canceled { reason, .. } => ("canceled", format!("it will not take place: {reason}")),
         SessionEvent::SeatsBlocked { seats: blocked, .. } => ("blocked", format!("{}; off sale", seats(blocked))),

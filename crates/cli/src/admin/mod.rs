@@ -74,8 +74,8 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::Release { cart, line, reason } => release(&args.node_args, cart, *line, reason),
         AdminCommand::Refund { order, lines, reason } => refund(&args.node_args, order, lines, reason),
         AdminCommand::Sessions { venue, all, json } => sessions::list(&args.node_args, venue.as_deref(), *all, *json),
-        AdminCommand::Offers { session, close, reopen, json } => {
-            offers::offers(&args.node_args, session, (close, reopen), *json)
+        AdminCommand::Offers { session, close, reopen, release, json } => {
+            offers::offers(&args.node_args, session, (close, reopen, release), *json)
         }
         AdminCommand::Cancel { session, reason } => sessions::cancel(&args.node_args, session, reason),
         AdminCommand::Block { session, seats } => set_blocked(&args.node_args, session, seats, true),

@@ -1,8 +1,9 @@
-//! `boxoffice admin offers`: the offers of a session as they are now, and one closed or opened again by hand.
+//! `boxoffice admin offers`: the offers and allotments of a session as they are now. Offers are closed and opened again by hand, and
+//! allotments released.
 
 use boxoffice_client::{Currency, Id, Money, SessionView, Timestamp};
-use boxoffice_core::command::{Offer, PriceChange};
-use boxoffice_wire::body::{OfferBody, SessionChange};
+use boxoffice_core::command::{Allotment, Offer, PriceChange};
+use boxoffice_wire::body::{AllotmentBody, OfferBody, SessionChange};
 use serde_json::{Value, json};
 
 use super::{as_json, nodes::table, print};
@@ -15,26 +16,32 @@ use crate::{
     node_client::{self, now, say},
 };
 
-/// Shows the offers of a session, after these are closed and those opened again.
+/// Shows the offers and allotments of a session, after the named ones are closed, opened again and released.
 pub(super) fn offers(
     node_args: &NodeArgs,
     session: &str,
-    (close, reopen): (&[String], &[String]),
+    (close, reopen, release): (&[String], &[String], &[String]),
     json: bool,
 ) -> Outcome {
     let id = ids::id_of("session", session)?;
-    let named = |ids: &[String]| ids.iter().map(|id| ids::id_of("offer", id)).collect::<Result<Vec<Id>, _>>();
-    let (close, reopen) = (named(close)?, named(reopen)?);
+    let named =
+        |what: &str, named: &[String]| named.iter().map(|id| ids::id_of(what, id)).collect::<Result<Vec<Id>, _>>();
+    let (close, reopen, release) = (named("offer", close)?, named("offer", reopen)?, named("allotment", release)?);
     node_client::block_on(async {
         let client = node_args.connect().await?;
-        if !(close.is_empty() && reopen.is_empty()) {
-            let (close, reopen) = (close.into_iter().collect(), reopen.into_iter().collect());
-            let change = SessionChange { close, reopen, ..SessionChange::of(id.clone()) };
+        if !(close.is_empty() && reopen.is_empty() && release.is_empty()) {
+            let change = SessionChange {
+                close: close.into_iter().collect(),
+                reopen: reopen.into_iter().collect(),
+                release: release.into_iter().collect(),
+                ..SessionChange::of(id.clone())
+            };
             let changed = client.session_change(&change).await.map_err(|error| node_args.failure(error))?.value;
             changed.what.iter().for_each(|what| _ = say(what));
         }
         let session = crate::watch::session(&client, &id, node_args).await?;
-        print(&if json { vec![as_json(&object(&session))] } else { lines(&session, now()) });
+        let lines = || [lines(&session, now()), allotment_lines(&session)].concat();
+        print(&if json { vec![as_json(&object(&session))] } else { lines() });
         Ok(())
     })
 }
@@ -68,6 +75,31 @@ fn lines(session: &SessionView, now: Timestamp) -> Vec<String> {
         ]
     });
     table(&[head].into_iter().chain(rows).collect::<Vec<_>>())
+}
+
+/// The allotments of a session, and how many of their seats are free.
+fn allotment_lines(session: &SessionView) -> Vec<String> {
+    let allotments = session.offering.as_deref().map_or(&[][..], |offering| &offering.allotments);
+    if allotments.is_empty() {
+        return Vec::new();
+    }
+    let zone = zone_or_utc(session.zone.as_deref());
+    let head = ["allotment", "seats", "released at", "kept"].map(str::to_owned);
+    let rows = (0..).zip(allotments).map(|(number, allotment)| {
+        let at = allotment.release_at.map_or_else(|| "-".into(), |at| date_and_time_in(&zone, at));
+        [allotment.id.to_string(), allotment.seats.len().to_string(), at, kept(session, number, allotment)]
+    });
+    [String::new()].into_iter().chain(table(&[head].into_iter().chain(rows).collect::<Vec<_>>())).collect()
+}
+
+/// How many seats of an allotment are free and kept, or that it is released.
+fn kept(session: &SessionView, number: usize, allotment: &Allotment) -> String {
+    let Some(sale) = &session.sale else { return "-".into() };
+    match sale.kept.get(number) {
+        _ if sale.released.contains(&allotment.id) => "released".into(),
+        Some(kept) => kept.to_string(),
+        None => "-".into(),
+    }
 }
 
 fn price(offer: &Offer, currency: Option<Currency>) -> String {
@@ -113,5 +145,14 @@ fn object(session: &SessionView) -> Value {
             json!({"offer": body, "left": left(session, offer), "state": state(session, offer, now())})
         })
         .collect();
-    json!({"session": session.id.as_str(), "terms": session.sale.as_ref().map_or(0, |sale| sale.terms), "offers": offers})
+    let allotments = session.offering.as_deref().map_or(&[][..], |offering| &offering.allotments);
+    let allotments: Vec<Value> = (0..)
+        .zip(allotments)
+        .map(|(number, allotment)| {
+            let body = serde_json::to_value(AllotmentBody::from(allotment.clone())).unwrap_or_default();
+            json!({"allotment": body, "kept": kept(session, number, allotment)})
+        })
+        .collect();
+    let terms = session.sale.as_ref().map_or(0, |sale| sale.terms);
+    json!({"session": session.id.as_str(), "terms": terms, "offers": offers, "allotments": allotments})
 }

@@ -4,7 +4,7 @@
 use std::{fmt, sync::Arc};
 
 use boxoffice_core::{
-    command::{Area, Counter, Limits, Offer, Offering, PriceType, VenueDetails},
+    command::{Allotment, Area, Counter, Limits, Offer, Offering, PriceType, VenueDetails},
     id::Id,
     layout::Layout,
     money::{Currency, Money},
@@ -105,6 +105,8 @@ struct Session {
     offers: Vec<Offer>,
     #[serde(default, deserialize_with = "WireRepr::read")]
     counters: Vec<Counter>,
+    #[serde(default, deserialize_with = "WireRepr::read")]
+    allotments: Vec<Allotment>,
 }
 
 /// Places without seats. The price is in the file's currency by default.
@@ -283,7 +285,12 @@ impl Session {
             limits: self.limits,
             comments: self.comments,
             sells_after_begin: self.sells_after_begin,
-            offering: Offering { price_types: self.price_types, offers: self.offers, counters: self.counters },
+            offering: Offering {
+                price_types: self.price_types,
+                offers: self.offers,
+                counters: self.counters,
+                allotments: self.allotments,
+            },
         })
     }
 }

@@ -420,7 +420,7 @@ fn change_of(
         return None;
     }
     let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
-    let Offering { price_types, offers, counters } = offering.as_deref().cloned().unwrap_or_default();
+    let Offering { price_types, offers, counters, allotments } = offering.as_deref().cloned().unwrap_or_default();
     Some(body::SessionChange {
         prices: Some(prices),
         areas: Some(areas.into_iter().map(body::AreaBody::from).collect()),
@@ -431,6 +431,7 @@ fn change_of(
         price_types: Some(price_types.into_iter().map(body::PriceTypeBody::from).collect()),
         offers: Some(offers.into_iter().map(body::OfferBody::from).collect()),
         counters: Some(counters.into_iter().map(body::CounterBody::from).collect()),
+        allotments: Some(allotments.into_iter().map(body::AllotmentBody::from).collect()),
         ..body::SessionChange::of(id)
     })
 }

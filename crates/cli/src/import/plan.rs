@@ -89,7 +89,7 @@ pub struct SessionPlan {
     pub comments: String,
     /// Whether everybody may still hold after it has begun.
     pub sells_after_begin: bool,
-    /// Price types, offers and counters.
+    /// Price types, offers, counters and allotments.
     pub offering: Offering,
 }
 

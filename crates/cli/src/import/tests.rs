@@ -150,7 +150,7 @@ fn mistakes_in_json_are_named_with_their_place() {
     check_refused(
         json::read(&with_session(&session.replace("\"hall\"", "\"hal\""))),
         expect![
-            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`, `sells_after_begin`, `price_types`, `offers`, `counters`"
+            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`, `sells_after_begin`, `price_types`, `offers`, `counters`, `allotments`"
         ],
     );
     check_refused(
@@ -273,7 +273,9 @@ fn an_example_has_offers() {
     assert_eq!(types, ["adult", "under26", "carer"]);
     let counters: Vec<(&str, u32)> = offering.counters.iter().map(|of| (of.id.as_str(), of.max)).collect();
     assert_eq!(counters, [("under26", 100), ("early", 200)]);
-    assert_eq!(offering.offers.iter().filter(|offer| offer.desk).count(), 1);
+    assert_eq!(offering.offers.iter().filter(|offer| offer.desk).count(), 2);
+    let kept: Vec<(&str, usize)> = offering.allotments.iter().map(|of| (of.id.as_str(), of.seats.len())).collect();
+    assert_eq!(kept, [("press", 8), ("house", 8)]);
     let wrong = globe.replace("\"rate_off\": 2000", "\"rate_off\": 2000, \"set_price\": 1");
     let why = json::read(&wrong).expect_err("two changes of the price");
     assert!(why.contains("an offer has one of `set_price`, `amount_off` and `rate_off`"), "{why}");

@@ -143,10 +143,14 @@ fn broken(lines: &str) -> Option<String> {
 }
 
 /// Stories which together have every kind of event.
-const STORIES: [(&str, fn()); 30] = [
+const STORIES: [(&str, fn()); 31] = [
     (
         "offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as",
         crate::offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as,
+    ),
+    (
+        "offers::an_allotment_is_released_by_itself_and_before_a_hold_that_sees_its_time",
+        crate::offers::an_allotment_is_released_by_itself_and_before_a_hold_that_sees_its_time,
     ),
     (
         "offers::further_places_at_another_price_are_a_line_of_their_own",

@@ -4,8 +4,8 @@ use boxoffice_core::{
     answer::Answer,
     ask::{Ask, Reply},
     command::{
-        Area, BuyAs, CartCommand, Command, Counter, Offer, Offering, PriceType, SessionChange, SessionCommand,
-        VenueCommand, Want, WantedLine,
+        Allotment, Area, BuyAs, CartCommand, Command, Counter, Offer, Offering, PriceType, SessionChange,
+        SessionCommand, VenueCommand, Want, WantedLine,
     },
     event::{Event, SessionEvent},
     host::Input,
@@ -41,6 +41,7 @@ fn offer(name: &str, types: &[&str]) -> Offer {
         change: None,
         per_order: None,
         counters: vec![],
+        allotments: vec![],
     }
 }
 
@@ -59,6 +60,7 @@ fn offering() -> Offering {
             Offer { from: Some(Timestamp(OPENS)), counters: vec![id("young")], ..offer("young", &["young"]) },
         ],
         counters: vec![Counter { id: id("young"), max: 2 }],
+        allotments: vec![],
     }
 }
 
@@ -250,4 +252,44 @@ pub(crate) fn a_hold_that_sees_the_begin_opens_the_offer_before_it_is_decided() 
         fixture.log[..].iter().position(|(_, event)| matches!(event, Event::Session(SessionEvent::OffersOpened(_))));
     let first = first.expect("it opens");
     assert!(!fixture.turns.contains(&(first + 1)), "both are one turn");
+}
+
+#[test]
+pub(crate) fn an_allotment_is_released_by_itself_and_before_a_hold_that_sees_its_time() {
+    let kept = |name: &str, seat: u16, release_at| Allotment {
+        id: id(name),
+        name: name.into(),
+        names: Default::default(),
+        seats: vec![Seat { row: 0, seat }],
+        release_at: Some(Timestamp(release_at)),
+        released: false,
+    };
+    let offering = || Offering {
+        price_types: offering().price_types,
+        allotments: vec![kept("press", 0, OPENS), kept("house", 1, 2 * OPENS)],
+        ..Offering::default()
+    };
+    let mut fixture = theatre(Some(offering()));
+    let wanted = |name: &str, seat| Command::Cart(cart(name), hold(seats(&[seat], &["adult"])));
+    let blocked = outcome(&mut fixture, "early", wanted("a", 0)).expect_err("it is kept");
+    assert_eq!(blocked.code(), 204, "{blocked}");
+    // Nobody asks, and the timer releases it.
+    assert_eq!(session(&fixture).next_opening(), Some(Timestamp(OPENS)));
+    fixture.pass(Timestamp(OPENS));
+    fixture.run();
+    assert_eq!(session(&fixture).next_opening(), Some(Timestamp(2 * OPENS)));
+    granted(&mut fixture, "hold", wanted("a", 0));
+    // The other one is released in the turn of the hold that sees its time.
+    fixture.now = Timestamp(2 * OPENS);
+    let before = fixture.log.len();
+    granted(&mut fixture, "hold", wanted("b", 1));
+    let of_session = |(entity, _): &&(Entity, Event)| *entity == Entity::Session(id("s"));
+    let written: Vec<&Event> = fixture.log[before..].iter().filter(of_session).map(|(_, event)| event).collect();
+    let releases = matches!(
+        written[..],
+        [Event::Session(SessionEvent::AllotmentsReleased(_)), Event::Session(SessionEvent::SeatsHeld { .. })]
+    );
+    assert!(releases, "{written:?}");
+    // The venue opens it with the terms of before.
+    granted(&mut fixture, "create", create(Some(offering())));
 }

@@ -331,6 +331,7 @@ fn offering(from: Option<Timestamp>) -> Offering {
         change: None,
         per_order: None,
         counters: vec![],
+        allotments: vec![],
     };
     let of = |name: &str, prices: Vec<(Id, i64)>, area_prices| PriceType {
         id: id(name),
@@ -349,6 +350,7 @@ fn offering(from: Option<Timestamp>) -> Offering {
             Offer { desk: true, change: Some(PriceChange::Minus(100)), from: None, ..named("desk") },
         ],
         counters: vec![Counter { id: id("few"), max: 4 }],
+        allotments: vec![],
     }
 }
 

@@ -50,6 +50,12 @@ impl Watchers {
             }
             let watched = self.maps.get_mut(id).expect("the session was opened before");
             watched.version += 1;
+            // The terms say which seats an allotment keeps, so no event names them.
+            if session.view().sale.as_ref().is_some_and(|sale| !sale.kept.is_empty()) {
+                let map = session.map();
+                watched.seats = (0..watched.seats.len()).map(|index| decode(&map.seats, index)).collect();
+                continue;
+            }
             let Some((state, seats)) = event.change() else { continue };
             for seat in seats {
                 watched.seats[session.layout().index(*seat).expect("a seat of the session") as usize] = state;

@@ -71,7 +71,9 @@ export function leftOf(session, counter) {
   return place < 0 ? null : Math.max(0, session.counters[place].max - (session.sale?.counted?.[place] || 0));
 }
 
-function sells({ types = [], categories = [], areas = [] }, type, zone) {
+function sells({ types = [], categories = [], areas = [], allotments = [] }, type, zone) {
+  // Seats that are kept are blocked on the map.
+  if (allotments.length > 0) return false;
   if (types.length > 0 && !types.includes(type.id)) return false;
   if (categories.length + areas.length === 0) return true;
   return zone.area ? areas.includes(zone.area) : categories.includes(zone.category);

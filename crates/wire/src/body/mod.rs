@@ -32,7 +32,7 @@ pub use admin::{
 pub(crate) use batch::Batch;
 pub use cart::*;
 pub use catalogue::{HallGet, HallPut, Position, TitleGet, TitlePut, TitleSearch, VenueGet, VenuePut, VenueSearch};
-pub use offer::{CounterBody, OfferBody, PriceTypeBody, TaxBody};
+pub use offer::{AllotmentBody, CounterBody, OfferBody, PriceTypeBody, TaxBody};
 pub use order::{CustomerPurchases, OrderGet, OrderRefund};
 pub use product::{ProductGet, ProductPut};
 pub use resource::{

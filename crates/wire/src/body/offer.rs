@@ -1,12 +1,16 @@
 //! Price types, offers and counters of a session, as requests and answers have them.
 
 use boxoffice_core::{
-    command::{Counter, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX, PriceChange, PriceType},
+    command::{
+        ALLOTMENTS_MAX, Allotment, Counter, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX,
+        PriceChange, PriceType,
+    },
     id::Id,
-    layout::LAYOUT_CATEGORIES_MAX,
+    layout::{LAYOUT_CATEGORIES_MAX, LAYOUT_SEATS_MAX},
     money::PRICE_MAX,
     names::Names,
     portion::{LINE_QUANTITY_MAX, TAX_RATE_MAX, Tax},
+    seat::Seat,
     text::{OptionalName, Text},
     time::Timestamp,
 };
@@ -103,6 +107,29 @@ pub struct OfferBody {
     /// The counters of which each seat and place under it takes one.
     #[optional]
     pub counters: List<Id, 0, OFFER_COUNTERS_MAX>,
+    /// The allotments whose seats it sells, and no others. Only for offers of the desk.
+    #[optional]
+    pub allotments: List<Id, 0, ALLOTMENTS_MAX>,
+}
+
+/// Seats that are kept for somebody: for the press, a sponsor, an agency, the house. Until they are released only the desk sells them,
+/// and everybody else sees them as blocked.
+#[shape("Allotment")]
+#[derive(Eq)]
+pub struct AllotmentBody {
+    pub id: Id,
+    #[optional]
+    pub name: OptionalName,
+    /// Its names for people.
+    #[optional]
+    pub names: Names,
+    /// Its seats. A seat is in one allotment at most.
+    pub seats: List<Seat, 1, LAYOUT_SEATS_MAX>,
+    /// When those of its seats that are free go on sale.
+    pub release_at: Option<Timestamp>,
+    /// Whether it is released by hand.
+    #[optional]
+    pub released: bool,
 }
 
 /// A number of seats and places that several offers share.
@@ -121,8 +148,10 @@ pub(super) type PriceTypes = List<PriceTypeBody, 0, PRICE_TYPES_MAX>;
 pub(super) type Offers = List<OfferBody, 0, OFFERS_MAX>;
 /// The counters of a request.
 pub(super) type Counters = List<CounterBody, 0, OFFERS_MAX>;
+/// The allotments of a request.
+pub(super) type Allotments = List<AllotmentBody, 0, ALLOTMENTS_MAX>;
 
-repr_of!(PriceType: PriceTypeBody, Offer: OfferBody, Counter: CounterBody, Tax: TaxBody);
+repr_of!(PriceType: PriceTypeBody, Offer: OfferBody, Counter: CounterBody, Allotment: AllotmentBody, Tax: TaxBody);
 
 impl From<Tax> for TaxBody {
     fn from(Tax { rate, code }: Tax) -> TaxBody {
@@ -145,6 +174,25 @@ impl From<Counter> for CounterBody {
 impl From<CounterBody> for Counter {
     fn from(CounterBody { id, max }: CounterBody) -> Counter {
         Counter { id, max }
+    }
+}
+
+impl From<Allotment> for AllotmentBody {
+    fn from(Allotment { id, name, names, seats, release_at, released }: Allotment) -> AllotmentBody {
+        AllotmentBody { id, name: Text::as_said(name), names, seats: seats.into_iter().collect(), release_at, released }
+    }
+}
+
+impl TryFrom<AllotmentBody> for Allotment {
+    type Error = Rejection;
+
+    /// Seats in their order in the hall, since their order in the request has no meaning.
+    fn try_from(body: AllotmentBody) -> Converted<Allotment> {
+        let AllotmentBody { id, name, names, seats, release_at, released } = body;
+        let mut seats = seats.into_plain();
+        seats.sort_unstable();
+        distinct(&seats, |seat| seat, "an allotment names a seat twice")?;
+        Ok(Allotment { id, name: name.into_plain(), names, seats, release_at, released })
     }
 }
 
@@ -171,8 +219,7 @@ impl TryFrom<PriceTypeBody> for PriceType {
 
 impl From<Offer> for OfferBody {
     fn from(offer: Offer) -> OfferBody {
-        let Offer { id, name, names, types, categories, areas, from, until, closed, desk, change, per_order, counters } =
-            offer;
+        let Offer { id, name, names, types, categories, areas, from, until, closed, desk, change, .. } = offer;
         let (mut set_price, mut amount_off, mut rate_off) = (None, None, None);
         match change {
             Some(PriceChange::Set(price)) => set_price = Some(price),
@@ -194,8 +241,9 @@ impl From<Offer> for OfferBody {
             set_price,
             amount_off,
             rate_off,
-            per_order: per_order.map(Quantity::from),
-            counters: counters.into_iter().collect(),
+            per_order: offer.per_order.map(Quantity::from),
+            counters: offer.counters.into_iter().collect(),
+            allotments: offer.allotments.into_iter().collect(),
         }
     }
 }
@@ -225,16 +273,23 @@ impl TryFrom<OfferBody> for Offer {
             change,
             per_order: body.per_order.map(u32::try_from).transpose()?,
             counters: body.counters.into_plain(),
+            allotments: body.allotments.into_plain(),
         })
     }
 }
 
 /// The offering of a request, if it has any of it.
-pub(super) fn offering(price_types: PriceTypes, offers: Offers, counters: Counters) -> Converted<Option<Offering>> {
+pub(super) fn offering(
+    price_types: PriceTypes,
+    offers: Offers,
+    counters: Counters,
+    allotments: Allotments,
+) -> Converted<Option<Offering>> {
     let offering = Offering {
         price_types: price_types.into_plain().into_iter().map(PriceType::try_from).collect::<Converted<_>>()?,
         offers: offers.into_plain().into_iter().map(Offer::try_from).collect::<Converted<_>>()?,
         counters: counters.into_plain().into_iter().map(Counter::from).collect(),
+        allotments: allotments.into_plain().into_iter().map(Allotment::try_from).collect::<Converted<_>>()?,
     };
     Ok(Some(offering).filter(|offering| !offering.is_empty()))
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     command::{
-        self, Area, Command, Counter, Limits, NewSession, OFFERS_MAX, Offer, Offering, PriceType, SessionCommand,
-        SessionExtras, VenueCommand,
+        self, ALLOTMENTS_MAX, Allotment, Area, Command, Counter, Limits, NewSession, OFFERS_MAX, Offer, Offering,
+        PriceType, SessionCommand, SessionExtras, VenueCommand,
     },
     cursor::read_by_time,
     id::Id,
@@ -22,7 +22,7 @@ use smol_str::SmolStr;
 
 use super::{
     LimitsBody,
-    offer::{CounterBody, Counters, OfferBody, Offers, PriceTypeBody, PriceTypes, offering},
+    offer::{AllotmentBody, Allotments, CounterBody, Counters, OfferBody, Offers, PriceTypeBody, PriceTypes, offering},
 };
 use crate::{
     call::{Call, CitySearch, Shape},
@@ -78,6 +78,10 @@ pub struct SessionCreate {
     #[since(1, 6)]
     #[optional]
     pub counters: Counters,
+    /// Seats that are kept for somebody.
+    #[since(1, 6)]
+    #[optional]
+    pub allotments: Allotments,
 }
 
 impl SessionCreate {
@@ -101,7 +105,7 @@ impl SessionCreate {
                 limits: self.limits.try_into()?,
                 comments: self.comments.into_plain(),
                 sells_after_begin: self.sells_after_begin,
-                offering: offering(self.price_types, self.offers, self.counters)?.map(Arc::new),
+                offering: offering(self.price_types, self.offers, self.counters, self.allotments)?.map(Arc::new),
             },
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
@@ -265,6 +269,7 @@ impl SessionUnblock {
 #[example(r#"{"expect": 0, "id": "hamlet-tonight", "prices": {"standard": {"amount": 1200, "currency": "EUR"}}}"#)]
 #[example(r#"{"counters": [{"id": "young", "max": 100}], "id": "hamlet-tonight", "offers": [{"from": "2026-03-01T09:00:00Z", "id": "everybody"}, {"counters": ["young"], "id": "young", "types": ["under26"]}], "price_types": [{"id": "adult"}, {"id": "under26", "prices": {"standard": 600}, "tax": {"code": "A", "rate": 700}}]}"#)]
 #[example(r#"{"close": ["everybody"], "dry_run": true, "id": "hamlet-tonight"}"#)]
+#[example(r#"{"allotments": [{"id": "press", "name": "Press", "release_at": "2099-04-11T19:00:00Z", "seats": [[0, 1], [0, 2]]}], "id": "hamlet-tonight"}"#)]
 #[derive(Eq)]
 pub struct SessionChange {
     pub id: Id,
@@ -287,12 +292,17 @@ pub struct SessionChange {
     pub offers: Option<Offers>,
     /// The counters, all of them.
     pub counters: Option<Counters>,
+    /// The allotments, all of them.
+    pub allotments: Option<Allotments>,
     /// Offers to close.
     #[optional]
     pub close: List<Id, 0, OFFERS_MAX>,
     /// Closed offers to open again.
     #[optional]
     pub reopen: List<Id, 0, OFFERS_MAX>,
+    /// Allotments to release now.
+    #[optional]
+    pub release: List<Id, 0, ALLOTMENTS_MAX>,
     /// Whether to say only what would be different.
     #[optional]
     pub dry_run: bool,
@@ -303,6 +313,8 @@ impl SessionChange {
         let types = |all: PriceTypes| all.into_plain().into_iter().map(PriceType::try_from).collect::<Converted<_>>();
         let offers = |all: Offers| all.into_plain().into_iter().map(Offer::try_from).collect::<Converted<_>>();
         let counters = |all: Counters| all.into_plain().into_iter().map(Counter::from).collect();
+        let allotments =
+            |all: Allotments| all.into_plain().into_iter().map(Allotment::try_from).collect::<Converted<_>>();
         let change = command::SessionChange {
             expect: self.expect,
             prices: self.prices.map(prices).transpose()?,
@@ -314,8 +326,10 @@ impl SessionChange {
             price_types: self.price_types.map(types).transpose()?,
             offers: self.offers.map(offers).transpose()?,
             counters: self.counters.map(counters),
+            allotments: self.allotments.map(allotments).transpose()?,
             close: self.close.into_plain(),
             reopen: self.reopen.into_plain(),
+            release: self.release.into_plain(),
             dry_run: self.dry_run,
         };
         Ok(Command::Session(self.id, SessionCommand::Change(Box::new(change))))
@@ -344,7 +358,7 @@ impl SessionCreate {
         let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
         let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
         let areas = areas.into_iter().map(AreaBody::from).collect();
-        let Offering { price_types, offers, counters } = offering.as_deref().cloned().unwrap_or_default();
+        let Offering { price_types, offers, counters, allotments } = offering.as_deref().cloned().unwrap_or_default();
         let limits = LimitsBody::from(limits);
         SessionCreate {
             id,
@@ -362,6 +376,7 @@ impl SessionCreate {
             price_types: price_types.into_iter().map(PriceTypeBody::from).collect(),
             offers: offers.into_iter().map(OfferBody::from).collect(),
             counters: counters.into_iter().map(CounterBody::from).collect(),
+            allotments: allotments.into_iter().map(AllotmentBody::from).collect(),
         }
     }
 }

@@ -4,7 +4,9 @@ use std::{ops::Deref, sync::Arc};
 
 use boxoffice_core::{
     answer::{AreaCounts, SaleMark, SeatCounts, SessionChanged, SessionSale, TermsChange},
-    command::{Area, Counter, Limits, NewSession, Offer, Offering, PriceType, SessionExtras, Title, VenueDetails},
+    command::{
+        Allotment, Area, Counter, Limits, NewSession, Offer, Offering, PriceType, SessionExtras, Title, VenueDetails,
+    },
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
@@ -159,6 +161,8 @@ shapes! {
         /// The offers. Without any, everything is on sale for everybody. Those of the desk are told to the desk.
         offers?: Vec<Offer>,
         counters?: Vec<Counter>,
+        /// Seats that are kept for somebody. Only the desk is told of them.
+        allotments?: Vec<Allotment>,
         /// How its offers stand and how its terms have changed. Absent without offers and changes.
         sale?: Option<SessionSale>,
     }
@@ -177,6 +181,10 @@ shapes! {
         changes?: Vec<TermsChange>,
         /// Whether only the desk sells it, whose offers nobody else is told.
         desk_only?: bool,
+        /// Allotments whose seats are on sale like all others.
+        released?: Vec<Id>,
+        /// How many seats are free and kept, by allotment in their order.
+        kept?: Vec<u32>,
     }
 
     /// What those who watch a session are told of its offers and terms.
@@ -357,8 +365,8 @@ repr_of! {
 
 same_fields! {
     (Id, SmolStr, u32): [(id, name, seats)] = HallEntry { id, name, seats },
-    SessionSale: [SessionSale { terms, opens_at, opened, counted, changes, desk_only }]
-        = SaleFields { terms, opens_at, opened, counted, changes, desk_only },
+    SessionSale: [SessionSale { terms, opens_at, opened, counted, changes, desk_only, released, kept }]
+        = SaleFields { terms, opens_at, opened, counted, changes, desk_only, released, kept },
     SaleMark: [SaleMark { version, opens_at }] = MarkFields { version, opens_at },
     TermsChange: [TermsChange { terms, at, what, version }] = ChangeFields { terms, at, what, version },
     SessionChanged: [SessionChanged { terms, what }] = ChangedFields { terms, what },
@@ -431,7 +439,8 @@ impl From<SessionView> for SessionFields {
         let SessionView { venue, session, canceled, counts, area_counts, layout, zone, sale } = view;
         let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
         let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
-        let Offering { price_types, offers, counters } = offering.map(Arc::unwrap_or_clone).unwrap_or_default();
+        let Offering { price_types, offers, counters, allotments } =
+            offering.map(Arc::unwrap_or_clone).unwrap_or_default();
         let area = |Area { id, name, capacity, price, names }: Area| {
             let counts = area_counts.iter().find(|counts| counts.area == id);
             AreaFields {
@@ -466,6 +475,7 @@ impl From<SessionView> for SessionFields {
             price_types,
             offers,
             counters,
+            allotments,
             sale: sale.map(|sale| *sale),
         }
     }
@@ -480,8 +490,8 @@ impl From<SessionFields> for SessionView {
         let area_counts = fields.areas.iter().filter_map(counts).collect();
         let area =
             |AreaFields { id, name, capacity, price, names, .. }: AreaFields| Area { id, name, capacity, price, names };
-        let (price_types, offers, counters) = (fields.price_types, fields.offers, fields.counters);
-        let offering = Offering { price_types, offers, counters };
+        let (price_types, offers) = (fields.price_types, fields.offers);
+        let offering = Offering { price_types, offers, counters: fields.counters, allotments: fields.allotments };
         let extras = SessionExtras {
             areas: fields.areas.into_iter().map(area).collect(),
             hold_ttl_ms: fields.hold_ttl_ms,

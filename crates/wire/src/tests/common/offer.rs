@@ -9,12 +9,14 @@ use boxoffice_core::{
         VenueView, VenuesPage,
     },
     command::{
-        Area, Counter, CustomerLimit, HoldPolicy, Limits as Quotas, NewSession, Offer, Offering, OpeningHours,
-        PriceChange, PriceType, ProductDetails, Rate, ResourceDetails, SessionExtras, Title, VenueDetails,
+        Allotment, Area, Counter, CustomerLimit, HoldPolicy, Limits as Quotas, NewSession, Offer, Offering,
+        OpeningHours, PriceChange, PriceType, ProductDetails, Rate, ResourceDetails, SessionExtras, Title,
+        VenueDetails,
     },
     layout::{Labels, Layout, Point, Row, Run},
     portion::Tax,
     refusal::Conflict,
+    seat::Seat,
     time::Timestamp,
 };
 use boxoffice_wire::{call::CitySearch, city::CityPage};
@@ -158,6 +160,7 @@ pub fn everybody() -> Offer {
         change: Some(PriceChange::Percent(2_500)),
         per_order: Some(8),
         counters: vec![id("young")],
+        allotments: vec![],
     }
 }
 
@@ -181,11 +184,20 @@ pub fn offering() -> Offering {
     let (plain, closed) = (everybody(), Offer { closed: true, change: Some(PriceChange::Set(900)), ..everybody() });
     let closed = Offer { id: id("members"), from: None, until: None, ..closed };
     let desk = Offer { desk: true, change: Some(PriceChange::Minus(100)), counters: vec![], ..closed.clone() };
-    let desk = Offer { id: id("desk"), ..desk };
+    let desk = Offer { id: id("desk"), allotments: vec![id("press")], ..desk };
+    let press = Allotment {
+        id: id("press"),
+        name: "Press".into(),
+        names: Default::default(),
+        seats: vec![Seat { row: 0, seat: 1 }, Seat { row: 0, seat: 2 }],
+        release_at: Some(evening()),
+        released: true,
+    };
     Offering {
         price_types: vec![adult, under26],
         offers: vec![plain, closed, desk],
         counters: vec![Counter { id: id("young"), max: 100 }],
+        allotments: vec![press],
     }
 }
 
@@ -213,6 +225,8 @@ pub fn offered_session_view() -> SessionView {
         changes: vec![TermsChange { terms, at: evening(), what, version: 390 }],
         opens_at: Some(evening()),
         desk_only: true,
+        released: vec![id("press")],
+        kept: vec![2],
     };
     SessionView { area_counts: vec![area_counts()], sale: Some(Box::new(sale)), ..view }
 }
