@@ -371,7 +371,7 @@ fn a_hoarded_house_sells_to_others() {
 /// A family's carts live for fifteen minutes of the shipped configuration, and a key has no share.
 #[test]
 fn a_family_and_a_school_are_not_refused() {
-    let fast = ["hoarders.minutes=16", "hoarders.speed=30"];
+    let fast = ["hoarders.minutes=16", "hoarders.speed=20"];
     let report = passes("hoarders", &[&fast[..], &["hoarders.run=family"]].concat());
     assert_eq!(report["hoarders"]["others"]["bought"], 4, "{}", report["hoarders"]);
     let fast = ["hoarders.minutes=4", "hoarders.speed=12"];

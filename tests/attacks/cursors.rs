@@ -286,6 +286,7 @@ fn reads(op: Op, cart: &str) -> Option<Vec<Value>> {
         // The id of a cart opens no cart.
         "cart.get" => vec![json!({"token": cart})],
         "customer.purchases" => vec![json!({"customer": "ada"})],
+        "code.get" => vec![json!({"code": "GLOBE-7Q2M"})],
         // Guests are not let in.
         "batch" => vec![json!({"items": [{"op": "resource.get", "body": {"id": "room"}}]})],
         // An order is read by its id, which a guest must not learn.

@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use boxoffice_client::{
-    AdminToken, Allotment, Area, Cart, Client, ClientConfig, Content, Counter, Currency, Entity, Error, Id, Layout,
-    MapState, Money, NewSession, Offer, Offering, Order, PriceType, Seat, SessionChange, SessionExtras, SessionView,
-    Timestamp, Title, VenueDetails, recorded,
+    AdminToken, Allotment, Area, Cart, Client, ClientConfig, CodeDetails, Content, Counter, Currency, Entity, Error,
+    Id, Layout, MapState, Money, NewSession, Offer, Offering, Order, PriceChange, PriceType, Seat, SessionChange,
+    SessionExtras, SessionView, Timestamp, Title, VenueDetails, recorded,
 };
 use boxoffice_core::layout::{Labels, Row, Run};
 use boxoffice_shard::ring;
@@ -79,6 +79,7 @@ fn offer(name: &str, types: &[&str]) -> Offer {
         per_order: None,
         counters: vec![],
         allotments: vec![],
+        code_group: None,
     }
 }
 
@@ -91,6 +92,121 @@ fn house_seats() -> Vec<Seat> {
 fn kept(release_at: Option<Timestamp>) -> Allotment {
     let seats = house_seats();
     Allotment { id: id("house"), name: "House".into(), names: Default::default(), seats, release_at, released: false }
+}
+
+/// A code is shown by many members at once, before everybody may buy, while the leaders of the code and of the session die: no use is
+/// lost, and none is used twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_code_has_its_uses_while_leaders_die() {
+    /// Uses of the code, and members who show it, each for two seats.
+    const USES: u32 = 11;
+    const MEMBERS: u16 = 20;
+    let mut cluster = Cluster::start(THREE).await;
+    let (desk, guest) = (connect(&cluster, Some(ADMIN)).await, connect(&cluster, None).await);
+    let session = id("preview");
+    let now = self::now();
+    let (opens_at, starts_at) = (now.after(24 * HOUR_MS), now.after(48 * HOUR_MS));
+    open_house(&desk).await;
+    let members = Offer {
+        code_group: Some(id("members")),
+        change: Some(PriceChange::Percent(1_000)),
+        ..offer("members", &["adult"])
+    };
+    let mut offering = offering(opens_at, starts_at);
+    offering.offers.push(members);
+    desk.session_create(&id("globe"), new_session(&session, starts_at, offering)).await.expect("a session");
+    let details = |ended| CodeDetails { group: id("members"), uses: USES, ended };
+    let code = id("GLOBE-7Q2M");
+    desk.code_put(&code, details(false)).await.expect("a code");
+    let entity = Entity::Session(session.clone());
+    let hidden = desk.code_get(&code).await.expect("the code").at[0].entity.clone();
+    assert!(!hidden.to_string().contains("GLOBE"), "{hidden}");
+
+    // Nobody else buys yet, and a wrong code is like none that is known.
+    let offers = view(&guest, &session).await.offering.as_ref().map(|offering| offering.offers.len());
+    assert_eq!(offers, Some(2), "guests do not see the offer of members");
+    let wrong = Cart::beside(&guest, &entity);
+    let no = wrong.hold_seats(&session, [Seat { row: 0, seat: 0 }]).code(Some(&id("globe-7q2m"))).await;
+    assert_eq!(refusal(&no.expect_err("its case matters")).0, 218);
+
+    let mut rush = JoinSet::new();
+    for member in 0..MEMBERS {
+        let (guest, desk, session, code) = (guest.clone(), desk.clone(), session.clone(), code.clone());
+        rush.spawn(async move {
+            let cart = Cart::beside(&guest, &Entity::Session(session.clone()));
+            let seats = [0, 1].map(|seat| Seat { row: member, seat });
+            // The last use is for one seat.
+            let held = match cart.hold_seats(&session, seats).code(Some(&code)).await {
+                Err(error) if error.refusal().is_some_and(|no| no.code == 214) => {
+                    cart.hold_seats(&session, [seats[0]]).code(Some(&code)).await
+                }
+                other => other,
+            };
+            if let Err(error) = &held {
+                eprintln!("DBG member {member} hold: {error}");
+            }
+            held?;
+            let cart = Cart::with_token(&desk, cart.token());
+            Ok::<Order, Error>(cart.checkout(recorded("card", "4711"), None).await?.value)
+        });
+    }
+    let of_code = kill_leader(&mut cluster, &hidden).await;
+    sleep(Duration::from_millis(150)).await;
+    cluster.start_node(of_code).await;
+    cluster.ready().await;
+    let of_session = kill_leader(&mut cluster, &entity).await;
+    let mut orders: Vec<Order> = Vec::new();
+    while let Some(ended) = rush.join_next().await {
+        match ended.expect("no panic") {
+            Ok(order) => orders.push(order),
+            Err(error) => {
+                let (code, words) = refusal(&error);
+                // All members come from one network, and those who come too late seem to guess.
+                assert!([109, 212, 214, 218].contains(&code), "{code}: {words}");
+                assert!(!words.contains("GLOBE"), "{words}");
+            }
+        }
+    }
+    cluster.start_node(of_session).await;
+    cluster.ready().await;
+    let tickets = orders.iter().flat_map(|order| &order.lines).flat_map(|line| line.content.seats());
+    let mut bought = 0;
+    for seat in tickets {
+        let bought_as = seat.bought_as.as_deref().expect("bought under an offer");
+        assert_eq!((&bought_as.offer, &bought_as.code_group), (&Some(id("members")), &Some(id("members"))));
+        assert_eq!(seat.price, bought_as.list_price * 9 / 10);
+        bought += 1;
+    }
+    let settled = eventually("every use is bought or free", async || {
+        let view = desk.code_get(&code).await.ok()?.value;
+        (view.held == 0).then_some(view.sold)
+    });
+    assert_eq!(settled.await, bought, "uses are tickets");
+    assert!((1..=u64::from(USES)).contains(&bought), "{bought} of {USES}");
+    // What is left sells, and what is paid back sells again.
+    let buy = async |seats: &[Seat]| {
+        let cart = Cart::beside(&desk, &entity);
+        cart.hold_seats(&session, seats.iter().copied()).code(Some(&code)).await?;
+        Ok::<Order, Error>(cart.checkout(recorded("card", "1"), None).await?.value)
+    };
+    for (_, seat) in (bought..u64::from(USES)).zip(1..) {
+        buy(&[Seat { row: 24, seat }]).await.expect("a use is left");
+    }
+    let no = buy(&[Seat { row: 24, seat: 0 }]).await.expect_err("all are used");
+    assert_eq!(refusal(&no).0, 218);
+    let first = &orders[0];
+    let seats = first.lines[0].content.seats().len() as u64;
+    desk.order_refund(first.id, None, "ill").await.expect("paid back");
+    let again = eventually("its uses are free again", async || {
+        let view = desk.code_get(&code).await.ok()?.value;
+        (view.sold == u64::from(USES) - seats).then_some(())
+    });
+    again.await;
+    buy(&[Seat { row: 24, seat: 0 }]).await.expect("a use is free again");
+    desk.code_put(&code, details(true)).await.expect("it is ended");
+    let audit = desk.audit_session(&session).await.expect("an audit").value;
+    assert_eq!(audit.violations, Vec::<smol_str::SmolStr>::new());
+    cluster.stop();
 }
 
 /// Adults and carers from `opens_at` on, people under 26 as long as there are any left, and the desk at any time.
@@ -106,6 +222,39 @@ fn offering(opens_at: Timestamp, starts_at: Timestamp) -> Offering {
         ],
         counters: vec![Counter { id: id("young"), max: YOUNG }],
         allotments: vec![kept(None)],
+    }
+}
+
+/// The venue with its hall and its title.
+async fn open_house(desk: &Client) {
+    let venue = VenueDetails {
+        name: "Globe".into(),
+        city: "London".into(),
+        position: None,
+        comments: "".into(),
+        zone: Some("Europe/London".into()),
+        address: "".into(),
+    };
+    desk.venue_put(&id("globe"), venue).await.expect("a venue");
+    desk.hall_put(&id("globe"), &id("main"), "Main", house().into()).await.expect("a hall");
+    let title =
+        Title { name: "Hamlet".into(), director: "".into(), cast: vec![], comments: "".into(), duration_ms: None };
+    desk.title_put(&id("hamlet"), title).await.expect("a title");
+}
+
+fn yard() -> Area {
+    Area { id: id("yard"), name: "Yard".into(), capacity: 50, price: euros(2_000), names: Default::default() }
+}
+
+fn new_session(session: &Id, starts_at: Timestamp, offering: Offering) -> NewSession {
+    NewSession {
+        id: session.clone(),
+        hall: id("main"),
+        title: id("hamlet"),
+        starts_at,
+        ends_at: starts_at.after(3 * HOUR_MS),
+        prices: CATEGORIES.iter().map(|(category, price)| (id(category), euros(*price))).collect(),
+        extras: SessionExtras { areas: vec![yard()], offering: Some(offering.into()), ..Default::default() },
     }
 }
 
@@ -159,35 +308,9 @@ async fn a_theatre_sells_price_types_while_leaders_die() {
     let session = id("premiere");
     let now = self::now();
     let (opens_at, starts_at) = (now.after(4_000), now.after(48 * HOUR_MS));
-    let venue = VenueDetails {
-        name: "Globe".into(),
-        city: "London".into(),
-        position: None,
-        comments: "".into(),
-        zone: Some("Europe/London".into()),
-        address: "".into(),
-    };
-    desk.venue_put(&id("globe"), venue).await.expect("a venue");
-    desk.hall_put(&id("globe"), &id("main"), "Main", house().into()).await.expect("a hall");
-    let title =
-        Title { name: "Hamlet".into(), director: "".into(), cast: vec![], comments: "".into(), duration_ms: None };
-    desk.title_put(&id("hamlet"), title).await.expect("a title");
-    let yard =
-        Area { id: id("yard"), name: "Yard".into(), capacity: 50, price: euros(2_000), names: Default::default() };
-    let prices = CATEGORIES.iter().map(|(category, price)| (id(category), euros(*price))).collect();
-    let new = NewSession {
-        id: session.clone(),
-        hall: id("main"),
-        title: id("hamlet"),
-        starts_at,
-        ends_at: starts_at.after(3 * HOUR_MS),
-        prices,
-        extras: SessionExtras {
-            areas: vec![yard.clone()],
-            offering: Some(offering(opens_at, starts_at).into()),
-            ..Default::default()
-        },
-    };
+    open_house(&desk).await;
+    let yard = yard();
+    let new = new_session(&session, starts_at, offering(opens_at, starts_at));
     desk.session_create(&id("globe"), new).await.expect("a session");
     let entity = Entity::Session(session.clone());
 

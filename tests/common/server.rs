@@ -136,6 +136,7 @@ impl Home {
         }
         command.args(&self.args);
         command.env("BOXOFFICE_ADMIN_TOKEN", ADMIN);
+        command.env("BOXOFFICE_CODE_SECRET", "the secret of all codes in tests");
         // Tests have no load balancer.
         command.env("BOXOFFICE_DRAIN_MS", "0");
         if self.shim {

@@ -219,6 +219,12 @@ pub struct Serve {
     /// A file that holds the customer secret
     #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET_FILE", conflicts_with = "customer_secret")]
     pub customer_secret_file: Option<PathBuf>,
+    /// The secret behind the ids of codes. Every user of this machine can see it, so prefer --code-secret-file
+    #[arg(long, env = "BOXOFFICE_CODE_SECRET", hide_env_values = true)]
+    pub code_secret: Option<String>,
+    /// A file that holds the secret of codes
+    #[arg(long, env = "BOXOFFICE_CODE_SECRET_FILE", conflicts_with = "code_secret")]
+    pub code_secret_file: Option<PathBuf>,
     /// What to log: error, warn, info, debug, or a filter like `boxoffice_node=debug`. Libraries are never logged at trace, because
     /// they would write tokens and keys.
     #[arg(long, env = "BOXOFFICE_LOG", default_value = "warn")]
@@ -304,6 +310,33 @@ pub struct Import {
     pub node_args: NodeArgs,
 }
 
+/// `boxoffice admin code`.
+#[derive(Debug, Subcommand)]
+pub enum CodeAction {
+    /// Create or change a code
+    Put {
+        /// The code that buyers type. Its case matters.
+        code: String,
+        /// The group that offers of sessions name
+        #[arg(long)]
+        group: String,
+        /// How many seats and places may be bought with it
+        #[arg(long, default_value_t = 1)]
+        uses: u32,
+        /// Take it no more. What was held and bought with it stays so
+        #[arg(long)]
+        ended: bool,
+    },
+    /// Show how often a code was used
+    Get {
+        /// The code.
+        code: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 /// `boxoffice book`.
 #[derive(Debug, clap::Args)]
 pub struct Book {
@@ -317,6 +350,9 @@ pub struct Book {
     /// The price type of the seats, like `under26`. The session's first one by default
     #[arg(long)]
     pub price_type: Option<String>,
+    /// A code that the buyer has
+    #[arg(long)]
+    pub code: Option<String>,
     /// Check out at once, without asking. Needed without a terminal
     #[arg(long)]
     pub yes: bool,
@@ -632,6 +668,12 @@ pub enum AdminCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Codes that let their buyers buy under the offers of a group
+    Code {
+        /// What to do.
+        #[command(subcommand)]
+        action: CodeAction,
     },
     /// Cancel a session, and refund what it has sold
     Cancel {

@@ -221,6 +221,7 @@ impl Settings<'_> {
             anonymous: self.anonymous(has_gateway, recorded_by_anyone)?,
             recorded_by_anyone,
             customer_secret: self.customer_secret()?,
+            code_secret: self.code_secret()?,
             webhook_secrets: self.webhook_secrets()?,
             // It is set at the start.
             holder_secret: None,

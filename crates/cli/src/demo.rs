@@ -50,7 +50,7 @@ pub fn run(args: &args::Demo) -> Outcome {
     let mut end = End::listen(&runtime)?;
     let (gateway, control) = runtime.block_on(async { Ok::<_, Failure>((pay_at().await?, control::bind().await?)) })?;
     let config = format!(
-        "[listen]\norigins = {:?}\n\n[page]\nproducts = {:?}\nresources = {:?}\ndemo = \"http://{}\"\n\n[payments]\nurl = \"http://{}\"\n",
+        "[listen]\norigins = {:?}\ncode_secret = \"for the demo and nothing else\"\n\n[page]\nproducts = {:?}\nresources = {:?}\ndemo = \"http://{}\"\n\n[payments]\nurl = \"http://{}\"\n",
         args.origins,
         buyers::PRODUCTS,
         [buyers::RESOURCE],

@@ -5,7 +5,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::args::Args;
 
 /// What `--help` of each command shows last. The first words of a line name the command.
-const EXAMPLES: [&str; 44] = [
+const EXAMPLES: [&str; 46] = [
     "demo --port 7180 --open",
     "serve --config boxoffice.toml --data-dir /var/lib/boxoffice",
     "join --config boxoffice.toml --data-dir /var/lib/boxoffice < invitation",
@@ -47,6 +47,8 @@ const EXAMPLES: [&str; 44] = [
     "admin refund order/0f1e2d3c4b5a69788796a5b4c3d2e1f0 --reason ill",
     "admin sessions --venue royal",
     "admin offers hamlet-tonight --close web",
+    "admin code put GLOBE-7Q2M --group members --uses 4",
+    "admin code get GLOBE-7Q2M",
     "admin cancel hamlet-tonight --reason \"the lead is ill\"",
     "admin block hamlet-tonight A1-A4",
     "admin unblock hamlet-tonight A1-A4",

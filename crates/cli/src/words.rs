@@ -20,6 +20,7 @@ pub fn portion(portion: &Portion, names: Option<&Names>, zone: &Zone) -> String 
             format!("{} to {}", date_and_time_in(zone, *begin), date_and_time_in(zone, *end))
         }
         Portion::Quota { quota, count } => format!("{count} of quota {quota}"),
+        Portion::Uses(count) => counted(u64::from(*count), "use"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    command::{NewSession, ProductDetails, ResourceDetails, Title, VenueDetails},
+    command::{CodeDetails, NewSession, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::Id,
     layout::Layout,
     seat::Seat,
@@ -31,6 +31,7 @@ enum BatchBody {
     Title(body::TitlePut),
     Product(body::ProductPut),
     Resource(Box<body::ResourcePut>),
+    Code(body::CodePut),
 }
 
 impl BatchCommand {
@@ -92,6 +93,12 @@ impl BatchCommand {
         BatchCommand { request_id: SmolStr::new(request_id), body }
     }
 
+    /// `code.put`.
+    pub fn code_put(request_id: impl AsRef<str>, code: &Id, details: CodeDetails) -> BatchCommand {
+        let body = BatchBody::Code(body::CodePut::new(code.clone(), details));
+        BatchCommand { request_id: SmolStr::new(request_id), body }
+    }
+
     pub(crate) fn item(&self) -> BatchItem<'_, impl Serialize> {
         BatchItem { op: self.op().name(), rid: Some(self.request_id.as_str().into()), body: &self.body }
     }
@@ -105,6 +112,7 @@ impl BatchCommand {
             BatchBody::Title(_) => Op::TitlePut,
             BatchBody::Product(_) => Op::ProductPut,
             BatchBody::Resource(_) => Op::ResourcePut,
+            BatchBody::Code(_) => Op::CodePut,
         }
     }
 }

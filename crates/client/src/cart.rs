@@ -250,6 +250,11 @@ macro_rules! offered {
             pub fn offer(self, offer: Id) -> Self {
                 self.with(|body| body.offer = Some(offer))
             }
+
+            /// A code that the buyer has. Needs a node that speaks protocol 1.6.
+            pub fn code(self, code: Option<&Id>) -> Self {
+                self.with(|body| body.code = code.cloned())
+            }
         }
     )+};
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use boxoffice_core::{
-    command::{ProductDetails, ResourceDetails, Title},
+    command::{CodeDetails, ProductDetails, ResourceDetails, Title},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     seat::Seat,
@@ -18,8 +18,8 @@ use boxoffice_wire::{
     reply::{Available, BookingPage, FreeSlots, TitlePage},
     status::{BackupPiece, BackupPlaces, HistoryPage, ShardIndex},
     view::{
-        AsOf, CartView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit,
-        ResourceView, SessionChanged, TitleView, VenuesPage,
+        AsOf, CartView, CodeAudit, CodeView, CustomerAudit, ProductAudit, ProductView, PurchasesPage, RefundRecord,
+        ResourceAudit, ResourceView, SessionChanged, TitleView, VenuesPage,
     },
 };
 use smol_str::SmolStr;
@@ -111,6 +111,16 @@ impl Client {
     /// `product.get`: a product's details, and its units by state.
     pub async fn product_get(&self, id: &Id) -> Result<Reply<ProductView>, Error> {
         self.ask_of(&Entity::Product(id.clone()), &body::ProductGet(body::Get::of(id.clone()))).await
+    }
+
+    /// `code.put`: creates or changes a code, which lets its buyers buy under the offers of its group.
+    pub async fn code_put(&self, code: &Id, details: CodeDetails) -> Result<Reply<CodeView>, Error> {
+        self.ask(&body::CodePut::new(code.clone(), details)).await
+    }
+
+    /// `code.get`: how often a code was used.
+    pub async fn code_get(&self, code: &Id) -> Result<Reply<CodeView>, Error> {
+        self.ask(&body::CodeGet { code: code.clone() }).await
     }
 
     /// `resource.put`: creates or changes a resource. Existing bookings stay.
@@ -212,6 +222,11 @@ impl Client {
     /// `admin.audit` of a customer.
     pub async fn audit_customer(&self, id: &Id) -> Result<Reply<CustomerAudit>, Error> {
         self.audit(Some(Entity::Customer(id.clone()))).await
+    }
+
+    /// `admin.audit` of a code, by the id of its entity, which is not the code.
+    pub async fn audit_code(&self, id: &Id) -> Result<Reply<CodeAudit>, Error> {
+        self.audit(Some(Entity::Code(id.clone()))).await
     }
 
     /// `admin.history`: what happened to an entity, or to one seat of a session. Returns the newest page. With

@@ -81,9 +81,9 @@ pub use boxoffice_core::{
     access::Role,
     answer::{AreaCounts, SeatCounts, StockCounts},
     command::{
-        Allotment, Area, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer, Offering, OpeningHours,
-        Payment, PriceChange, PriceType, ProductDetails, Rate, ResourceDetails, SessionExtras, Shipping, Title,
-        VenueDetails,
+        Allotment, Area, CodeDetails, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer, Offering,
+        OpeningHours, Payment, PriceChange, PriceType, ProductDetails, Rate, ResourceDetails, SessionExtras, Shipping,
+        Title, VenueDetails,
     },
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,
@@ -116,11 +116,11 @@ pub use boxoffice_wire::{
         Rates, SeatTotals, ShardStatus, UnitTotals,
     },
     view::{
-        AsOf, At, BookingState, BookingView, CartAudit, CartState, CartView, Claim, CustomerAudit, Ended, HallView,
-        Held, HoldView, HolderView, LineView, MapView, Order, PaymentStatus, ProductAudit, ProductView, Purchase,
-        PurchasedItem, PurchasesPage, RefundRecord, RefundStatus, ResourceAudit, ResourceView, SaleMark, SaleView,
-        SessionAudit, SessionChanged, SessionEntry, SessionSale, SessionView, TakenLine, Taker, TitleView, VenueChange,
-        VenueEntry, VenueView, VenuesPage, VoidRecord, VoidStatus,
+        AsOf, At, BookingState, BookingView, CartAudit, CartState, CartView, Claim, CodeAudit, CodeView, CustomerAudit,
+        Ended, HallView, Held, HoldView, HolderView, LineView, MapView, Order, PaymentStatus, ProductAudit,
+        ProductView, Purchase, PurchasedItem, PurchasesPage, RefundRecord, RefundStatus, ResourceAudit, ResourceView,
+        SaleMark, SaleView, SessionAudit, SessionChanged, SessionEntry, SessionSale, SessionView, TakenLine, Taker,
+        TitleView, VenueChange, VenueEntry, VenueView, VenuesPage, VoidRecord, VoidStatus,
     },
 };
 

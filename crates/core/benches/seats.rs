@@ -57,7 +57,7 @@ fn session(layout: &Arc<Layout>) -> Arc<State> {
 
 fn hold_ask(cart: u128, want: Want) -> Input<u32> {
     let hold = HoldId { cart: CartId(cart), request: RequestHash(cart as u64), part: 0, attempt: 0 };
-    let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false };
+    let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false, code: None };
     Input::Ask { from: Entity::Cart(CartId(cart)), ask }
 }
 

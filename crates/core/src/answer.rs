@@ -18,7 +18,7 @@ pub use self::kept::{
 use crate::{
     access::AccessKey,
     cluster::{Member, Place},
-    command::{Counter, NewSession, Offering, ProductDetails, ResourceDetails, Title, VenueDetails},
+    command::{Counter, NewSession, Offer, Offering, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::{Entity, HoldId, Id, OrderId},
     layout::Layout,
     payment::{PaymentStatus, RefundRecord, VoidRecord},
@@ -148,6 +148,12 @@ pub enum Answer {
     /// Of `session.change`.
     #[n(30)]
     SessionChanged(#[n(0)] SessionChanged),
+    /// Of `code.get` and `code.put`.
+    #[n(31)]
+    Code(#[n(0)] CodeView),
+    /// Of `admin.audit` of a code.
+    #[n(32)]
+    CodeAudit(#[n(0)] Box<CodeAudit>),
 }
 
 /// The cluster as its nodes and operators see it.
@@ -389,12 +395,12 @@ impl SessionView {
             || self.sale.as_ref().is_some_and(|sale| !sale.changes.is_empty())
     }
 
-    /// The session as everybody may see it: without the offers of the desk, without the counters that only they have, and without
+    /// The session as everybody may see it: without the offers of the desk and of codes, without the counters that only they have, and without
     /// what the house has changed, because that names both. Allotments are the house's business, too.
     pub fn for_everybody(mut self) -> SessionView {
         let Some(offering) = self.session.extras.offering.as_deref() else { return self.without_changes() };
         let Offering { price_types, mut offers, counters, allotments: _ } = offering.clone();
-        offers.retain(|offer| !offer.desk);
+        offers.retain(Offer::is_for_everybody);
         let is_shown = |counter: &Counter| offers.iter().any(|offer| offer.counters.contains(&counter.id));
         let shown: Vec<bool> = counters.iter().map(is_shown).collect();
         let mut shows = shown.iter();
@@ -436,7 +442,7 @@ pub struct SessionSale {
     /// When the next offer for everybody opens, whatever is open now.
     #[n(4)]
     pub opens_at: Option<Timestamp>,
-    /// Whether it has offers, and all of them are the desk's, which nobody else is told of.
+    /// Whether it has offers, and all of them are the desk's or need a code, so that nobody else is told of them.
     #[n(5)]
     pub desk_only: bool,
     /// Allotments whose seats are on sale like all others.
@@ -733,6 +739,44 @@ pub struct AsOf {
     pub session: Option<SessionAudit>,
     pub product: Option<ProductAudit>,
     pub resource: Option<ResourceAudit>,
+}
+
+/// A code and its uses. The code itself is never told.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct CodeView {
+    #[n(0)]
+    pub group: Id,
+    /// How many may be held and sold.
+    #[n(1)]
+    pub uses: u32,
+    /// It is not taken any more.
+    #[n(2)]
+    pub ended: bool,
+    /// Uses in carts.
+    #[n(3)]
+    pub held: u64,
+    #[n(4)]
+    pub sold: u64,
+}
+
+/// Everything about a code, counted anew.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct CodeAudit {
+    /// The id of its entity.
+    #[n(0)]
+    pub code: Id,
+    /// Counted hold by hold and sale by sale.
+    #[n(1)]
+    pub counts: CodeView,
+    /// Live holds, by id.
+    #[n(2)]
+    pub holds: Vec<HoldView>,
+    /// Sales, by hold.
+    #[n(3)]
+    pub sales: Vec<SaleView>,
+    /// Violations in words. Empty when every promise holds.
+    #[n(4)]
+    pub violations: Vec<SmolStr>,
 }
 
 /// Everything about a customer, counted anew.

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use crate::{
     answer::Purchase,
-    command::{Limits, NewSession, VenueDetails, Want},
+    command::{Limits, NewSession, ShownCode, VenueDetails, Want},
     holder::Holder,
     id::{HoldId, Id, OrderId},
     layout::Layout,
@@ -43,6 +43,9 @@ pub enum Ask {
         /// Whether the desk asks, which may sell a session that has begun.
         #[n(5)]
         desk: bool,
+        /// What the code lets it hold that the cart has shown before.
+        #[n(6)]
+        code: Option<Box<ShownCode>>,
     },
     /// A cart lets an inventory keep only `left` of the hold. The cart has committed that already.
     #[n(1)]
@@ -372,6 +375,9 @@ pub struct Granted {
     /// The place of the hold in the inventory's log. The node sets it.
     #[n(6)]
     pub position: u64,
+    /// The uses that a code grants.
+    #[n(13)]
+    pub code: Option<Box<ShownCode>>,
 }
 
 impl Reply {

@@ -36,7 +36,7 @@ pub(crate) use add::GrantedLine;
 pub(crate) use attempts::Checkout;
 use attempts::PaymentAttempts;
 pub(crate) use body::{Body, PAYMENT_STOPS_MS};
-use line::Line;
+use line::{Line, NewRevisions};
 use memory::Memory;
 pub(crate) use memory::Recalled;
 use order::OrderRecord;
@@ -221,11 +221,22 @@ impl Cart {
                 self.body = Some(Body::opened(*at, customer.clone(), *ttl_ms, *age_ends_at, *deadline));
             }
             CartEvent::LinesAdded { .. } => self.add_lines(event),
-            CartEvent::LineReduced { at: _, line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
+            CartEvent::LineReduced {
+                at: _,
+                line,
+                left,
+                revision,
+                quota_revision,
+                code_revision,
+                deadline,
+                taken,
+                remembered: _,
+            } => {
                 if let Some(taken) = taken {
                     self.note_taken(*line, taken);
                 }
-                self.reduce(*line, left.as_ref(), *revision, *quota_revision);
+                let (hold, quota) = (Some(*revision), Some(*quota_revision));
+                self.reduce(*line, left.as_ref(), NewRevisions { hold, quota, code: *code_revision });
                 let body = self.active();
                 body.lines_version = version + u64::from(planted::is("an event that is applied otherwise"));
                 body.live_until(*deadline);
@@ -310,7 +321,7 @@ impl Cart {
         keep_taken(&mut self.active().taken, TakenLine { line, by, reason });
     }
 
-    fn reduce(&mut self, number: u32, left: Option<&Content>, revision: u64, quota_revision: u64) {
+    fn reduce(&mut self, number: u32, left: Option<&Content>, revisions: NewRevisions) {
         let id = self.id;
         let body = self.active();
         let customer = body.customer.clone();
@@ -320,7 +331,6 @@ impl Cart {
             assert!(after < before, "line {number} is reduced from {before} to {after}");
             line.content = content.clone();
         }
-        let revisions = (Some(revision), Some(quota_revision));
         let releases = line.release(id, customer.as_ref(), revisions, left.is_none());
         if left.is_none() {
             body.lines.retain(|line| line.number != number);
@@ -336,7 +346,8 @@ impl Cart {
         // A grant of more may have been lost on its way to the cart, so the deadline that the inventory believes in is not known.
         line.believed_until = TIMESTAMP_MAX;
         let changed = |revision: u64| (revision > 0).then_some(revision);
-        let releases = line.release(id, customer.as_ref(), (changed(revision), changed(quota_revision)), false);
+        let revisions = NewRevisions { hold: changed(revision), quota: changed(quota_revision), code: None };
+        let releases = line.release(id, customer.as_ref(), revisions, false);
         self.owe_releases(releases);
     }
 

@@ -2,6 +2,7 @@
 
 mod cart;
 mod cluster;
+mod code;
 mod customer;
 mod directory;
 mod hash;
@@ -20,6 +21,7 @@ pub use self::{
     cluster::{
         Admission, ClusterCommand, INVITATION_HASH_BYTES, INVITATION_MS_MAX, Machine, Move, PROOF_BYTES, Replacing,
     },
+    code::{CODE_USES_MAX, CodeCommand, CodeDetails, ShownCode},
     customer::CustomerCommand,
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},
@@ -54,6 +56,8 @@ pub enum Command {
     Directory(#[n(0)] DirectoryCommand),
     #[n(7)]
     Cluster(#[n(0)] ClusterCommand),
+    #[n(8)]
+    Code(#[n(0)] Id, #[n(1)] CodeCommand),
 }
 
 impl Command {
@@ -66,6 +70,7 @@ impl Command {
             Command::Product(id, _) => Entity::Product(id.clone()),
             Command::Resource(id, _) => Entity::Resource(id.clone()),
             Command::Customer(id, _) => Entity::Customer(id.clone()),
+            Command::Code(id, _) => Entity::Code(id.clone()),
             Command::Directory(_) => Entity::Directory,
             Command::Cluster(_) => Entity::Cluster,
         }

@@ -2,6 +2,7 @@
 
 mod cart;
 mod cluster;
+mod code;
 mod customer;
 mod directory;
 mod product;
@@ -14,8 +15,9 @@ use alloc::vec::Vec;
 use boxoffice_declare::Stored;
 
 pub use self::{
-    cart::{CartEvent, GrownLine, NewLine, Owed, QuotaClaim, Reserved},
+    cart::{CartEvent, CodeUse, GrownLine, NewLine, Owed, QuotaClaim, Reserved},
     cluster::ClusterEvent,
+    code::CodeEvent,
     customer::CustomerEvent,
     directory::DirectoryEvent,
     product::ProductEvent,
@@ -49,6 +51,8 @@ pub enum Event {
     Directory(#[n(0)] DirectoryEvent),
     #[n(7)]
     Cluster(#[n(0)] ClusterEvent),
+    #[n(8)]
+    Code(#[n(0)] CodeEvent),
 }
 
 /// An answer that is remembered, so that a repeat of its request gets the same (P9).
@@ -131,7 +135,8 @@ impl Event {
         )
         | Event::Product(ProductEvent::UnitsReleased { expired, .. })
         | Event::Resource(ResourceEvent::SlotReleased { expired, .. })
-        | Event::Customer(CustomerEvent::QuotaReleased { expired, .. }) = &mut self
+        | Event::Customer(CustomerEvent::QuotaReleased { expired, .. })
+        | Event::Code(CodeEvent::UsesReleased { expired, .. }) = &mut self
         {
             *expired = true;
         }

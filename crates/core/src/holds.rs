@@ -15,7 +15,7 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::{
     answer::{HoldView, HolderView, SaleView},
     ask::Reply,
-    command::Want,
+    command::{ShownCode, Want},
     event::HoldEvent,
     fairness::{Accounts, Amount, Charge, Charged, FairAsk, Fairness, MaybeAccounts, Supply},
     holder::Holder,
@@ -103,6 +103,8 @@ pub(crate) struct HoldAsk<'a> {
     pub(crate) holder: Option<(Holder, &'a Fairness, u64)>,
     /// Whether the desk asks.
     pub(crate) desk: bool,
+    /// The code of which the cart holds uses for it.
+    pub(crate) code: Option<&'a ShownCode>,
 }
 
 impl HoldAsk<'_> {

@@ -194,6 +194,7 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
                 at: Timestamp(0),
                 holder: None,
                 desk: true,
+                code: None,
             };
             let result = match inventory.decide_hold(Timestamp(0), &ask) {
                 Ok(event) => {
@@ -510,6 +511,7 @@ fn a_sale_of_what_is_not_held_says_what_became_of_it() {
             at: Timestamp(0),
             holder: None,
             desk: true,
+            code: None,
         };
         let held = product.decide_hold(Timestamp(1), &ask).expect("there are some");
         product.write(&held);

@@ -212,7 +212,7 @@ impl<R> Host<R> {
     pub fn new(entity: Entity, state: Option<Arc<State>>, rules: Arc<Rules>) -> Host<R> {
         let role = match &entity {
             Entity::Venue(_) => Role::Venue(VenueHost::new()),
-            Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) => {
+            Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) | Entity::Code(_) => {
                 Role::Inventory(Box::new(InventoryHost::new()))
             }
             Entity::Directory => Role::Directory,

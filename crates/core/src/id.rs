@@ -254,6 +254,9 @@ pub enum Entity {
     /// Members and places of the cluster. There is one.
     #[n(7)]
     Cluster,
+    /// A code that buyers show, by its keyed hash.
+    #[n(8)]
+    Code(#[n(0)] Id),
 }
 
 impl Entity {
@@ -267,6 +270,7 @@ impl Entity {
             | Entity::Product(_)
             | Entity::Resource(_)
             | Entity::Customer(_)
+            | Entity::Code(_)
             | Entity::Directory
             | Entity::Cluster => (self.with_key(key_hash) >> 48) as u16,
         }
@@ -281,6 +285,7 @@ impl Entity {
             Entity::Product(id) => (b'p', id.as_str().as_bytes()),
             Entity::Resource(id) => (b'r', id.as_str().as_bytes()),
             Entity::Customer(id) => (b'u', id.as_str().as_bytes()),
+            Entity::Code(id) => (b'o', id.as_str().as_bytes()),
             Entity::Directory => (b'd', &[]),
             Entity::Cluster => (b'k', &[]),
             Entity::Cart(id) => {
@@ -309,6 +314,7 @@ impl fmt::Display for Entity {
             Entity::Product(id) => write!(f, "product/{id}"),
             Entity::Resource(id) => write!(f, "resource/{id}"),
             Entity::Customer(id) => write!(f, "customer/{id}"),
+            Entity::Code(id) => write!(f, "code/{id}"),
             Entity::Directory => f.write_str("directory"),
             Entity::Cluster => f.write_str("cluster"),
         }

@@ -1,12 +1,12 @@
 //! Inventories, which are sessions, products, resources and customers' quotas. Carts hold things of them, by one set of rules.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use smol_str::SmolStr;
 
 use crate::{
     ask::{Granted, Reply},
-    command::Limits,
+    command::{Limits, ShownCode},
     event::{Event, HoldEvent},
     holds::{HoldAsk, HoldCase, HoldIndex, LiveHold, ReleaseCase},
     id::{CartId, HoldId, OrderId},
@@ -37,6 +37,11 @@ pub(crate) trait Inventory {
 
     /// The content of a live hold or its line, with prices. `None` for a quota.
     fn content(&self, hold: HoldId) -> Option<Content>;
+
+    /// What a live hold of a code lets its cart hold. `None` for every other inventory.
+    fn shown_code(&self, _hold: HoldId) -> Option<ShownCode> {
+        None
+    }
 
     /// The content of a live hold, or `None` if there is no such hold.
     fn held(&self, hold: HoldId) -> Option<Portion>;
@@ -91,6 +96,7 @@ pub(crate) trait Inventory {
         let LiveHold { revision, want_hash, version, .. } = *live;
         let ((currency, limits), ttl_ms) = (self.sale_terms(), self.hold_ttl_ms());
         let (life_ms, believed_ms, late, position, zone) = (None, 0, false, 0, self.zone());
+        let code = self.shown_code(hold).map(Box::new);
         Granted {
             hold,
             revision,
@@ -105,6 +111,7 @@ pub(crate) trait Inventory {
             late,
             version,
             position,
+            code,
         }
     }
 

@@ -127,13 +127,17 @@ pub struct BoughtAs {
     pub offer: Option<Id>,
     #[n(4)]
     pub tax: Option<Tax>,
+    /// The group of the code of which it takes a use.
+    #[n(5)]
+    pub code_group: Option<Id>,
 }
 
 impl BoughtAs {
     /// Whether both say the same in the terms of any version.
     pub fn is_same(&self, other: &BoughtAs) -> bool {
-        let BoughtAs { terms: _, list_price, price_type, offer, tax } = self;
-        (list_price, price_type, offer, tax) == (&other.list_price, &other.price_type, &other.offer, &other.tax)
+        let BoughtAs { terms: _, list_price, price_type, offer, tax, code_group } = self;
+        (list_price, price_type, offer, tax, code_group)
+            == (&other.list_price, &other.price_type, &other.offer, &other.tax, &other.code_group)
     }
 }
 
@@ -320,6 +324,9 @@ pub enum Portion {
         #[n(1)]
         count: u32,
     },
+    /// Uses of a code, at least 1.
+    #[n(5)]
+    Uses(#[n(0)] u32),
 }
 
 impl Portion {
@@ -327,7 +334,7 @@ impl Portion {
     pub fn quantity(&self) -> u32 {
         match self {
             Portion::Seats(seats) => seats.len() as u32,
-            Portion::Places { quantity, .. } | Portion::Units(quantity) => *quantity,
+            Portion::Places { quantity, .. } | Portion::Units(quantity) | Portion::Uses(quantity) => *quantity,
             Portion::Slot { .. } => 1,
             Portion::Quota { count, .. } => *count,
         }
@@ -343,6 +350,7 @@ impl Portion {
                 area == other && quantity >= needed
             }
             (Portion::Units(quantity), Portion::Units(needed)) => quantity >= needed,
+            (Portion::Uses(count), Portion::Uses(needed)) => count >= needed,
             (Portion::Slot { .. }, Portion::Slot { .. }) => self == needed,
             (Portion::Quota { quota, count }, Portion::Quota { quota: other, count: needed }) => {
                 quota == other && count >= needed
@@ -420,6 +428,16 @@ impl Content {
             Content::Seats(seats) => seats.len() as u32,
             Content::Places { quantity, .. } | Content::Units { quantity, .. } => *quantity,
             Content::Slot { .. } => 1,
+        }
+    }
+
+    /// How many uses of a code it takes.
+    pub fn uses(&self) -> u32 {
+        let takes = |bought_as: &Option<Arc<BoughtAs>>| bought_as.as_ref().is_some_and(|it| it.code_group.is_some());
+        match self {
+            Content::Seats(seats) => seats.iter().filter(|priced| takes(&priced.bought_as)).count() as u32,
+            Content::Places { quantity, bought_as, .. } if takes(bought_as) => *quantity,
+            Content::Places { .. } | Content::Units { .. } | Content::Slot { .. } => 0,
         }
     }
 
@@ -559,8 +577,14 @@ mod tests {
         // 7 % of 107 is 7, and 19 % of 100 is 15.966.
         assert_eq!((tax(700).of(107), tax(1_900).of(100), tax(0).of(100), tax(10_000).of(101)), (7, 16, 0, 51));
         let seat = |number, price, rate| {
-            let bought_as =
-                BoughtAs { terms: 0, list_price: price, price_type: None, offer: None, tax: Some(tax(rate)) };
+            let bought_as = BoughtAs {
+                terms: 0,
+                list_price: price,
+                price_type: None,
+                offer: None,
+                tax: Some(tax(rate)),
+                code_group: None,
+            };
             PricedSeat { seat: Seat { row: 0, seat: number }, price, bought_as: Some(Arc::new(bought_as)) }
         };
         let seats = Content::Seats([seat(0, 10, 700), seat(1, 10, 700), seat(2, 100, 1_900)].into());

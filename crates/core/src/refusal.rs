@@ -275,6 +275,12 @@ pub enum Refusal {
         #[hidden]
         actual: u32,
     },
+    /// The code is not known, has no use left, has ended, or is not for this session. The answer does not tell which.
+    ///
+    /// Let the buyer type it again, or buy without it.
+    #[row(218, "code_not_valid", http = 409, buyer = "This code is not valid here.")]
+    #[error("the code is not valid here")]
+    CodeNotValid,
     /// The cart is done or canceled, or it is being paid.
     ///
     /// Read the cart. If it is being paid, wait, or end the attempt with `cart.checkout_cancel`. Otherwise begin a new one.

@@ -16,6 +16,7 @@ use crate::{
     answer::{Answer, CartState},
     cart::Cart,
     cluster_table::ClusterTable,
+    code::Code,
     customer::Customer,
     directory::Directory,
     event::{Event, SessionEvent, VenueEvent},
@@ -54,6 +55,7 @@ pub enum State {
     Customer(Box<Customer>),
     Directory(Box<Directory>),
     Cluster(Box<ClusterTable>),
+    Code(Box<Code>),
 }
 
 impl State {
@@ -82,6 +84,7 @@ impl State {
             (Entity::Customer(id), Event::Customer(event)) => {
                 State::Customer(Box::new(Customer::first(id.clone(), event)))
             }
+            (Entity::Code(id), Event::Code(event)) => State::Code(Box::new(Code::first(id.clone(), event))),
             (Entity::Directory, Event::Directory(event)) => {
                 let mut directory = Directory::new();
                 directory.apply(event);
@@ -104,6 +107,7 @@ impl State {
             (State::Product(product), Event::Product(event)) => product.apply(event),
             (State::Resource(resource), Event::Resource(event)) => resource.apply(event),
             (State::Customer(customer), Event::Customer(event)) => customer.apply(event),
+            (State::Code(code), Event::Code(event)) => code.apply(event),
             (State::Directory(directory), Event::Directory(event)) => directory.apply(event),
             (State::Cluster(cluster), Event::Cluster(event)) => cluster.apply(event),
             (state, event) => panic!("{event:?} happened to {state:?}"),
@@ -119,6 +123,7 @@ impl State {
             State::Product(product) => product.version(),
             State::Resource(resource) => resource.version(),
             State::Customer(customer) => customer.version(),
+            State::Code(code) => code.version(),
             State::Directory(directory) => directory.version(),
             State::Cluster(cluster) => cluster.version(),
         }
@@ -140,6 +145,7 @@ impl State {
             State::Product(product) => Some(&**product),
             State::Resource(resource) => Some(&**resource),
             State::Customer(customer) => Some(&**customer),
+            State::Code(code) => Some(&**code),
             State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
         }
     }
@@ -166,6 +172,7 @@ impl State {
             State::Product(product) => Answer::ProductAudit(Box::new(product.audit())),
             State::Resource(resource) => Answer::ResourceAudit(Box::new(resource.audit())),
             State::Customer(customer) => Answer::CustomerAudit(Box::new(customer.audit())),
+            State::Code(code) => Answer::CodeAudit(Box::new(code.audit())),
             State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => return None,
         };
         answer.convert_to_true_time(distance_ms);
@@ -213,7 +220,7 @@ impl State {
                 cart.state().is_some_and(|state| state != CartState::Active) || cart.remembers(request.id)
             }
             State::Resource(resource) => resource.remembers(request.id),
-            State::Venue(_) | State::Session(_) | State::Product(_) | State::Customer(_) => false,
+            State::Venue(_) | State::Session(_) | State::Product(_) | State::Customer(_) | State::Code(_) => false,
             State::Directory(_) | State::Cluster(_) => false,
         }
     }
@@ -246,7 +253,7 @@ impl State {
             State::Resource(resource) => {
                 !resource.unwanted(None, 1).is_empty() && !planted::is("a revoked booking forgotten")
             }
-            State::Product(_) | State::Customer(_) => false,
+            State::Product(_) | State::Customer(_) | State::Code(_) => false,
             State::Directory(_) | State::Cluster(_) => false,
             State::Cart(cart) => cart.unfinished(),
         }

@@ -42,6 +42,7 @@ pub(crate) fn unfit(of: &str, id: &Id, want: &Want) -> Refusal {
         Want::Units { .. } => "units",
         Want::Slot { .. } => "time",
         Want::Quota { .. } => "a quota",
+        Want::Uses { .. } => "uses",
     };
     Refusal::BadRequest(format_smolstr!("{of} {id} has no {wanted}"))
 }

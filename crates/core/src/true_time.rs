@@ -5,7 +5,9 @@
 
 use crate::{
     answer::{Answer, CartView, HoldView},
-    event::{CartEvent, ClusterEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
+    event::{
+        CartEvent, ClusterEvent, CodeEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent,
+    },
     time::Timestamp,
 };
 
@@ -50,6 +52,9 @@ impl Event {
             )
             | Event::Customer(
                 CustomerEvent::QuotaHeld { deadline, .. } | CustomerEvent::Hold(HoldEvent::Extended { deadline, .. }),
+            )
+            | Event::Code(
+                CodeEvent::UsesHeld { deadline, .. } | CodeEvent::Hold(HoldEvent::Extended { deadline, .. }),
             ) => deadline,
             Event::Cart(
                 CartEvent::Opened { at, deadline, .. }

@@ -85,6 +85,14 @@ impl AuthFailures {
         Ok(AnswerTime { at, delay, network })
     }
 
+    /// How long a network that took turns has to wait until the last one ends. `None` if it need not.
+    pub(crate) fn wait(&self, address: IpAddr, now: Instant) -> Option<Duration> {
+        let mut known = self.0.lock();
+        let network = known.room_for(ClientNetwork::of(address), now);
+        let last = known.turns.get(&network)?.last;
+        Some(last.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
+    }
+
     /// Takes a turn back, because its credential was right.
     pub(crate) fn give_back(&self, turn: &AnswerTime) {
         let mut known = self.0.lock();

@@ -3,8 +3,8 @@
 use std::mem::{Discriminant, discriminant};
 
 use boxoffice_core::command::{
-    CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, ResourceCommand,
-    SessionCommand, VenueCommand,
+    CartCommand, ClusterCommand, CodeCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand,
+    ResourceCommand, SessionCommand, VenueCommand,
 };
 use boxoffice_wire::{Fail, FailKind, Rejection, call::Item, encode::Verdict};
 use tokio::time::Instant;
@@ -38,6 +38,7 @@ enum Kind {
     Product(Discriminant<ProductCommand>),
     Resource(Discriminant<ResourceCommand>),
     Customer(Discriminant<CustomerCommand>),
+    Code(Discriminant<CodeCommand>),
     Directory(Discriminant<DirectoryCommand>),
     Cluster(Discriminant<ClusterCommand>),
 }
@@ -105,6 +106,7 @@ fn kind(command: &Command) -> Kind {
         Command::Product(_, command) => Kind::Product(discriminant(command)),
         Command::Resource(_, command) => Kind::Resource(discriminant(command)),
         Command::Customer(_, command) => Kind::Customer(discriminant(command)),
+        Command::Code(_, command) => Kind::Code(discriminant(command)),
         Command::Directory(command) => Kind::Directory(discriminant(command)),
         Command::Cluster(command) => Kind::Cluster(discriminant(command)),
     }

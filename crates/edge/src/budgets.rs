@@ -527,7 +527,7 @@ fn wanted(line: &WantedLine) -> u64 {
         Want::Best(wish) => u64::from(wish.count),
         Want::Places { quantity, .. } | Want::Units { quantity, .. } => u64::from(*quantity),
         Want::Slot { .. } => 1,
-        Want::Quota { .. } => 0,
+        Want::Quota { .. } | Want::Uses { .. } => 0,
     }
 }
 

@@ -136,6 +136,10 @@ impl Caller {
     /// # Errors
     /// The reason why the request is refused.
     pub(crate) fn admit(&self, (shared, address): (&Shared, IpAddr), op: Op, call: &mut Call) -> Result<(), Denied> {
+        if names_code(call) && shared.backend.minor() < CODES_MINOR {
+            // The members that are not upgraded yet could not read the name of such an entity.
+            return Err(Denied::Refused(Denial::Code, Refusal::CodeNotValid.into()));
+        }
         match call {
             Call::Command(command) | Call::AuditWithCarts(command) => {
                 self.admit_command((shared, address), op, command)
@@ -194,6 +198,7 @@ impl Caller {
             | Entity::Product(_)
             | Entity::Resource(_)
             | Entity::Cart(_)
+            | Entity::Code(_)
             | Entity::Venue(_)
             | Entity::Directory
             | Entity::Cluster => None,
@@ -256,9 +261,12 @@ impl Caller {
             | Command::Session(..)
             | Command::Product(..)
             | Command::Resource(..)
+            | Command::Code(..)
             | Command::Directory(_)
             | Command::Cluster(_) => {}
         }
+        let guesses = !self.access.roles.has(Role::Desk);
+        shared.codes.hide(address, guesses, command).map_err(|why| Denied::Refused(Denial::Code, why))?;
         self.check_owner(shared, op.permission().owner, named(command))
     }
 
@@ -365,6 +373,18 @@ pub(crate) fn reads_order(op: Op) -> bool {
     }
 }
 
+/// The first minor of the protocol that has codes.
+const CODES_MINOR: u32 = 6;
+
+/// Whether a request is about the entity of a code.
+fn names_code(call: &Call) -> bool {
+    match call {
+        Call::Command(command) | Call::AuditWithCarts(command) => matches!(command, Command::Code(..)),
+        Call::History { entity, .. } => matches!(entity, Entity::Code(_)),
+        _ => false,
+    }
+}
+
 const ANOTHERS_REQUEST: &str = "this is asked for a customer whose token was not shown";
 const ANOTHERS_ORDER: &str = "this is the order of a customer whose token was not shown";
 
@@ -379,6 +399,7 @@ fn named(command: &Command) -> Option<&Id> {
         | Command::Session(..)
         | Command::Product(..)
         | Command::Resource(..)
+        | Command::Code(..)
         | Command::Directory(_)
         | Command::Cluster(_) => None,
     }

@@ -29,6 +29,9 @@ pub struct EdgeConfig {
     pub recorded_by_anyone: bool,
     /// The secret behind customers' tokens, at least 16 bytes.
     pub customer_secret: Option<Secret>,
+    /// The secret behind the ids of codes, at least 16 bytes, and the same on all nodes of a cluster for as long as there are codes.
+    /// Without one no codes are taken.
+    pub code_secret: Option<Secret>,
     /// Secrets that sign webhooks, each of at least [`WEBHOOK_SECRET_BYTES_MIN`] bytes. Several during a rotation. Without
     /// any, no webhook is taken.
     pub webhook_secrets: Vec<Secret>,
@@ -100,6 +103,7 @@ impl Default for EdgeConfig {
             anonymous: Some(Role::Watch),
             recorded_by_anyone: false,
             customer_secret: None,
+            code_secret: None,
             webhook_secrets: Vec::new(),
             holder_secret: None,
             token_keys: TokenKeys::default(),
@@ -223,6 +227,9 @@ pub enum EdgeError {
     /// The customer secret could be guessed.
     #[error("the customer secret is too short: set one of at least {SECRET_BYTES_MIN} characters, or none")]
     ShortCustomerSecret,
+    /// The secret of codes could be guessed.
+    #[error("the secret of codes is too short: set one of at least {SECRET_BYTES_MIN} characters, or none")]
+    ShortCodeSecret,
     /// Another error.
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },

@@ -24,11 +24,13 @@ pub(crate) enum Denial {
     Venue,
     /// The page's origin or the host name is not allowed.
     Origin,
+    /// A code cannot be taken: the node has no secret for codes, or the network has shown too many wrong ones.
+    Code,
 }
 
 impl Denial {
-    pub(crate) const ALL: [Denial; 6] =
-        [Denial::Token, Denial::Nothing, Denial::Role, Denial::Customer, Denial::Venue, Denial::Origin];
+    pub(crate) const ALL: [Denial; 7] =
+        [Denial::Token, Denial::Nothing, Denial::Role, Denial::Customer, Denial::Venue, Denial::Origin, Denial::Code];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -38,6 +40,7 @@ impl Denial {
             Denial::Customer => "customer",
             Denial::Venue => "venue",
             Denial::Origin => "origin",
+            Denial::Code => "code",
         }
     }
 }

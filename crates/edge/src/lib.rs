@@ -41,6 +41,7 @@ mod admission;
 mod auth_failures;
 pub mod budgets;
 mod caller;
+mod codes;
 mod denials;
 mod holders;
 mod members;

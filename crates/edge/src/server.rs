@@ -25,6 +25,7 @@ use crate::{
     Backend, EdgeConfig, EdgeError, Limits,
     auth_failures::AuthFailures,
     budgets::Budgets,
+    codes::Codes,
     config::ADMIN_TOKEN_CHARS_MIN,
     denials::Denials,
     handshakes::HandshakeTime,
@@ -109,6 +110,9 @@ impl Edge {
         if config.customer_secret.as_ref().is_some_and(|Secret(secret)| secret.len() < SECRET_BYTES_MIN) {
             return Err(EdgeError::ShortCustomerSecret);
         }
+        if config.code_secret.as_ref().is_some_and(|Secret(secret)| secret.len() < SECRET_BYTES_MIN) {
+            return Err(EdgeError::ShortCodeSecret);
+        }
         if let Some(address) = config.operators
             && config.admin_token.is_none()
             && !address.ip().is_loopback()
@@ -122,6 +126,7 @@ impl Edge {
         config.listen = clients.address;
         let budgets = Budgets::new(config.budgets.clone());
         let holders = Holders::new(config.holder_secret.as_ref());
+        let codes = Codes::new(config.code_secret.as_ref(), config.limits.auth_failure_step);
         let key_ring = KeyRingState::default();
         key_ring.update(backend.key_ring());
         let (phase, phases) = watch::channel(Phase::Open);
@@ -146,6 +151,7 @@ impl Edge {
             auth_failures: AuthFailures::default(),
             budgets,
             holders,
+            codes,
             roster,
             unsent,
             packed_layouts: PackedLayouts::default(),

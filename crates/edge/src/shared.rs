@@ -25,6 +25,7 @@ use crate::{
     access_end::{AccessEnd, Ended, EndsWith, ended},
     auth_failures::AuthFailures,
     budgets::{Budgets, OverBudget},
+    codes::Codes,
     denials::Denials,
     handshakes::HandshakeTime,
     holders::Holders,
@@ -69,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) auth_failures: AuthFailures,
     pub(crate) budgets: Budgets,
     pub(crate) holders: Holders,
+    pub(crate) codes: Codes,
     /// The connections of the clients' port.
     pub(crate) roster: Arc<Roster>,
     pub(crate) unsent: Arc<UnsentAnswers>,

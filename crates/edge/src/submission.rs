@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -36,6 +37,7 @@ pub(crate) struct Submission {
     owners: Owners,
     sink: Arc<Sink>,
     place: Arc<Place>,
+    address: IpAddr,
     deadline: Instant,
     /// How much longer the buyer will be there than the client waits, in milliseconds.
     spare_ms: u64,
@@ -83,7 +85,8 @@ impl Submission {
             Sink { answers: AnswerQueue::new(Arc::clone(&permit.unsent)), under_way, shared: Arc::clone(shared) };
         let owners = caller.owners(permit);
         let (shared, place) = (Arc::clone(shared), Arc::clone(&permit.place));
-        Ok(Submission { shared, caller, owners, sink: Arc::new(sink), place, deadline, spare_ms: 0 })
+        let address = permit.address();
+        Ok(Submission { shared, caller, owners, sink: Arc::new(sink), place, address, deadline, spare_ms: 0 })
     }
 
     /// The same for a buyer who will be there for this much longer than the client waits, in milliseconds.
@@ -224,6 +227,7 @@ impl Submission {
                 return Verdict::Rejected(over.rejection());
             }
         }
+        self.shared.codes.note(self.address, &result);
         match self.caller.redact(&self.shared, pending.reads_order, result) {
             Ok(outcome) => Verdict::decided(outcome, pending.shape),
             Err(failure) => Verdict::Fail(fail_of(failure)),

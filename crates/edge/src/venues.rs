@@ -139,9 +139,8 @@ impl VenueCheck<'_> {
             Entity::Venue(venue) => self.venue(venue),
             Entity::Session(session) => self.session(session).await,
             Entity::Cart(cart) => self.lines_of(*cart).await.map(drop),
-            Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => {
-                Err(forbidden())
-            }
+            Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) | Entity::Code(_) => Err(forbidden()),
+            Entity::Directory | Entity::Cluster => Err(forbidden()),
         }
     }
 

@@ -103,7 +103,8 @@ fn read_of(entity: &Entity) -> Option<Command> {
         Entity::Session(id) => Some(Command::Session(id.clone(), SessionCommand::Map)),
         Entity::Product(id) => Some(Command::Product(id.clone(), ProductCommand::Get)),
         Entity::Resource(id) => Some(Command::Resource(id.clone(), ResourceCommand::Get)),
-        Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => None,
+        Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Code(_) => None,
+        Entity::Directory | Entity::Cluster => None,
     }
 }
 

@@ -229,6 +229,10 @@ impl Books<'_> {
                 self.purchases.insert(found.customer, found.purchases);
                 self.inventory(entity, found.holds, found.sales, found.violations);
             }
+            State::Code(code) => {
+                let found = code.audit();
+                self.inventory(entity, found.holds, found.sales, found.violations);
+            }
             State::Cart(cart) => {
                 // A cart that was never opened is only the memory of a disowned hold.
                 let (Entity::Cart(id), Some(found)) = (entity, cart.audit()) else {
@@ -246,7 +250,8 @@ impl Books<'_> {
     fn inventory(&mut self, entity: &Entity, holds: Vec<HoldView>, sales: Vec<SaleView>, violations: Vec<SmolStr>) {
         let seats = |portion: &Portion| match portion {
             Portion::Seats(seats) => seats.len() as u64,
-            Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => 0,
+            Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } => 0,
+            Portion::Quota { .. } | Portion::Uses(_) => 0,
         };
         self.audit.holds += holds.len() as u64;
         self.audit.violations.extend(violations);
@@ -435,8 +440,8 @@ impl Books<'_> {
                 continue;
             }
             let key = (entity.clone(), *hold);
-            // Customers may have left memory with what they used of their quotas.
-            if matches!(entity, Entity::Customer(_)) && !self.sales.contains_key(&key) {
+            // Customers may have left memory with what they used of their quotas, and codes with their uses.
+            if matches!(entity, Entity::Customer(_) | Entity::Code(_)) && !self.sales.contains_key(&key) {
                 continue;
             }
             let sold = self.sales.get(&key) == Some(needed);

@@ -36,7 +36,7 @@ const MARKS: [(&str, u64); 9] = [
     ("a sale of units", 160),
     ("a sale of a slot", 560),
     ("an empty cart", 640),
-    ("a cart with a seat", 1_130),
+    ("a cart with a seat", 1_140),
     ("an ended cart in the store", 0),
     ("a purchase of a customer", 380),
 ];
@@ -99,7 +99,7 @@ impl Node {
     /// A cart's hold of an inventory, and its sale.
     fn sell(&mut self, inventory: &Entity, number: u64, want: Want, portion: Portion) {
         let (hold, from) = (hold_of(inventory, number), Entity::Cart(hold_of(inventory, number).cart));
-        let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false };
+        let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false, code: None };
         self.input(inventory, Input::Ask { from: from.clone(), ask });
         let (order, at) = (hold.cart.order(), NOW);
         self.input(inventory, Input::Ask { from, ask: Ask::Sell { hold, revision: 1 << 20, portion, order, at } });

@@ -126,7 +126,7 @@ fn new_customer(entity: &Entity) -> Option<InitialState> {
 /// Whether an entity that is not in memory may be in the store.
 fn may_rest(entity: &Entity) -> bool {
     match entity {
-        Entity::Cart(_) | Entity::Customer(_) => true,
+        Entity::Cart(_) | Entity::Customer(_) | Entity::Code(_) => true,
         Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Venue(_) => false,
         Entity::Directory | Entity::Cluster => false,
     }
@@ -142,7 +142,7 @@ fn beginning(state: &State) -> Option<InitialState> {
         }
         State::Cart(cart) => InitialState::Cart { version: cart.version(), cart: Box::new(cart.view()?) },
         State::Customer(customer) => InitialState::Customer { newest: customer.newest() },
-        State::Venue(_) | State::Directory(_) | State::Cluster(_) => return None,
+        State::Venue(_) | State::Code(_) | State::Directory(_) | State::Cluster(_) => return None,
     })
 }
 
@@ -187,7 +187,7 @@ impl Before {
                 Before::Resource(resource.version(), (days.len() <= DAYS_MAX).then_some(days))
             }
             State::Customer(customer) => Before::Customer(customer.newest()),
-            State::Venue(_) | State::Directory(_) | State::Cluster(_) => return None,
+            State::Venue(_) | State::Code(_) | State::Directory(_) | State::Cluster(_) => return None,
         })
     }
 

@@ -238,7 +238,10 @@ impl ClientStub {
             Ok(Answered { answer: Answer::Held(held), .. }) => {
                 for line in &held.lines {
                     let (Entity::Session(session), true) = (&line.entity, is_offered(&line.content)) else { continue };
-                    oracle.sells(session, acked_ms);
+                    // Members buy before everybody else.
+                    if line.content.uses() == 0 {
+                        oracle.sells(session, acked_ms);
+                    }
                     if let Command::Cart(_, CartCommand::Hold { guest: true, .. }) = command {
                         let is_early = |release_at| self.wall_clocks.is_early(release_at, acked_ms);
                         let kept = oracle.kept_of(session, line.content.seats(), is_early);

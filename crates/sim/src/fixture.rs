@@ -11,9 +11,10 @@ use std::{
 use boxoffice_core::{
     answer::Outcome,
     command::{
-        Allotment, Area, BestWish, BuyAs, Command, Counter, CustomerLimit, HoldPolicy, Limits, NewSession, Offer,
-        Offering, PriceType, ProductCommand, ProductDetails, Rate, ResourceCommand, ResourceDetails, SessionChange,
-        SessionCommand, SessionExtras, VenueCommand, VenueDetails, Want, WantedLine,
+        Allotment, Area, BestWish, BuyAs, CodeCommand, CodeDetails, Command, Counter, CustomerLimit, HoldPolicy,
+        Limits, NewSession, Offer, Offering, PriceChange, PriceType, ProductCommand, ProductDetails, Rate,
+        ResourceCommand, ResourceDetails, SessionChange, SessionCommand, SessionExtras, VenueCommand, VenueDetails,
+        Want, WantedLine,
     },
     id::{CartId, Entity, Id},
     layout::{Labels, Layout, Row, Run},
@@ -27,7 +28,7 @@ use tracing_mutex::parkinglot::Mutex;
 use crate::{
     client_stub::{ClientStub, Ended},
     clock::BEGIN_MS,
-    settings::QUOTA_MAX,
+    settings::{CODE_USES, CODES, QUOTA_MAX},
 };
 
 /// The rows of the hall, and the seats of each.
@@ -149,7 +150,12 @@ impl Fixture {
         let sessions = (0..self.sessions()).map(|number| Entity::Session(id(&format!("s{number}"))));
         let resources = (0..RESOURCES).map(|number| Entity::Resource(id(&format!("r{number}"))));
         let products = self.products().map(Entity::Product);
-        sessions.chain(products).chain(resources).chain(self.customers().map(Entity::Customer)).collect()
+        let customers = self.customers().map(Entity::Customer);
+        sessions.chain(products).chain(resources).chain(customers).chain(self.codes().map(Entity::Code)).collect()
+    }
+
+    pub(crate) fn codes(&self) -> impl Iterator<Item = Id> + use<> {
+        (0..CODES).map(|number| id(&format!("k{number}")))
     }
 
     pub(crate) fn products(&self) -> impl Iterator<Item = Id> + use<> {
@@ -212,6 +218,10 @@ impl Fixture {
         for number in 0..PRODUCTS {
             self.restock(client, rng, number).await;
         }
+        for code in self.codes() {
+            let put = CodeCommand::Put(CodeDetails { group: id("members"), uses: CODE_USES, ended: false });
+            self.must(client, rng, Command::Code(code, put)).await;
+        }
     }
 
     /// Puts a product with more units each time.
@@ -262,6 +272,7 @@ impl Fixture {
             per_order: None,
             counters: vec![],
             allotments: vec![],
+            code_group: None,
         };
         let half = vec![(id("standard"), 500)];
         let release_at = opens_at.after(rng.random_range(0..15_000));
@@ -275,9 +286,17 @@ impl Fixture {
             release_at: Some(release_at),
             released: false,
         };
+        // Members buy before everybody else, and for less.
+        let members = Offer {
+            from: None,
+            change: Some(PriceChange::Minus(50)),
+            code_group: Some(id("members")),
+            ..offer("adult")
+        };
+        let members = Offer { id: id("members"), ..members };
         Offering {
             price_types: vec![of("adult", vec![], vec![]), of("young", half, vec![(id("floor"), 100)])],
-            offers: vec![offer("adult"), Offer { counters: vec![id("young")], ..offer("young") }],
+            offers: vec![offer("adult"), Offer { counters: vec![id("young")], ..offer("young") }, members],
             counters: vec![Counter { id: id("young"), max: 12 }],
             allotments: vec![house],
         }
@@ -356,11 +375,12 @@ impl Fixture {
             && session.as_str()[1..].parse().is_ok_and(has_offers)
         {
             let all = [vec![], vec![id("adult")], vec![id("young")]];
-            let buy_as = BuyAs::new(all.choose(rng).expect("there are some").clone(), None);
+            let code = rng.random_ratio(1, 3).then(|| id(&format!("k{}", rng.random_range(0..=CODES))));
+            let buy_as = BuyAs::with_code(all.choose(rng).expect("there are some").clone(), None, code);
             match &mut wanted.want {
                 Want::Seats { buy_as: of, .. } | Want::Places { buy_as: of, .. } => *of = buy_as,
                 Want::Best(BestWish { buy_as: of, .. }) => *of = buy_as,
-                Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => {}
+                Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } | Want::Uses { .. } => {}
             }
         }
         wanted
@@ -424,6 +444,7 @@ pub(crate) fn audit_of(entity: &Entity) -> Command {
         Entity::Product(id) => Command::Product(id.clone(), ProductCommand::Audit),
         Entity::Resource(id) => Command::Resource(id.clone(), ResourceCommand::Audit),
         Entity::Customer(id) => Command::Customer(id.clone(), CustomerCommand::Audit),
+        Entity::Code(id) => Command::Code(id.clone(), CodeCommand::Audit),
         Entity::Cart(id) => Command::Cart(*id, CartCommand::Audit),
         other => panic!("{other} has no audit"),
     }

@@ -65,6 +65,7 @@ pub(crate) async fn judge(
     for audit in audits.values() {
         judge.wrong(sold(audit, &sales).into_iter().map(|what| format!("cart {}: {what}", audit.cart.id)));
     }
+    judge.wrong(uses(&audits, &sales));
     let purchases = leftovers::purchases(client, fixture, &found, judge.rng).await;
     judge.wrong(purchases);
     judge.wrong(seats(client, cart_traces, walls_are_right, fixture));
@@ -189,6 +190,7 @@ impl Judge<'_> {
                 Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),
                 Answer::ResourceAudit(audit) => (audit.sales, audit.holds, audit.violations),
                 Answer::CustomerAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                Answer::CodeAudit(audit) => (audit.sales, audit.holds, audit.violations),
                 other => {
                     self.wrong([format!("the audit of {inventory} says {other:?}")]);
                     continue;
@@ -299,6 +301,19 @@ fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<
         }
     }
     wrong
+}
+
+/// Compares the uses of codes with the seats and places that are bought with them: each use has one.
+fn uses(audits: &BTreeMap<CartId, CartAudit>, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<String> {
+    let of_codes = sales.iter().filter(|((entity, _), _)| matches!(entity, Entity::Code(_)));
+    let wrong = of_codes.filter_map(|((code, hold), sale)| {
+        let audit = audits.get(&hold.cart)?;
+        let claim = audit.holds.iter().find(|claim| claim.entity == *code && claim.hold == *hold);
+        let needed = claim.and_then(|claim| claim.portion.as_ref());
+        let what = format!("{code} has {sale:?}, and cart {} needs {needed:?}", hold.cart);
+        (needed != Some(&sale.portion)).then_some(what)
+    });
+    wrong.collect()
 }
 
 /// Checks the grants of each seat and every map that was read, in the order of versions.

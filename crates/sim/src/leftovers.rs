@@ -62,6 +62,7 @@ pub(crate) async fn overdue(
             Answer::ProductAudit(audit) => audit.holds,
             Answer::ResourceAudit(audit) => audit.holds,
             Answer::CustomerAudit(audit) => audit.holds,
+            Answer::CodeAudit(audit) => audit.holds,
             _ => continue,
         };
         for hold in holds {

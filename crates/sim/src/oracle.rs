@@ -13,7 +13,7 @@ use boxoffice_node::api::Failure;
 use boxoffice_workload::calls::Calls;
 
 use crate::{
-    settings::QUOTA_MAX,
+    settings::{CODE_USES, QUOTA_MAX},
     shown::{Shown, Times, shown_by},
     tally::Tally,
 };
@@ -168,6 +168,11 @@ impl Oracle {
                     self.violation(what);
                 }
             }
+        }
+        if let Answer::CodeAudit(audit) = &answered.answer
+            && audit.counts.held + audit.counts.sold > CODE_USES.into()
+        {
+            self.violation(format!("code {} has {:?}, more than it is good for", audit.code, audit.counts));
         }
         if let Answer::Map(map) = &answered.answer {
             self.maps.entry((map.session.clone(), map.version)).or_insert_with(|| (map.clone(), times));

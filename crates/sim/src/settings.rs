@@ -12,6 +12,10 @@ const HOLD_TTLS_MS: [u64; 5] = [1_000, 2_000, 6_000, 20_000, 60_000];
 /// A customer's limit of any quota.
 pub(crate) const QUOTA_MAX: u32 = 6;
 
+/// The codes, and how many uses each has.
+pub(crate) const CODES: u64 = 3;
+pub(crate) const CODE_USES: u32 = 12;
+
 /// Changed bits on disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flips {

@@ -118,7 +118,8 @@ impl ShardMap {
             | Entity::Product(_)
             | Entity::Resource(_)
             | Entity::Cart(_)
-            | Entity::Customer(_) => Some(1 + ((usize::from(entity.hash_prefix()) * data_shards) >> u16::BITS)),
+            | Entity::Customer(_)
+            | Entity::Code(_) => Some(1 + ((usize::from(entity.hash_prefix()) * data_shards) >> u16::BITS)),
         }
     }
 

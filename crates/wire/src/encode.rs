@@ -285,6 +285,8 @@ impl Serialize for AnswerBody<'_> {
             Answer::Invitation(view) => InvitationStatus::from(&**view).serialize(serializer),
             Answer::Keys(keys) => KeyList::from(&**keys).serialize(serializer),
             Answer::SessionChanged(changed) => ToWire(changed).serialize(serializer),
+            Answer::Code(code) => ToWire(code).serialize(serializer),
+            Answer::CodeAudit(audit) => ToWire(&**audit).serialize(serializer),
         }
     }
 }

@@ -3,10 +3,10 @@
 use boxoffice_core::{
     answer::{TakenAway, Taker},
     cluster::Replica,
-    command::Payment,
+    command::{CodeDetails, Payment},
     event::{
-        CartEvent, ClusterEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, NewLine, ProductEvent, ResourceEvent,
-        SessionEvent, VenueEvent,
+        CartEvent, ClusterEvent, CodeEvent, CustomerEvent, DirectoryEvent, Event, HoldEvent, NewLine, ProductEvent,
+        ResourceEvent, SessionEvent, VenueEvent,
     },
     id::{HoldId, Id},
     money::Money,
@@ -36,6 +36,7 @@ pub fn is_about(event: &Event, seat: Seat) -> bool {
         | Event::Product(_)
         | Event::Resource(_)
         | Event::Customer(_)
+        | Event::Code(_)
         | Event::Directory(_)
         | Event::Cluster(_) => false,
     }
@@ -50,6 +51,7 @@ pub fn event_text(event: &Event) -> EventText {
         Event::Product(event) => product(event),
         Event::Resource(event) => resource(event),
         Event::Customer(event) => customer(event),
+        Event::Code(event) => code(event),
         Event::Directory(event) => directory(event),
         Event::Cluster(event) => cluster(event),
     };
@@ -279,6 +281,26 @@ fn customer(event: &CustomerEvent) -> Words {
     }
 }
 
+fn code(event: &CodeEvent) -> Words {
+    match event {
+        CodeEvent::Put { details: CodeDetails { group, uses, ended }, .. } => {
+            let ended = if *ended { ", ended" } else { "" };
+            ("put", format!("{uses} uses, of group {group}{ended}"))
+        }
+        CodeEvent::UsesHeld { hold, count, .. } => {
+            ("uses_held", format!("{count} altogether by {}{KEPT}", holder(hold)))
+        }
+        CodeEvent::UsesReleased { hold, left, expired, .. } => {
+            (if *expired { "uses_expired" } else { "uses_released" }, format!("{} has {left} left", holder(hold)))
+        }
+        CodeEvent::UsesSold { hold, count, at } => ("used", sold(hold, *count, "uses", *at)),
+        CodeEvent::UsesRefunded { hold } => {
+            ("uses_refunded", format!("of order {}; they may be used again", hold.cart.order()))
+        }
+        CodeEvent::Hold(event) => on_hold(event),
+    }
+}
+
 fn cart(event: &CartEvent) -> Words {
     match event {
         CartEvent::Opened { at, customer, deadline, ttl_ms: _, age_ends_at: _, remembered: _, known: _ } => {
@@ -414,6 +436,7 @@ fn content(content: &Content) -> String {
         Portion::Units(quantity) => format!("{quantity} units"),
         Portion::Slot { begin, end } => span(begin, end),
         Portion::Quota { quota, count } => format!("{count} of {quota}"),
+        Portion::Uses(count) => format!("{count} uses"),
     }
 }
 

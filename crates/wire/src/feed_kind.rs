@@ -59,7 +59,7 @@ impl FeedKind {
             Entity::Resource(_) => Some(FeedKind::Resource),
             Entity::Cart(_) => Some(FeedKind::Cart),
             Entity::Customer(_) => Some(FeedKind::Customer),
-            Entity::Venue(_) | Entity::Directory | Entity::Cluster => None,
+            Entity::Code(_) | Entity::Venue(_) | Entity::Directory | Entity::Cluster => None,
         }
     }
 

@@ -28,6 +28,8 @@ macro_rules! each_op {
             SessionCancel,
             ProductPut,
             ProductGet,
+            CodePut,
+            CodeGet,
             ResourcePut,
             ResourceGet,
             ResourceReserve,

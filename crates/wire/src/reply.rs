@@ -32,9 +32,9 @@ use crate::{
     },
     status::{BackupPiece, BackupPlaces, HistoryPage, NodeAudit, NodeStatus},
     view::{
-        AsOf, At, BookingView, CartAudit, CartView, CustomerAudit, HallView, Held, MapView, Order, ProductAudit,
-        ProductView, PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionChanged,
-        SessionEntry, SessionView, TitleView, VenueChange, VenueView, VenuesPage,
+        AsOf, At, BookingView, CartAudit, CartView, CodeAudit, CodeView, CustomerAudit, HallView, Held, MapView, Order,
+        ProductAudit, ProductView, PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit,
+        SessionChanged, SessionEntry, SessionView, TitleView, VenueChange, VenueView, VenuesPage,
     },
 };
 pub use crate::{
@@ -380,7 +380,7 @@ shapes! {
 }
 
 bodies! {
-    AsOf, Available, BackupPiece, BackupPlaces, BookingPage, CartAudit, CartView, CityPage, ClusterStatus, CountsWatching, CustomerAudit, FreeSlots,
+    AsOf, Available, BackupPiece, BackupPlaces, BookingPage, CartAudit, CartView, CityPage, ClusterStatus, CodeAudit, CodeView, CountsWatching, CustomerAudit, FreeSlots,
     HallView, Held, HistoryPage, InvitationStatus, KeyList, MapView, No, NodeAudit, NodeStatus, Order, ProductAudit, ProductView,
     PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionChanged, SessionPage, SessionView, ShardMap,
     ThreeStates, TitlePage, TitleView, VenueChange, Vec<At>, VenueView, VenuesPage, Watching,

@@ -2,7 +2,7 @@
 //! values of the same names, whose stored form is another matter.
 
 pub use boxoffice_core::{
-    answer::{SaleMark, SessionChanged, SessionSale, TermsChange},
+    answer::{CodeView, SaleMark, SessionChanged, SessionSale, TermsChange},
     portion::TaxSum,
 };
 
@@ -12,7 +12,7 @@ pub use crate::repr::{
         TitleView, VenueChange, VenueEntry, VenueView, VenuesPage,
     },
     audit::{
-        AsOf, CartAudit, Claim, CustomerAudit, HoldView, HolderView, ProductAudit, ResourceAudit, SaleView,
+        AsOf, CartAudit, Claim, CodeAudit, CustomerAudit, HoldView, HolderView, ProductAudit, ResourceAudit, SaleView,
         SessionAudit,
     },
     calendar::{BookingState, BookingView, ResourceView},

@@ -58,6 +58,7 @@ fn of_command(command: &Command) -> u32 {
         | Command::Product(..)
         | Command::Resource(..)
         | Command::Customer(..)
+        | Command::Code(..)
         | Command::Directory(_)
         | Command::Cluster(_) => 0,
     }

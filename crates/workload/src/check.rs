@@ -26,7 +26,8 @@ pub const EXAMPLES_MAX: usize = 50;
 fn seats_in(portion: &Portion) -> &[Seat] {
     match portion {
         Portion::Seats(seats) => seats.as_slice(),
-        Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => &[],
+        Portion::Places { .. } | Portion::Units(_) | Portion::Slot { .. } => &[],
+        Portion::Quota { .. } | Portion::Uses(_) => &[],
     }
 }
 

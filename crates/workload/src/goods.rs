@@ -141,7 +141,8 @@ impl Goods {
             Entity::Product(id) => good_of_portion(&portion, Owner::Product(self.number(id, 'p')?)),
             Entity::Session(id) => good_of_portion(&portion, Owner::Arena(self.number(id, 'a')?)),
             Entity::Resource(id) => good_of_portion(&portion, Owner::Resource(self.number(id, 'r')?)),
-            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => None,
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Code(_) => None,
+            Entity::Directory | Entity::Cluster => None,
         }
     }
 
@@ -184,7 +185,8 @@ pub(crate) fn good_of_portion(portion: &Portion, owner: Owner) -> Option<Good> {
             | Portion::Places { .. }
             | Portion::Units(_)
             | Portion::Slot { .. }
-            | Portion::Quota { .. },
+            | Portion::Quota { .. }
+            | Portion::Uses(_),
             _,
         ) => None,
     }

@@ -139,6 +139,12 @@ fn of(op: Op, list: &mut List, scene: &Scene, number: usize, rng: &mut Rng) {
         Op::ProductPut => {
             list.add(op, json!({"id": "pen", "name": "Pen", "price": priced, "stock": 100_000}), none());
         }
+        Op::CodePut => {
+            list.add(op, json!({"code": "ADA-7Q2M", "group": "members", "uses": 3}), none());
+        }
+        Op::CodeGet => {
+            list.add(op, json!({"code": "ADA-7Q2M"}), none());
+        }
         Op::ProductGet | Op::ResourceGet => {
             let id = if op == Op::ProductGet { "pen" } else { "room" };
             list.add(op, json!({"id": id}), none());

@@ -1,8 +1,8 @@
 //! Audits in words, violations first.
 
 use boxoffice_client::{
-    CartAudit, Currency, CustomerAudit, HoldView, HolderView, Id, Money, NodeAudit, PaymentStatus, ProductAudit,
-    RefundRecord, RefundStatus, ResourceAudit, SaleView, SessionAudit, VoidRecord, VoidStatus,
+    CartAudit, CodeAudit, CodeView, Currency, CustomerAudit, HoldView, HolderView, Id, Money, NodeAudit, PaymentStatus,
+    ProductAudit, RefundRecord, RefundStatus, ResourceAudit, SaleView, SessionAudit, VoidRecord, VoidStatus,
 };
 use boxoffice_core::calendar::Zone;
 use boxoffice_wire::status::{CurrencyTotal, UnitTotals};
@@ -121,6 +121,16 @@ pub fn customer(audit: &CustomerAudit) -> Vec<String> {
     lines.extend(quotas.iter().map(|(quota, held, used)| format!("quota {quota}: {held} in carts, {used} used up")));
     lines.extend(holds_and_sales(holds, sales, None, &Zone::utc()));
     lines.extend(purchases.iter().map(|order| format!("order {order}")));
+    lines
+}
+
+/// The lines of the audit of a code.
+pub fn code(audit: &CodeAudit) -> Vec<String> {
+    let CodeAudit { code, counts: CodeView { group, uses, ended, held, sold }, holds, sales, violations } = audit;
+    let mut lines = verdict(violations);
+    let ended = if *ended { ", ended" } else { "" };
+    lines.push(format!("code {code} of {group}: {held} in carts and {sold} bought with, of {uses}{ended}"));
+    lines.extend(holds_and_sales(holds, sales, None, &Zone::utc()));
     lines
 }
 

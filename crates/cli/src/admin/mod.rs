@@ -2,6 +2,7 @@
 
 mod audit;
 mod cluster;
+mod codes;
 mod customer;
 mod given_up;
 mod invite;
@@ -23,8 +24,8 @@ use std::{
 };
 
 use boxoffice_client::{
-    CartAudit, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit, ResourceAudit,
-    Seat, SessionAudit,
+    CartAudit, Client, CodeAudit, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
+    ResourceAudit, Seat, SessionAudit,
 };
 use boxoffice_core::calendar::Zone;
 use boxoffice_wire::repr::{self, WireRepr};
@@ -77,6 +78,7 @@ pub fn run(args: &Admin) -> Outcome {
         AdminCommand::Offers { session, close, reopen, release, json } => {
             offers::offers(&args.node_args, session, (close, reopen, release), *json)
         }
+        AdminCommand::Code { action } => codes::run(&args.node_args, action),
         AdminCommand::Cancel { session, reason } => sessions::cancel(&args.node_args, session, reason),
         AdminCommand::Block { session, seats } => set_blocked(&args.node_args, session, seats, true),
         AdminCommand::Unblock { session, seats } => set_blocked(&args.node_args, session, seats, false),
@@ -106,6 +108,7 @@ enum AuditReport {
     Product(Box<ProductAudit>),
     Resource(Box<ResourceAudit>, Zone),
     Customer(Box<CustomerAudit>),
+    Code(Box<CodeAudit>),
 }
 
 impl AuditReport {
@@ -126,6 +129,7 @@ impl AuditReport {
                 (told(&**audit, json, |audit| audit::resource(audit, zone)), audit.violations.len())
             }
             AuditReport::Customer(audit) => (told(&**audit, json, audit::customer), audit.violations.len()),
+            AuditReport::Code(audit) => (told(&**audit, json, audit::code), audit.violations.len()),
         }
     }
 }
@@ -170,10 +174,11 @@ async fn find(client: &Client, entity: Option<Entity>, node_args: &NodeArgs) -> 
         Some(Entity::Customer(id)) => {
             AuditReport::Customer(Box::new(client.audit_customer(&id).await.map_err(failure)?.value))
         }
+        Some(Entity::Code(id)) => AuditReport::Code(Box::new(client.audit_code(&id).await.map_err(failure)?.value)),
         Some(entity @ (Entity::Venue(_) | Entity::Directory | Entity::Cluster)) => {
             return Err(Failure::Usage(format!(
-                "{entity}: sessions, products, resources, customers and carts are audited; `boxoffice admin audit` \
-                 audits all there is"
+                "{entity}: sessions, products, resources, customers, codes and carts are audited; `boxoffice admin \
+                 audit` audits all there is"
             )));
         }
     })

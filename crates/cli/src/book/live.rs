@@ -36,7 +36,7 @@ const TYPED_MAX: usize = 200;
 pub async fn sell(
     client: &Client,
     session: SessionView,
-    (wanted, price_type): (Option<SeatChoice>, Option<Id>),
+    (wanted, price_type, code): (Option<SeatChoice>, Option<Id>, Option<Id>),
     node_args: &NodeArgs,
 ) -> Outcome {
     let mut sale = Sale {
@@ -53,6 +53,7 @@ pub async fn sell(
         read_at: None,
         leaving: false,
         price_type,
+        code,
     };
     let end = match wanted {
         Some(wanted) => match sale.hold(wanted).await {
@@ -98,6 +99,8 @@ struct Sale<'a> {
     leaving: bool,
     /// The price type of the seats, if the buyer said one.
     price_type: Option<Id>,
+    /// The code that the buyer has.
+    code: Option<Id>,
 }
 
 /// An event.
@@ -203,7 +206,7 @@ impl Sale<'_> {
     }
 
     async fn hold(&mut self, choice: SeatChoice) -> Outcome {
-        let wanted = Wanted { choice, price_type: self.price_type.clone() };
+        let wanted = Wanted { choice, price_type: self.price_type.clone(), code: self.code.clone() };
         let mut answer = self.ask_to_hold(&wanted).await?;
         let over = |error: &Error| {
             error.refusal().is_some_and(|no| matches!(no.name.as_str(), "cart_expired" | "cart_not_active"))

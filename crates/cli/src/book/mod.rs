@@ -49,13 +49,14 @@ pub fn run(args: &Book) -> Outcome {
         let session = session(&client, &id, &args.node_args).await?;
         let names = Names::of(&session.layout);
         let wanted = wanted(args, &names)?;
+        let code = args.code.as_deref().map(|code| ids::id_of("code", code)).transpose()?;
         let price_type = args.price_type.as_deref().map(|of| ids::id_of("price type", of)).transpose()?;
         if alone {
             let purchase = Purchase { client, session, names, node_args: &args.node_args };
             let choice = wanted.expect("seats or how many were asked for above");
-            return purchase.alone(Wanted { choice, price_type }).await;
+            return purchase.alone(Wanted { choice, price_type, code }).await;
         }
-        live::sell(&client, session, (wanted, price_type), &args.node_args).await
+        live::sell(&client, session, (wanted, price_type, code), &args.node_args).await
     })
 }
 
@@ -63,6 +64,7 @@ pub fn run(args: &Book) -> Outcome {
 struct Wanted {
     choice: SeatChoice,
     price_type: Option<Id>,
+    code: Option<Id>,
 }
 
 /// The seats on the command line.
@@ -85,15 +87,15 @@ fn wanted(args: &Book, names: &Names) -> Result<Option<SeatChoice>, Failure> {
 }
 
 async fn hold(cart: &Cart, session: &SessionView, wanted: &Wanted) -> Result<Reply<Held>, Error> {
-    let types = || wanted.price_type.iter().cloned();
+    let (types, code) = (|| wanted.price_type.iter().cloned(), wanted.code.as_ref());
     match &wanted.choice {
         SeatChoice::Seats(indexes) => {
             let seats = indexes.iter().map(|index| session.layout.seat(*index));
-            cart.hold_seats(&session.id, seats).types(types()).await
+            cart.hold_seats(&session.id, seats).types(types()).code(code).await
         }
         SeatChoice::Best(count) => {
             let input = BestWish { count: *count, category: None, section: None, accessible: 0, split: false };
-            cart.hold_best(&session.id, input).types(types()).await
+            cart.hold_best(&session.id, input).types(types()).code(code).await
         }
     }
 }

@@ -107,6 +107,12 @@ impl Settings<'_> {
         Ok(secret.map(Secret))
     }
 
+    pub(super) fn code_secret(&self) -> Result<Option<Secret>, ConfigError> {
+        let rule = format!("at least {SECRET_BYTES_MIN} characters, or empty for none");
+        let secret = self.checked_secret("listen.code_secret", |secret| secret.len() >= SECRET_BYTES_MIN, &rule)?;
+        Ok(secret.map(Secret))
+    }
+
     /// The role of callers without credentials.
     pub(super) fn anonymous(&self, has_gateway: bool, recorded_by_anyone: bool) -> Result<Option<Role>, ConfigError> {
         let word = self.find::<String>("listen.anonymous")?;

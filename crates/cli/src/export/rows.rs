@@ -103,7 +103,7 @@ pub fn of(id: &str, state: &State, house: &House<'_>) -> Result<Option<Document>
         State::Session(session) => Some(of_session(session, house)),
         State::Resource(resource) => Some(bookings(resource)),
         State::Customer(customer) => purchases(id, customer),
-        State::Venue(_) | State::Product(_) | State::Directory(_) | State::Cluster(_) => None,
+        State::Venue(_) | State::Product(_) | State::Code(_) | State::Directory(_) | State::Cluster(_) => None,
     })
 }
 

@@ -34,6 +34,8 @@ struct File {
     #[serde(default)]
     resources: RawList,
     #[serde(default)]
+    codes: RawList,
+    #[serde(default)]
     venues: Vec<Venue>,
 }
 
@@ -212,6 +214,7 @@ pub fn read(text: &str) -> Result<ImportPlan, String> {
         titles: things::titles(file.titles)?,
         products: things::products(file.products)?,
         resources: things::resources(file.resources)?,
+        codes: things::codes(file.codes)?,
         venues: file.venues.into_iter().map(|venue| venue.plan(currency)).collect::<Result<_, _>>()?,
         ..ImportPlan::default()
     })

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, io::IsTerminal, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, SessionExtras, SessionView, Timestamp, Title,
-    VenueView,
+    BatchCommand, Client, CodeView, Error, HallView, Id, Layout, NewSession, SessionExtras, SessionView, Timestamp,
+    Title, VenueView,
 };
 use boxoffice_core::{
     calendar::Zone,
-    command::{Offering, ProductDetails, VenueDetails},
+    command::{CodeDetails, Offering, ProductDetails, VenueDetails},
     session,
     text::Text,
 };
@@ -29,6 +29,7 @@ use super::{
 use crate::{
     draw::amount,
     local_time::{date_and_time_in, zone_or_utc},
+    words::counted,
 };
 
 /// Commands of one batch, well below the protocol's limit, so that its answers come soon.
@@ -131,9 +132,9 @@ pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp, mut report
     Ok(report)
 }
 
-/// Titles, products and resources. Differences from the file are changed.
+/// Titles, products, resources and codes. Differences from the file are changed.
 async fn make_things(client: &Client, plan: &ImportPlan, report: &mut Report) -> Result<(), Error> {
-    let ImportPlan { titles, products, resources, products_are_lines, .. } = plan;
+    let ImportPlan { titles, products, resources, codes, products_are_lines, .. } = plan;
     let there = read_all(titles, |(id, _)| async { known(client.title_get(id).await) }).await?;
     let mut steps: Vec<Step> = titles
         .iter()
@@ -173,6 +174,16 @@ async fn make_things(client: &Client, plan: &ImportPlan, report: &mut Report) ->
         let command = || BatchCommand::resource_put(client.new_request_id(), id, details.clone());
         let thing = format!("resource {id} ({}, {} at a time)", details.name, details.capacity);
         thing_step(thing, there.map(|there| there.details == *details), command)
+    });
+    send(client, steps.collect(), report).await?;
+    let there = read_all(codes, |(code, _)| async { known(client.code_get(code).await) }).await?;
+    let steps = codes.iter().zip(there).map(|((code, details), there)| {
+        let command = || BatchCommand::code_put(client.new_request_id(), code, details.clone());
+        let CodeDetails { group, uses, ended } = details;
+        // Reports may be kept longer than a code is secret.
+        let thing = format!("a code of {group} ({})", counted(u64::from(*uses), "use"));
+        let same = |there: CodeView| (&there.group, there.uses, there.ended) == (group, *uses, *ended);
+        thing_step(thing, there.map(same), command)
     });
     send(client, steps.collect(), report).await
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{
     calendar::Zone,
-    command::{Area, Limits, Offering, ProductDetails, ResourceDetails, Title, VenueDetails},
+    command::{Area, CodeDetails, Limits, Offering, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::Id,
     layout::{Layout, PITCH_USUAL},
     money::Money,
@@ -21,6 +21,8 @@ pub struct ImportPlan {
     pub titles: Vec<Thing<Title>>,
     pub products: Vec<Thing<ProductDetails>>,
     pub resources: Vec<Thing<ResourceDetails>>,
+    /// By the code itself, which is never printed.
+    pub codes: Vec<Thing<CodeDetails>>,
     pub venues: Vec<VenuePlan>,
     /// Whether products have a name, a price and a stock only, so that an existing one keeps the rest.
     pub products_are_lines: bool,

@@ -1,10 +1,13 @@
-//! Titles, products and resources of an import file. Each is a body of `title.put`, `product.put` or `resource.put`, and is
-//! read like a request.
+//! Titles, products, resources and codes of an import file. Each is a body of `title.put`, `product.put`, `resource.put` or `code.put`,
+//! and is read like a request.
 
 use std::collections::BTreeSet;
 
 use boxoffice_core::{
-    command::{Command, DirectoryCommand, ProductCommand, ProductDetails, ResourceCommand, ResourceDetails, Title},
+    command::{
+        CodeCommand, CodeDetails, Command, DirectoryCommand, ProductCommand, ProductDetails, ResourceCommand,
+        ResourceDetails, Title,
+    },
     id::Id,
 };
 use boxoffice_wire::{Call, Op, http};
@@ -54,6 +57,17 @@ pub fn products(list: RawList) -> Result<Vec<Thing<ProductDetails>>, String> {
 pub fn resources(list: RawList) -> Result<Vec<Thing<ResourceDetails>>, String> {
     things("resource", Op::ResourcePut, list, |command| match command {
         Command::Resource(id, ResourceCommand::Put(details)) => Some((id, *details)),
+        _ => None,
+    })
+}
+
+/// The codes of a list.
+///
+/// # Errors
+/// The first invalid entry, and what is wrong with it.
+pub fn codes(list: RawList) -> Result<Vec<Thing<CodeDetails>>, String> {
+    things("code", Op::CodePut, list, |command| match command {
+        Command::Code(id, CodeCommand::Put(details)) => Some((id, details)),
         _ => None,
     })
 }

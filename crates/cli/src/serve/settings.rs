@@ -62,6 +62,9 @@ pub(super) fn settings(args: &Serve) -> Result<Config, Failure> {
     if let Some(secret) = node_client::token(args.customer_secret.as_ref(), args.customer_secret_file.as_deref())? {
         config.edge.customer_secret = Some(Secret(secret));
     }
+    if let Some(secret) = node_client::token(args.code_secret.as_ref(), args.code_secret_file.as_deref())? {
+        config.edge.code_secret = Some(Secret(secret));
+    }
     let config = with_peers(args, with_web(args, config)?)?;
     reachable::check(&config)?;
     Ok(config)

@@ -38,9 +38,8 @@ pub async fn watch(client: &Client, entity: &Entity, node_args: &NodeArgs) -> Re
             let mut feed = client.watch_purchases(id, PurchaseCursor::default());
             follow(node_args, async || feed.next().await.map(purchases)).await?;
         }
-        Entity::Session(_) | Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
-            return Ok(false);
-        }
+        Entity::Session(_) | Entity::Venue(_) | Entity::Cart(_) | Entity::Code(_) => return Ok(false),
+        Entity::Directory | Entity::Cluster => return Ok(false),
     }
     Ok(true)
 }

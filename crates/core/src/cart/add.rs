@@ -5,14 +5,15 @@ use alloc::vec::Vec;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{CART_LINES_MAX, Cart, Line};
+use super::{CART_LINES_MAX, Cart, Line, committed_after, line::NewRevisions};
 use crate::{
     answer::{At, CartView, Held, KeptAnswer, LineView},
     ask::Granted,
     command::WantedLine,
-    event::{CartEvent, GrownLine, NewLine, QuotaClaim, Remembered},
+    event::{CartEvent, CodeUse, GrownLine, NewLine, QuotaClaim, Remembered},
     id::{Id, Request},
     money::Currency,
+    planted,
     portion::{LineItem, Note, total},
     refusal::Refusal,
     time::{TIMESTAMP_MAX, Timestamp},
@@ -26,6 +27,8 @@ pub(crate) struct GrantedLine<'a> {
     pub(crate) line: Option<u32>,
     /// The hold on the customer's quota, if there is a limit.
     pub(crate) quota: Option<QuotaClaim>,
+    /// The hold on uses of a code, if one was shown.
+    pub(crate) code: Option<CodeUse>,
     /// Until when the inventory or the customer may believe in its hold without asking the cart.
     pub(crate) believed_until: Timestamp,
 }
@@ -143,6 +146,7 @@ impl Cart {
             body.customer.clone_from(customer);
         }
         body.lines.reserve_exact(lines.len());
+        let first = body.lines.len();
         lines.iter().for_each(|line| body.add(*at, line));
         grown.iter().for_each(|line| body.grow(line));
         noted.iter().for_each(|(line, note)| body.line_mut(*line).note.clone_from(note));
@@ -150,6 +154,22 @@ impl Cart {
             body.lines_version = version;
         }
         body.live_until(*deadline);
+        self.release_surplus_uses(first, lines);
+    }
+
+    /// Releases the uses of codes that new lines hold and do not need, because their seats were cheaper without the code.
+    fn release_surplus_uses(&mut self, first: usize, added: &[NewLine]) {
+        let id = self.id;
+        let body = self.body.as_mut().expect("it has lines");
+        let mut releases = Vec::new();
+        for (line, new) in body.lines[first..].iter_mut().zip(added) {
+            let surplus = new.code.as_ref().filter(|code| code.granted > new.item.content.uses());
+            if let Some(code) = surplus.filter(|_| !planted::is("a use that no seat needs")) {
+                let revisions = NewRevisions { code: Some(committed_after(code.revision)), ..NewRevisions::default() };
+                releases.extend(line.release(id, None, revisions, false));
+            }
+        }
+        self.owe_releases(releases);
     }
 
     /// The number of the first new line, if the cart has room for all of them.
@@ -246,7 +266,8 @@ fn line_changes(at: Timestamp, granted: &[GrantedLine<'_>], items: Vec<LineItem>
             changes.grown.push(GrownLine { line, revision, quota_revision, content, ends_at, believed_until });
         } else {
             let (hold, quota) = ((!late).then_some((hold, revision)), asked.quota.clone());
-            changes.added.push(NewLine { item, hold, quota, ttl_ms, ends_at, believed_until });
+            let code = asked.code.clone();
+            changes.added.push(NewLine { item, hold, quota, code, ttl_ms, ends_at, believed_until });
         }
     }
     changes

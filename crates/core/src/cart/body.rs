@@ -6,13 +6,13 @@ use boxoffice_declare::Stored;
 
 use super::{
     attempts::PaymentAttempts,
-    line::{Line, LineHold},
+    line::{CodeClaim, Line, LineHold},
     memory::Memory,
     order::OrderRecord,
 };
 use crate::{
     answer::{CartState, Ended, TakenLine},
-    event::{GrownLine, NewLine},
+    event::{CodeUse, GrownLine, NewLine},
     id::Id,
     money::Currency,
     push_exact::push_exact,
@@ -130,6 +130,9 @@ impl Body {
             ttl_ms: line.ttl_ms,
             ends_at: line.ends_at,
             believed_until: line.believed_until,
+            code: line.code.as_ref().map(|CodeUse { code, hold, revision, granted: _ }| {
+                Box::new(CodeClaim { code: code.clone(), hold: *hold, revision: *revision })
+            }),
         });
         self.next_line += 1;
     }

@@ -26,6 +26,8 @@ pub(crate) struct HoldsOfLine<'a> {
     pub(crate) hold: Option<(HoldId, u64)>,
     /// The hold on the customer's quota, if there is a limit.
     pub(crate) quota: Option<&'a QuotaClaim>,
+    /// The revision of the hold on uses of a code, if it has any.
+    pub(crate) code_revision: Option<u64>,
 }
 
 impl Cart {
@@ -154,8 +156,9 @@ impl Cart {
                     (Want::Units { .. }, Content::Units { .. }) => true,
                     (Want::Places { area, buy_as, .. }, Content::Places { area: known, bought_as, .. }) => {
                         let known_type = bought_as.as_ref().and_then(|bought_as| bought_as.price_type.as_ref());
-                        // Which type a buyer gets who names none, only the session knows.
-                        area == known && buy_as.type_of(0) == known_type && buy_as.offer().is_none()
+                        // Which type a buyer gets who names none, only the session knows. Uses of a code are never more than at first.
+                        let is_plain = buy_as.offer().is_none() && buy_as.code().is_none() && line.code.is_none();
+                        area == known && buy_as.type_of(0) == known_type && is_plain
                     }
                     _ => false,
                 }
@@ -189,7 +192,8 @@ impl Cart {
     pub(crate) fn line_hold(&self, number: u32) -> Option<HoldsOfLine<'_>> {
         let line = self.body.as_ref()?.line(number)?;
         let hold = line.hold.map(|hold| (hold.id(self.id), hold.revision));
-        Some(HoldsOfLine { hold, quota: line.quota.as_deref() })
+        let code_revision = line.code.as_ref().map(|claim| claim.revision);
+        Some(HoldsOfLine { hold, quota: line.quota.as_deref(), code_revision })
     }
 
     /// A line's entity and content.
@@ -269,8 +273,11 @@ impl Cart {
         taken: Option<TakenAway>,
         request: Option<Request>,
     ) -> CartEvent {
-        let HoldsOfLine { hold, quota } = self.line_hold(number).expect("looked up by the caller");
+        let HoldsOfLine { hold, quota, code_revision } = self.line_hold(number).expect("looked up by the caller");
         let revision = hold.map_or(0, |(_, revision)| committed_after(revision));
+        let uses = |content: Option<&Content>| content.map_or(0, Content::uses);
+        let before = self.line(number).map_or(0, |(_, content)| content.uses());
+        let code_revision = code_revision.filter(|_| uses(left.as_ref()) < before).map(committed_after);
         let quota_revision = quota.map_or(0, |quota| committed_after(quota.revision));
         let mut view = self.view().expect("an active cart is open");
         if let Some(taken) = &taken {
@@ -289,7 +296,8 @@ impl Cart {
         view.total = self.total_of(view.lines.iter().map(|line| &line.content));
         (view.deadline, view.modified_at) = (deadline, at);
         let remembered = request.map(|request| Remembered::alone(request, KeptAnswer::Cart(view)));
-        CartEvent::LineReduced { at, line: number, left, revision, quota_revision, deadline, taken, remembered }
+        let line = number;
+        CartEvent::LineReduced { at, line, left, revision, quota_revision, code_revision, deadline, taken, remembered }
     }
 
     /// The sum of lines of this cart (P7), or `None` without lines.

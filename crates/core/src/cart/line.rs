@@ -9,6 +9,7 @@ use crate::{
     ask::Ask,
     event::QuotaClaim,
     id::{CartId, Entity, HoldId, Id, RequestHash},
+    planted,
     portion::{Content, LineItem, Portion},
     time::Timestamp,
 };
@@ -37,6 +38,19 @@ pub(super) struct Line {
     /// It may be later than the cart's own deadline, because another line can shorten the cart's life.
     #[n(3)]
     pub(super) believed_until: Timestamp,
+    #[n(8)]
+    pub(super) code: Option<Box<CodeClaim>>,
+}
+
+/// The hold of a line on uses of a code. It has as many as the line has seats and places that take one.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub(super) struct CodeClaim {
+    #[n(0)]
+    pub(super) code: Id,
+    #[n(1)]
+    pub(super) hold: HoldId,
+    #[n(2)]
+    pub(super) revision: u64,
 }
 
 /// A line is read as its item.
@@ -67,27 +81,42 @@ pub(super) struct LineHold {
     pub(super) revision: u64,
 }
 
-/// A hold of a line, of its inventory or of its customer's quota.
+/// A hold of a line, of its inventory, of its customer's quota or of a code.
 pub(super) struct LineClaim<'a> {
     pub(super) entity: Entity,
     pub(super) hold: HoldId,
     pub(super) revision: u64,
     content: &'a Content,
-    quota: Option<&'a QuotaClaim>,
+    of: ClaimOf<'a>,
+}
+
+enum ClaimOf<'a> {
+    Inventory,
+    Quota(&'a QuotaClaim),
+    Code,
 }
 
 impl LineClaim<'_> {
     /// The part of the hold that the line needs.
     pub(super) fn portion(&self) -> Portion {
-        match self.quota {
-            Some(quota) => quota.portion(self.content.quantity()),
-            None => self.content.portion(),
+        match self.of {
+            ClaimOf::Quota(quota) => quota.portion(self.content.quantity()),
+            ClaimOf::Code => Portion::Uses(self.content.uses()),
+            ClaimOf::Inventory => self.content.portion(),
         }
     }
 }
 
+/// New revisions of the holds of a line. A hold without one stays as it is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct NewRevisions {
+    pub(super) hold: Option<u64>,
+    pub(super) quota: Option<u64>,
+    pub(super) code: Option<u64>,
+}
+
 impl Line {
-    /// The line's holds, of its inventory and of the quota.
+    /// The line's holds, of its inventory, of the quota and of the code.
     pub(super) fn claims(&self, cart: CartId, customer: Option<&Id>) -> impl Iterator<Item = LineClaim<'_>> {
         let content = &self.content;
         let own = self.hold.map(|hold| LineClaim {
@@ -95,16 +124,23 @@ impl Line {
             hold: hold.id(cart),
             revision: hold.revision,
             content,
-            quota: None,
+            of: ClaimOf::Inventory,
         });
         let quota = self.quota.as_deref().map(|quota| LineClaim {
             entity: customer_entity(customer),
             hold: quota.hold,
             revision: quota.revision,
             content,
-            quota: Some(quota),
+            of: ClaimOf::Quota(quota),
         });
-        own.into_iter().chain(quota)
+        let code = self.code.as_deref().map(|claim| LineClaim {
+            entity: Entity::Code(claim.code.clone()),
+            hold: claim.hold,
+            revision: claim.revision,
+            content,
+            of: ClaimOf::Code,
+        });
+        own.into_iter().chain(quota).chain(code)
     }
 
     /// Whether this is one of the line's holds.
@@ -112,33 +148,48 @@ impl Line {
         if let Entity::Customer(id) = entity {
             return customer == Some(id) && self.quota.as_ref().is_some_and(|quota| quota.hold == hold);
         }
+        if let Entity::Code(id) = entity {
+            let owns = self.code.as_ref().is_some_and(|claim| claim.code == *id && claim.hold == hold);
+            return owns && !planted::is("a use that is free again while its line lives");
+        }
         self.entity == *entity && self.hold.is_some_and(|own| own.id(cart) == hold)
     }
 
     /// Raises the revisions of the line's holds, and releases what the line does not have. A hold without a new revision stays as
-    /// it is. The holds of a line that ends are released completely.
+    /// it is. The holds of a line that ends are released completely, and so is that of a code of which the line needs no use.
     pub(super) fn release(
         &mut self,
         cart: CartId,
         customer: Option<&Id>,
-        (revision, quota_revision): (Option<u64>, Option<u64>),
+        revisions: NewRevisions,
         ends: bool,
     ) -> Vec<(Entity, Ask)> {
-        let Line { number, item: LineItem { entity, content, .. }, hold, quota, .. } = self;
+        let Line { number, item: LineItem { entity, content, .. }, hold, quota, code, .. } = self;
         let mut asks = Vec::new();
-        if let (Some(hold), Some(revision)) = (hold, revision) {
+        if let (Some(hold), Some(revision)) = (hold, revisions.hold) {
             assert!(revision > hold.revision, "line {number} is released by an old revision");
             hold.revision = revision;
             let left = (!ends).then(|| content.portion());
             let ask = Ask::Release { hold: hold.id(cart), revision, left, last: false, expired: false };
             asks.push((entity.clone(), ask));
         }
-        if let (Some(quota), Some(revision)) = (quota, quota_revision) {
+        if let (Some(quota), Some(revision)) = (quota, revisions.quota) {
             assert!(revision > quota.revision, "the quota of line {number} is released by an old revision");
             quota.revision = revision;
             let left = (!ends).then(|| quota.portion(content.quantity()));
             let ask = Ask::Release { hold: quota.hold, revision, left, last: false, expired: false };
             asks.push((customer_entity(customer), ask));
+        }
+        if let (Some(claim), Some(revision)) = (&mut *code, revisions.code) {
+            assert!(revision > claim.revision, "the code of line {number} is released by an old revision");
+            claim.revision = revision;
+            let needed = if ends { 0 } else { content.uses() };
+            let left = (needed > 0).then_some(Portion::Uses(needed));
+            let ask = Ask::Release { hold: claim.hold, revision, left, last: false, expired: false };
+            asks.push((Entity::Code(claim.code.clone()), ask));
+            if needed == 0 {
+                *code = None;
+            }
         }
         asks
     }

@@ -106,6 +106,16 @@ pub struct Offer {
     /// The allotments whose seats it sells, and no others. Only the desk's offers name any.
     #[n(13)]
     pub allotments: Vec<Id>,
+    /// The group of codes of which one must be shown.
+    #[n(14)]
+    pub code_group: Option<Id>,
+}
+
+impl Offer {
+    /// Whether it is neither the desk's nor that of a group of codes.
+    pub fn is_for_everybody(&self) -> bool {
+        !self.desk && self.code_group.is_none()
+    }
 }
 
 /// Seats that are kept for somebody: for the press, a sponsor, an agency, the house. Until they are released, nobody but the desk sells

@@ -75,6 +75,13 @@ pub enum Want {
         #[n(2)]
         max: u32,
     },
+    /// Uses of a code.
+    #[n(6)]
+    Uses {
+        /// How many altogether. Fewer are granted if there are fewer.
+        #[n(0)]
+        count: u32,
+    },
 }
 
 impl Want {
@@ -113,15 +120,40 @@ impl Want {
                 let numbers = u64::from(*count) << 32 | u64::from(*max);
                 [hash64(quota.as_str().as_bytes()), numbers].into_iter().fold(mix(0, 9), mix)
             }
+            Want::Uses { count } => mix(mix(0, 11), u64::from(*count)),
         };
         self.buy_as().map_or(hash, |buy_as| buy_as.hash(hash))
+    }
+
+    /// Puts the id of its entity in place of the code that the wish shows, if it shows one.
+    pub fn hide_code(&mut self, id_of: &dyn Fn(&Id) -> Id) {
+        if let Want::Seats { buy_as, .. } | Want::Best(BestWish { buy_as, .. }) | Want::Places { buy_as, .. } = self {
+            buy_as.hide_code(id_of);
+        }
+    }
+
+    /// The code that the wish shows.
+    pub fn shown_code(&self) -> Option<&Id> {
+        self.buy_as()?.code()
+    }
+
+    /// The code that the buyer shows, and how many of its uses the wish could need.
+    pub(crate) fn code(&self) -> Option<(&Id, u32)> {
+        let code = self.buy_as()?.code()?;
+        let most = match self {
+            Want::Seats { seats, .. } => seats.len() as u32,
+            Want::Best(BestWish { count, .. }) => u32::from(*count),
+            Want::Places { quantity, .. } => *quantity,
+            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } | Want::Uses { .. } => return None,
+        };
+        Some((code, most))
     }
 
     /// What seats or places are to be bought as, if the wish says it.
     pub fn buy_as(&self) -> Option<&BuyAs> {
         let buy_as = match self {
             Want::Seats { buy_as, .. } | Want::Best(BestWish { buy_as, .. }) | Want::Places { buy_as, .. } => buy_as,
-            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => return None,
+            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } | Want::Uses { .. } => return None,
         };
         Some(buy_as).filter(|buy_as| **buy_as != BuyAs::default())
     }
@@ -146,14 +178,21 @@ struct NamedTerms {
     types: Vec<Id>,
     #[n(1)]
     offer: Option<Id>,
+    #[n(2)]
+    code: Option<Id>,
 }
 
 impl BuyAs {
     /// These price types, one for each seat in the order of the seats, or one for all. None means the first one of the session. The
     /// cheapest offer that admits is taken if none is named.
     pub fn new(types: Vec<Id>, offer: Option<Id>) -> BuyAs {
-        let is_named = !types.is_empty() || offer.is_some();
-        BuyAs(is_named.then(|| Box::new(NamedTerms { types, offer })))
+        BuyAs::with_code(types, offer, None)
+    }
+
+    /// As [`BuyAs::new`], by a buyer who shows this code.
+    pub fn with_code(types: Vec<Id>, offer: Option<Id>, code: Option<Id>) -> BuyAs {
+        let is_named = !types.is_empty() || offer.is_some() || code.is_some();
+        BuyAs(is_named.then(|| Box::new(NamedTerms { types, offer, code })))
     }
 
     /// The price types, as they are named.
@@ -174,11 +213,24 @@ impl BuyAs {
         self.0.as_deref()?.offer.as_ref()
     }
 
+    /// The code that the buyer shows. It is the id of its entity from the node's port on, and the code itself before.
+    pub fn code(&self) -> Option<&Id> {
+        self.0.as_deref()?.code.as_ref()
+    }
+
+    /// Puts the id of its entity in place of the code.
+    pub fn hide_code(&mut self, id_of: &dyn Fn(&Id) -> Id) {
+        if let Some(code) = self.0.as_deref_mut().and_then(|named| named.code.as_mut()) {
+            *code = id_of(code);
+        }
+    }
+
     /// Folds it into a hash. Logs have the result, as that of [`Want::hash`].
     fn hash(&self, hash: u64) -> u64 {
         let offer = self.offer().map_or(0, |offer| hash64(offer.as_str().as_bytes()));
         let types = self.types().iter().map(|id| hash64(id.as_str().as_bytes()));
-        types.chain([offer]).fold(mix(hash, 10), mix)
+        let hash = types.chain([offer]).fold(mix(hash, 10), mix);
+        self.code().map_or(hash, |code| mix(hash, hash64(code.as_str().as_bytes())))
     }
 }
 

@@ -85,9 +85,12 @@ impl Inventory for Customer {
     fn decide_new(&self, _now: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<Event, Reply> {
         let decided = match ask.want {
             Want::Quota { quota, count, max } => self.decide_quota(ask, want_hash, (quota, *count, *max)),
-            Want::Seats { .. } | Want::Best(_) | Want::Places { .. } | Want::Units { .. } | Want::Slot { .. } => {
-                Err(unfit("customer", &self.id, ask.want))
-            }
+            Want::Seats { .. }
+            | Want::Best(_)
+            | Want::Places { .. }
+            | Want::Units { .. }
+            | Want::Slot { .. }
+            | Want::Uses { .. } => Err(unfit("customer", &self.id, ask.want)),
         };
         decided.map(Event::Customer).map_err(|refusal| ask.refused(refusal))
     }

@@ -40,6 +40,7 @@ fn hold(customer: &mut Customer, number: u64, revision: u64, count: u32, max: u3
         at: Timestamp(0),
         holder: None,
         desk: true,
+        code: None,
     };
     match customer.decide_hold(Timestamp(1), &ask) {
         Ok(event) => write(customer, [event]),

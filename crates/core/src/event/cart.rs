@@ -95,6 +95,9 @@ pub enum CartEvent {
         /// The request. `None` if a canceled session took the line.
         #[n(7)]
         remembered: Option<Remembered>,
+        /// The new revision of the hold on the code's uses, if the line has one and needs fewer.
+        #[n(8)]
+        code_revision: Option<u64>,
     },
     /// Growth of holds is undone. The holds get what the lines have, and the cart owes their inventories releases.
     #[n(3)]
@@ -292,6 +295,9 @@ pub struct NewLine {
     /// Until when the inventory and the customer may believe in its holds without asking the cart.
     #[n(1)]
     pub believed_until: Timestamp,
+    /// The hold on uses of a code, if its buyer showed one.
+    #[n(6)]
+    pub code: Option<CodeUse>,
 }
 
 /// A line with more than before.
@@ -329,6 +335,21 @@ pub struct QuotaClaim {
     /// How many of it the customer may have.
     #[n(3)]
     pub max: u32,
+}
+
+/// The hold of a line on uses of a code. Uses that the line does not need are released with the line.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct CodeUse {
+    /// The id of the code's entity.
+    #[n(0)]
+    pub code: Id,
+    #[n(1)]
+    pub hold: HoldId,
+    #[n(2)]
+    pub revision: u64,
+    /// How many the code has granted.
+    #[n(3)]
+    pub granted: u32,
 }
 
 /// A hold that the checkout set aside for a line.

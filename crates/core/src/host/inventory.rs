@@ -10,7 +10,8 @@ use crate::{
     answer::{Answer, Outcome},
     ask::{Ask, Reply},
     cart::REVISION_MAX,
-    command::{Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
+    code::Code,
+    command::{CodeCommand, Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
     event::{Event, SessionEvent},
     holds::HoldAsk,
     id::{CartId, Entity, HoldId, Request, RequestHash},
@@ -172,6 +173,7 @@ fn command_outcome<R>(
             };
             entity.ok(answer)
         }
+        Command::Code(_, command) => code_outcome(entity, request, command, turn),
         other => panic!("{} was handed a command to {}", entity.entity(), other.entity()),
     }
 }
@@ -271,6 +273,35 @@ fn product_outcome<R>(
         ProductCommand::Audit => {
             let product = entity.product().ok_or_else(|| entity.not_found())?;
             entity.ok(Answer::ProductAudit(Box::new(product.audit())))
+        }
+    }
+}
+
+fn code_outcome<R>(
+    entity: &mut Speculation,
+    request: Option<Request>,
+    command: CodeCommand,
+    turn: &mut Turn<R>,
+) -> Outcome {
+    let unknown = |entity: &Speculation| entity.not_found();
+    match command {
+        CodeCommand::Put(details) => {
+            let request = request.ok_or(Refusal::RequestIdMissing)?;
+            if let Some(known) = entity.code().and_then(|code| code.answered(request, &details)) {
+                let (view, version) = known?;
+                return entity.ok_again(Answer::Code(view), version);
+            }
+            entity.apply(Event::Code(Code::decide_put(&details, request)?), turn);
+            let code = entity.code().expect("it has just been put");
+            entity.ok(Answer::Code(code.view()))
+        }
+        CodeCommand::Get => {
+            let code = entity.code().ok_or_else(|| unknown(entity))?;
+            entity.ok(Answer::Code(code.view()))
+        }
+        CodeCommand::Audit => {
+            let code = entity.code().ok_or_else(|| unknown(entity))?;
+            entity.ok(Answer::CodeAudit(Box::new(code.audit())))
         }
     }
 }
@@ -380,14 +411,14 @@ fn answer_ask<R>(
             write_timed(entity, released.map(Event::by_expiry), (hold, at), turn);
             return;
         }
-        Ask::Hold { hold, revision, want, life_ms, holder, desk } => {
+        Ask::Hold { hold, revision, want, life_ms, holder, desk, code } => {
             // The cart learns from the grant how long it may live. If the grant is lost, a short deadline frees the hold soon. A
             // cart that knows the hold extends it when it is asked.
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
             let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
             let holder = holder.map(|holder| (holder, &rules.fairness, life_ms));
-            let ask =
-                HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms), at, holder, desk };
+            let (deadline, code) = (deadline.after(rules.grace_ms), code.as_deref());
+            let ask = HoldAsk { hold, revision, want: &want, deadline, at, holder, desk, code };
             answer_hold(entity, rules, (at, now), &ask, turn)
         }
         // A deposed leader may have given the hold other seats than its successor, so it cannot tell what is left.

@@ -9,6 +9,7 @@ use crate::{
     answer::{Answer, Answered, At, Outcome},
     cart::Cart,
     cluster_table::ClusterTable,
+    code::Code,
     customer::Customer,
     directory::Directory,
     event::{CartEvent, Event, VenueEvent},
@@ -51,6 +52,7 @@ state_as! {
     customer: Customer(Customer),
     directory: Directory(Directory),
     cluster: Cluster(ClusterTable),
+    code: Code(Code),
 }
 
 impl Speculation {
@@ -112,6 +114,7 @@ impl Speculation {
             Entity::Product(id) => return Refusal::NoSuchProduct(id.clone()),
             Entity::Resource(id) => format_smolstr!("resource {id}"),
             Entity::Customer(id) => format_smolstr!("customer {id}"),
+            Entity::Code(_) => return Refusal::CodeNotValid,
             Entity::Directory => "the directory".into(),
             Entity::Cluster => "the cluster".into(),
         })

@@ -104,6 +104,7 @@ fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Gr
         at: Timestamp(0),
         holder: None,
         desk: true,
+        code: None,
     };
     match resource.decide_hold(NOW, &ask) {
         Ok(event) => {
@@ -183,6 +184,7 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
                 at: Timestamp(0),
                 holder: None,
                 desk: true,
+                code: None,
             },
         )
     };
@@ -661,6 +663,7 @@ impl Reference {
                     at: Timestamp(0),
                     holder: None,
                     desk: true,
+                    code: None,
                 };
                 // All requested slots are in the future.
                 let result = match resource.decide_hold(Timestamp(0), &ask) {

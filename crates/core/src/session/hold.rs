@@ -112,7 +112,7 @@ impl Inventory for Session {
             Portion::Places { quantity, .. } => {
                 SessionEvent::PlacesSold { hold, quantity: *quantity, at, freed_at: None }
             }
-            Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => {
+            Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } | Portion::Uses(_) => {
                 panic!("{portion:?} is sold of {hold:?}")
             }
         })
@@ -155,7 +155,7 @@ impl Session {
             Want::Places { area, quantity, buy_as } => {
                 return self.decide_places((at, ask), want_hash, (area, *quantity, buy_as));
             }
-            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => {
+            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } | Want::Uses { .. } => {
                 return Err(unfit("session", &self.terms.id, ask.want));
             }
         };

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     calendar::{self, instant},
-    command::{Allotment, BuyAs, Offer, Offering},
+    command::{Allotment, BuyAs, Offer, Offering, ShownCode},
     event::SessionEvent,
     holds::HoldAsk,
     id::Id,
@@ -162,6 +162,12 @@ impl Session {
         buy_as: &BuyAs,
     ) -> Result<Option<Pricing<'a>>, Refusal> {
         let unknown = |offer: &Id| Err(Refusal::NotFound(format_smolstr!("offer {offer}")));
+        let offers = self.terms.offering().map_or(&[][..], |offering| &offering.offers);
+        let takes =
+            |code: &ShownCode| offers.iter().any(|it| admits(ask, it) && it.code_group.as_ref() == Some(&code.group));
+        if ask.code.is_some_and(|code| !takes(code)) {
+            return Err(Refusal::CodeNotValid);
+        }
         let Some(sale) = self.sale.as_deref() else {
             if let Some(of) = buy_as.types().first() {
                 return Err(Refusal::NotFound(format_smolstr!("price type {of}")));
@@ -172,8 +178,8 @@ impl Session {
         let named = match buy_as.offer() {
             None => None,
             Some(id) => match sale.table.offer(id) {
-                Some(number) if ask.desk || !offering.offers[number].desk => Some(number),
-                // A guest does not learn of offers of the desk.
+                Some(number) if admits(ask, &offering.offers[number]) => Some(number),
+                // A guest does not learn of offers of the desk, nor of those of codes that it has not.
                 Some(_) | None => return unknown(id),
             },
         };
@@ -195,10 +201,10 @@ impl Pricing<'_> {
 
     /// The offers that the caller may buy under.
     fn offers(&self) -> impl Iterator<Item = (usize, &Offer)> + Clone {
-        let desk = self.ask.desk;
+        let ask = self.ask;
         let all = self.offering.offers.iter().enumerate();
         let named = self.named;
-        all.filter(move |(number, offer)| (desk || !offer.desk) && named.is_none_or(|named| named == *number))
+        all.filter(move |(number, offer)| admits(ask, offer) && named.is_none_or(|named| named == *number))
     }
 
     /// Whether an offer sells now.
@@ -212,6 +218,11 @@ impl Pricing<'_> {
             Some(from) if !has_opened(from) => Admission::Opens(from),
             Some(_) | None => Admission::Open,
         }
+    }
+
+    /// Whether the caller buys under the offers that everybody has.
+    fn is_anybody(&self) -> bool {
+        self.named.is_none() && !self.ask.desk && self.ask.code.is_none()
     }
 
     /// The price of each of so many of one kind.
@@ -236,7 +247,7 @@ impl Pricing<'_> {
 
     /// The cheapest offer that is known to be so, if it sells so many now.
     fn known_cheapest(&self, of: usize, zone: Zone, quantity: u32) -> Option<usize> {
-        let may = self.named.is_none() && !self.ask.desk && !planted::is("an offer without a latch");
+        let may = self.is_anybody() && !planted::is("an offer without a latch");
         let number = self.sale.table.known_cheapest(&self.sale.cheapest, (of, zone), self.now).filter(|_| may)?;
         let offer = &self.offering.offers[number];
         let sells = self.admission(number, offer) == Admission::Open && self.room(number, offer) >= quantity;
@@ -292,7 +303,7 @@ impl Pricing<'_> {
         match (best, most) {
             (Some((price, number)), _) => {
                 let is_cheapest = cheapest == Some((price, number));
-                if is_cheapest && self.named.is_none() && !self.ask.desk {
+                if is_cheapest && self.is_anybody() {
                     table.note_cheapest(&self.sale.cheapest, (of, zone), (number, self.now));
                 }
                 *self.used.entry(number).or_default() += quantity;
@@ -321,6 +332,11 @@ impl Pricing<'_> {
             let left = max.saturating_sub(self.sale.counted(usize::from(*counter))).saturating_sub(now.into());
             room = room.min(left as u32);
         }
+        if let (Some(_), Some(code)) = (&offer.code_group, self.ask.code) {
+            let under_codes = |offer: &usize| self.offering.offers[*offer].code_group.is_some();
+            let now: u32 = self.used.iter().filter(|(offer, _)| under_codes(offer)).map(|(_, used)| used).sum();
+            room = room.min(code.uses.saturating_sub(now));
+        }
         if let Some(most) = offer.per_order {
             room = room.min(most.saturating_sub(self.held_under(offer)).saturating_sub(used(number)));
         }
@@ -342,6 +358,7 @@ impl Pricing<'_> {
             price_type: price_type.map(|of| of.id.clone()),
             offer: offer.map(|number| self.offering.offers[number].id.clone()),
             tax: price_type.and_then(|of| of.tax.clone()),
+            code_group: offer.and_then(|number| self.offering.offers[number].code_group.clone()),
         };
         SeatPrice { price, bought_as: Some(Arc::new(bought_as)) }
     }
@@ -402,6 +419,12 @@ impl Pricing<'_> {
             Zone::Area(number) => self.session.areas()[usize::from(number)].id.clone(),
         }
     }
+}
+
+/// Whether the caller may buy under an offer at all.
+fn admits(ask: &HoldAsk<'_>, offer: &Offer) -> bool {
+    let group = ask.code.map(|code| &code.group);
+    (ask.desk || !offer.desk) && offer.code_group.as_ref().is_none_or(|wanted| group == Some(wanted))
 }
 
 /// Checks that a wish names no price type, one for all, or one for each.

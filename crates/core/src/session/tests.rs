@@ -77,7 +77,16 @@ fn write(session: &mut Session, events: impl IntoIterator<Item = Event>) {
 }
 
 fn hold(session: &mut Session, number: u64, revision: u64, want: &Want, deadline: Timestamp) -> Result<Granted, Reply> {
-    let ask = HoldAsk { hold: hold_id(number), revision, want, deadline, at: Timestamp(0), holder: None, desk: true };
+    let ask = HoldAsk {
+        hold: hold_id(number),
+        revision,
+        want,
+        deadline,
+        at: Timestamp(0),
+        holder: None,
+        desk: true,
+        code: None,
+    };
     match session.decide_hold(NOW, &ask) {
         Ok(event) => {
             write(session, [event]);
@@ -296,6 +305,7 @@ fn invalid_wants_are_refused() {
         at: Timestamp(0),
         holder: None,
         desk: true,
+        code: None,
     };
     let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("the session is over");
     assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));

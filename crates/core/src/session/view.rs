@@ -8,6 +8,7 @@ use super::{Session, TERMS_CHANGES_MAX, TermsNames, book::Book, share::Share};
 use crate::{
     answer::{AreaCounts, MapView, SaleMark, SeatCounts, SessionAudit, SessionSale, SessionView},
     ask::Opening,
+    command::Offer,
     id::HoldId,
     seat::SeatState,
     time::Timestamp,
@@ -42,10 +43,9 @@ impl Session {
         let counted = (0..counters).map(|counter| sale.counted(counter)).collect();
         let told = sale.changes.len().saturating_sub(TERMS_CHANGES_MAX);
         let (terms, changes, opens_at) = (sale.terms, sale.changes[told..].to_vec(), self.opens_at());
-        let desk_only = self
-            .terms
-            .offering()
-            .is_some_and(|offering| !offering.offers.is_empty() && offering.offers.iter().all(|offer| offer.desk));
+        let desk_only = self.terms.offering().is_some_and(|offering| {
+            !offering.offers.is_empty() && !offering.offers.iter().any(Offer::is_for_everybody)
+        });
         let allotments = offering.iter().flat_map(|offering| &offering.allotments);
         let released = allotments.filter(|it| sale.is_released(it)).map(|it| it.id.clone()).collect();
         let kept = sale.kept_free.to_vec();
@@ -60,7 +60,7 @@ impl Session {
     /// When the next offer for everybody opens, whatever is open now. `None` if none will.
     pub fn opens_at(&self) -> Option<Timestamp> {
         let sale = self.sale.as_deref()?;
-        let public = self.terms.offering()?.offers.iter().filter(|offer| !offer.desk && !offer.closed);
+        let public = self.terms.offering()?.offers.iter().filter(|offer| offer.is_for_everybody() && !offer.closed);
         public.filter(|offer| !sale.has_opened(&offer.id)).filter_map(|offer| offer.from).min()
     }
 

@@ -130,6 +130,11 @@ impl StateMap {
                     audit.holds += found.holds.len() as u64;
                     audit.note(entity, found.violations);
                 }
+                State::Code(code) => {
+                    let found = code.audit();
+                    audit.holds += found.holds.len() as u64;
+                    audit.note(entity, found.violations);
+                }
                 State::Directory(_) | State::Cluster(_) => {}
             }
         }

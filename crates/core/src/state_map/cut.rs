@@ -14,6 +14,7 @@ use super::{Entry, State, StateMap};
 use crate::{
     cart::Cart,
     cluster_table::ClusterTable,
+    code::Code,
     customer::Customer,
     directory::Directory,
     id::Entity,
@@ -148,6 +149,8 @@ enum Read {
     Directory(#[n(0)] Box<Directory>),
     #[n(7)]
     Cluster(#[n(0)] Box<ClusterTable>),
+    #[n(8)]
+    Code(#[n(0)] Box<Code>),
 }
 
 /// Writes a state as [`Read`] reads it.
@@ -176,6 +179,7 @@ fn write(state: &State, number: impl Fn(&Arc<Layout>) -> u32, out: &mut Writer) 
         State::Customer(customer) => one(5, customer),
         State::Directory(directory) => one(6, directory),
         State::Cluster(cluster) => one(7, cluster),
+        State::Code(code) => one(8, code),
     }
 }
 
@@ -254,6 +258,10 @@ impl Read {
             Read::Customer(mut customer) => {
                 customer.rebuild();
                 State::Customer(customer)
+            }
+            Read::Code(mut code) => {
+                code.rebuild();
+                State::Code(code)
             }
             Read::Directory(directory) => State::Directory(directory),
             Read::Cluster(cluster) => State::Cluster(cluster),

@@ -30,6 +30,7 @@ impl State {
             State::Directory(_) | State::Cluster(_) => false,
             // Without live holds, a customer has only purchases and used quotas, which are history.
             State::Customer(customer) => customer.is_unused(),
+            State::Code(code) => code.is_unused(),
             // A payment that waits for an operator stays, so that it is counted and found without a search of the store. A
             // tombstone is archived too, because its cart may come back, and a hold that it disowned can never become a line.
             State::Cart(cart) => {
@@ -43,7 +44,7 @@ impl State {
         match self {
             State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) => false,
             State::Directory(_) | State::Cluster(_) => false,
-            State::Customer(_) => true,
+            State::Customer(_) | State::Code(_) => true,
             State::Cart(cart) => cart.terminal() || cart.has_disowned_any(),
         }
     }
@@ -52,7 +53,7 @@ impl State {
     /// its first, or entities of its kind are never evicted.
     pub fn never_archived(events: &[Event]) -> bool {
         match events.first() {
-            Some(Event::Customer(_)) => false,
+            Some(Event::Customer(_) | Event::Code(_)) => false,
             None | Some(Event::Venue(_) | Event::Session(_) | Event::Product(_)) => true,
             Some(Event::Resource(_) | Event::Directory(_) | Event::Cluster(_)) => true,
             Some(Event::Cart(event)) => matches!(event, CartEvent::Opened { known: false, .. }),

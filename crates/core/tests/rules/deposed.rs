@@ -50,7 +50,8 @@ fn deposed_inventories() {
         let entities = fixture.states.entities().map(|(entity, _)| entity.clone());
         let inventories: Vec<Entity> = entities
             .filter(|entity| match entity {
-                Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) => true,
+                Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) => true,
+                Entity::Customer(_) | Entity::Code(_) => true,
                 Entity::Cart(_) | Entity::Venue(_) | Entity::Directory | Entity::Cluster => false,
             })
             .collect();
@@ -90,6 +91,7 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
         life_ms: 1_000_000,
         holder: None,
         desk: false,
+        code: None,
     };
     let seats = |seats: &[u16]| {
         Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))

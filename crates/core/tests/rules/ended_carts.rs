@@ -146,6 +146,7 @@ fn holds(state: &State) -> Vec<(HoldId, Timestamp)> {
         State::Product(product) => product.audit().holds,
         State::Resource(resource) => resource.audit().holds,
         State::Customer(customer) => customer.audit().holds,
+        State::Code(code) => code.audit().holds,
         State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => Vec::new(),
     };
     holds.into_iter().map(|hold| (hold.hold, hold.deadline)).collect()

@@ -224,6 +224,7 @@ impl Rising {
                 State::Product(product) => product.audit().holds,
                 State::Resource(resource) => resource.audit().holds,
                 State::Customer(customer) => customer.audit().holds,
+                State::Code(code) => code.audit().holds,
                 State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => Vec::new(),
             };
             let there: BTreeSet<HoldId> = holds.iter().map(|hold| hold.hold).collect();
@@ -261,7 +262,7 @@ fn check_state(state: &State) {
                 }
             }
         }
-        State::Venue(_) | State::Resource(_) | State::Customer(_) | State::Directory(_) => {}
+        State::Venue(_) | State::Resource(_) | State::Customer(_) | State::Code(_) | State::Directory(_) => {}
     }
 }
 
@@ -419,6 +420,7 @@ fn holds_of(state: &State) -> Vec<HoldId> {
         State::Product(product) => product.audit().holds.iter().map(|hold| hold.hold).collect(),
         State::Resource(resource) => resource.audit().holds.iter().map(|hold| hold.hold).collect(),
         State::Customer(customer) => customer.audit().holds.iter().map(|hold| hold.hold).collect(),
+        State::Code(code) => code.audit().holds.iter().map(|hold| hold.hold).collect(),
         State::Cart(cart) => cart.claims().iter().map(|claim| claim.hold).collect(),
         State::Venue(_) | State::Directory(_) | State::Cluster(_) => Vec::new(),
     }
@@ -560,7 +562,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
         let want = Want::Units { quantity: 3, now: false };
         let input = Input::Ask {
             from: cart.clone(),
-            ask: Ask::Hold { hold, revision, want, life_ms: 1, holder: None, desk: false },
+            ask: Ask::Hold { hold, revision, want, life_ms: 1, holder: None, desk: false, code: None },
         };
         let mut host: Host<()> = Host::new(product.clone(), fixture.states.get(&product), Default::default());
         let mut turn = Turn::default();
@@ -569,7 +571,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
     }
     // The cart does not know it, so it is free again.
     let want = Want::Units { quantity: 3, now: false };
-    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1, holder: None, desk: false };
+    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1, holder: None, desk: false, code: None };
     fixture.post(crate::fixture::Message { to: product, input: Input::Ask { from: cart, ask } });
     fixture.run();
     fixture.wait(HOUR_MS, Fixture::run);

@@ -13,7 +13,9 @@ use std::{
 use boxoffice_core::{
     answer::{Answered, At, Outcome},
     ask::{Ask, Reply},
-    command::{CartCommand, Command, Expect, Offer, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
+    command::{
+        CartCommand, CodeCommand, Command, Expect, Offer, ProductCommand, ResourceCommand, SessionCommand, VenueCommand,
+    },
     event::{CartEvent, Event, ProductEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{Entity, Id, OrderId, Request, RequestHash, hash64},
@@ -80,6 +82,8 @@ pub(crate) struct Fixture {
     pub(crate) gateway: TestGateway,
     /// The limit of all customers in all quotas, if it is the same.
     pub(crate) quota_max: Option<u64>,
+    /// How many uses every code has.
+    pub(crate) code_uses: Option<u32>,
     /// Whether calls reach the gateway.
     pub(crate) gateway_open: bool,
     /// All messages that were ever sent. Tests deliver some of them again.
@@ -129,6 +133,7 @@ impl Fixture {
             calls: VecDeque::new(),
             gateway: TestGateway::default(),
             quota_max: None,
+            code_uses: None,
             gateway_open: true,
             posted: Vec::new(),
             answers: BTreeMap::new(),
@@ -532,6 +537,17 @@ impl Fixture {
         assert_eq!(audit.violations, [""; 0], "at {:?}", self.now);
         self.check_charged();
         self.check_quotas();
+        self.check_codes();
+    }
+
+    /// No code has more uses in carts and orders than it is good for.
+    fn check_codes(&self) {
+        let Some(max) = self.code_uses else { return };
+        for (entity, state) in self.states.entities() {
+            let State::Code(code) = &**state else { continue };
+            let view = code.audit().counts;
+            assert!(view.held + view.sold <= u64::from(max), "{entity} has {view:?}");
+        }
     }
 
     /// No customer has more than its limit, held and sold together.
@@ -673,6 +689,7 @@ fn changes(command: &Command) -> bool {
                 | ResourceCommand::Move { .. }
         ),
         Command::Venue(_, command) => matches!(command, VenueCommand::Put(_) | VenueCommand::PutHall { .. }),
+        Command::Code(_, command) => matches!(command, CodeCommand::Put(_)),
         Command::Customer(..) | Command::Directory(_) | Command::Cluster(_) => false,
     }
 }

@@ -143,10 +143,14 @@ fn broken(lines: &str) -> Option<String> {
 }
 
 /// Stories which together have every kind of event.
-const STORIES: [(&str, fn()); 31] = [
+const STORIES: [(&str, fn()); 32] = [
     (
         "offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as",
         crate::offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as,
+    ),
+    (
+        "offers::a_code_is_used_by_the_seats_that_are_bought_with_it",
+        crate::offers::a_code_is_used_by_the_seats_that_are_bought_with_it,
     ),
     (
         "offers::an_allotment_is_released_by_itself_and_before_a_hold_that_sees_its_time",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use boxoffice_core::{
     answer::{Answer, Answered, CartState, HoldView},
-    event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
+    event::{CartEvent, CodeEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
     id::{CartId, Entity, HoldId},
     rules::Rules,
     state_map::{State, StateMap},
@@ -155,6 +155,7 @@ fn holds(state: &State) -> Vec<HoldView> {
         State::Product(product) => product.audit().holds,
         State::Resource(resource) => resource.audit().holds,
         State::Customer(customer) => customer.audit().holds,
+        State::Code(code) => code.audit().holds,
         State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => Vec::new(),
     }
 }
@@ -164,7 +165,8 @@ fn of_hold(event: &Event) -> Option<&HoldEvent> {
         Event::Session(SessionEvent::Hold(event))
         | Event::Product(ProductEvent::Hold(event))
         | Event::Resource(ResourceEvent::Hold(event))
-        | Event::Customer(CustomerEvent::Hold(event)) => Some(event),
+        | Event::Customer(CustomerEvent::Hold(event))
+        | Event::Code(CodeEvent::Hold(event)) => Some(event),
         _ => None,
     }
 }
@@ -175,7 +177,8 @@ fn grants(event: &Event) -> Option<HoldId> {
         Event::Session(SessionEvent::SeatsHeld { hold, .. } | SessionEvent::PlacesHeld { hold, .. })
         | Event::Product(ProductEvent::UnitsHeld { hold, .. })
         | Event::Resource(ResourceEvent::SlotHeld { hold, .. })
-        | Event::Customer(CustomerEvent::QuotaHeld { hold, .. }) => Some(*hold),
+        | Event::Customer(CustomerEvent::QuotaHeld { hold, .. })
+        | Event::Code(CodeEvent::UsesHeld { hold, .. }) => Some(*hold),
         _ => None,
     }
 }

@@ -4,12 +4,12 @@ use boxoffice_core::{
     answer::Answer,
     ask::{Ask, Reply},
     command::{
-        Allotment, Area, BuyAs, CartCommand, Command, Counter, Offer, Offering, PriceType, SessionChange,
-        SessionCommand, VenueCommand, Want, WantedLine,
+        Allotment, Area, BuyAs, CartCommand, CodeCommand, CodeDetails, Command, Counter, Offer, Offering, PriceChange,
+        PriceType, SessionChange, SessionCommand, VenueCommand, Want, WantedLine,
     },
     event::{Event, SessionEvent},
     host::Input,
-    id::Entity,
+    id::{Entity, HoldId, RequestHash},
     portion::Content,
     refusal::Refusal,
     rules::Rules,
@@ -42,6 +42,7 @@ fn offer(name: &str, types: &[&str]) -> Offer {
         per_order: None,
         counters: vec![],
         allotments: vec![],
+        code_group: None,
     }
 }
 
@@ -292,4 +293,87 @@ pub(crate) fn an_allotment_is_released_by_itself_and_before_a_hold_that_sees_its
     assert!(releases, "{written:?}");
     // The venue opens it with the terms of before.
     granted(&mut fixture, "create", create(Some(offering())));
+}
+
+fn members() -> Offering {
+    let members =
+        Offer { change: Some(PriceChange::Set(100)), code_group: Some(id("members")), ..offer("members", &["adult"]) };
+    let mut offering = offering();
+    offering.offers.push(members);
+    offering
+}
+
+fn put_code(fixture: &mut Fixture, request: &str, code: &str, uses: u32) {
+    let details = CodeDetails { group: id("members"), uses, ended: false };
+    granted(fixture, request, Command::Code(id(code), CodeCommand::Put(details)));
+}
+
+/// Uses of a code in carts and in orders.
+fn uses(fixture: &mut Fixture, code: &str) -> (u64, u64) {
+    match granted(fixture, "get", Command::Code(id(code), CodeCommand::Get)) {
+        Answer::Code(view) => (view.held, view.sold),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn seats_with(numbers: &[u16], types: &[&str], code: &str) -> Want {
+    let seats = SeatSet::new(numbers.iter().map(|number| Seat { row: 0, seat: *number })).expect("seats");
+    let types = types.iter().map(|name| id(name)).collect();
+    Want::Seats { seats, best_effort: false, buy_as: BuyAs::with_code(types, None, Some(id(code))) }
+}
+
+/// Before the sale begins, members buy with a code: it has as many uses as seats are under it, at every step of their way.
+#[test]
+pub(crate) fn a_code_is_used_by_the_seats_that_are_bought_with_it() {
+    let mut fixture = theatre(Some(members()));
+    put_code(&mut fixture, "put", "gold", 3);
+    let held = |fixture: &mut Fixture, name: &str, request: &str, want: Want| {
+        outcome(fixture, request, Command::Cart(cart(name), hold(want)))
+    };
+    for code in ["lead", "Gold"] {
+        let no = held(&mut fixture, "a", code, seats_with(&[0], &["adult"], code)).expect_err("no such code");
+        assert_eq!(no, Refusal::CodeNotValid);
+    }
+    held(&mut fixture, "a", "two", seats_with(&[0, 1], &["adult"], "gold")).expect("members buy already");
+    assert_eq!(uses(&mut fixture, "gold"), (2, 0));
+    // Two more are wanted, and one use is left: the code has one, and the second seat is not on sale yet.
+    let no = held(&mut fixture, "b", "two", seats_with(&[2, 3], &["adult"], "gold")).expect_err("one is left");
+    assert_eq!(no.code(), 214, "{no:?}");
+    assert_eq!(uses(&mut fixture, "gold"), (2, 0), "the use of the refused hold is free again");
+    // When everybody buys, the code pays for the seats that it can.
+    fixture.pass(Timestamp(OPENS));
+    fixture.run();
+    held(&mut fixture, "b", "both", seats_with(&[2, 3], &["adult"], "gold")).expect("it is open");
+    let of_b: Vec<Vec<i64>> = lines(&mut fixture, "b").iter().map(prices).collect();
+    assert_eq!((of_b, uses(&mut fixture, "gold")), (vec![vec![100, 1_000]], (3, 0)));
+    // A child has a price without the code, so its use is given back.
+    let release = |seat: u16| {
+        let seats = SeatSet::new([Seat { row: 0, seat }]).expect("a seat");
+        CartCommand::Release { line: 1, seats: Some(seats) }
+    };
+    granted(&mut fixture, "less", Command::Cart(cart("a"), release(0)));
+    assert_eq!(uses(&mut fixture, "gold"), (2, 0));
+    granted(&mut fixture, "dear", Command::Cart(cart("b"), release(3)));
+    assert_eq!(uses(&mut fixture, "gold"), (2, 0), "that seat had no use");
+    held(&mut fixture, "c", "child", seats_with(&[4], &["young"], "gold")).expect("young is open");
+    assert_eq!(uses(&mut fixture, "gold"), (2, 0), "its use is not needed");
+    granted(&mut fixture, "pay", Command::Cart(cart("a"), check_out()));
+    granted(&mut fixture, "pay", Command::Cart(cart("c"), check_out()));
+    assert_eq!(uses(&mut fixture, "gold"), (1, 1));
+    // The cart of the other one ends, and the order is paid back.
+    granted(&mut fixture, "end", Command::Cart(cart("b"), CartCommand::Cancel));
+    assert_eq!(uses(&mut fixture, "gold"), (0, 1));
+    let refund = CartCommand::Refund { lines: None, reason: "ill".into() };
+    granted(&mut fixture, "refund", Command::Cart(cart("a"), refund));
+    assert_eq!(uses(&mut fixture, "gold"), (0, 0));
+    // A release that overtakes its ask is remembered, so that the ask takes no use.
+    let late = HoldId { cart: cart("d"), request: RequestHash(7), part: 0, attempt: 0 };
+    let code = Entity::Code(id("gold"));
+    let ask = |ask| Message { to: code.clone(), input: Input::Ask { from: Entity::Cart(cart("d")), ask } };
+    let release = Ask::Release { hold: late, revision: 1 << 32, left: None, last: false, expired: false };
+    fixture.post(ask(release));
+    let (want, life_ms) = (Want::Uses { count: 1 }, 1_000);
+    fixture.post(ask(Ask::Hold { hold: late, revision: 1, want, life_ms, holder: None, desk: false, code: None }));
+    fixture.run();
+    assert_eq!(uses(&mut fixture, "gold"), (0, 0));
 }

@@ -26,7 +26,11 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 37] = [
+const BUGS: [Bug; 41] = [
+    ("a use that counts at the sale", after_run_with_offers),
+    ("a use that is free again while its line lives", after_run_with_offers),
+    ("a use that a refused hold keeps", |_| offers::a_code_is_used_by_the_seats_that_are_bought_with_it()),
+    ("a use that no seat needs", |_| offers::a_code_is_used_by_the_seats_that_are_bought_with_it()),
     ("a counter that is not given back", after_run_with_offers),
     ("a further place at the price of before", after_run_with_offers),
     ("a sale dropped from the outbox", random_run),

@@ -8,9 +8,9 @@ use boxoffice_core::{
     ask::Reply,
     calendar::{BookingKey, BookingName},
     command::{
-        Area, BestWish, BuyAs, CartCommand, Command, Counter, CustomerLimit, Expect, HoldPolicy, Limits, NewSession,
-        Offer, Offering, PriceChange, PriceType, ProductCommand, ProductDetails, ResourceCommand, ResourceDetails,
-        SessionChange, SessionCommand, SessionExtras, VenueCommand, Want, WantedLine,
+        Area, BestWish, BuyAs, CartCommand, CodeCommand, CodeDetails, Command, Counter, CustomerLimit, Expect,
+        HoldPolicy, Limits, NewSession, Offer, Offering, PriceChange, PriceType, ProductCommand, ProductDetails,
+        ResourceCommand, ResourceDetails, SessionChange, SessionCommand, SessionExtras, VenueCommand, Want, WantedLine,
     },
     event::{Event, ProductEvent, ResourceEvent, SessionEvent},
     fairness::Fairness,
@@ -48,6 +48,10 @@ const STEPS: u32 = 300;
 const DEPOSED_MAX: usize = 6;
 /// The limit of a customer.
 const QUOTA_MAX: u32 = 5;
+
+/// The codes of runs with offers, and how many uses each has.
+const CODES: [&str; 2] = ["gold", "silver"];
+const CODE_USES: u32 = 3;
 
 #[test]
 fn random_runs() {
@@ -332,6 +336,7 @@ fn offering(from: Option<Timestamp>) -> Offering {
         per_order: None,
         counters: vec![],
         allotments: vec![],
+        code_group: None,
     };
     let of = |name: &str, prices: Vec<(Id, i64)>, area_prices| PriceType {
         id: id(name),
@@ -348,6 +353,12 @@ fn offering(from: Option<Timestamp>) -> Offering {
             Offer { types: vec![id("adult")], ..named("adults") },
             Offer { types: vec![id("child")], counters: vec![id("few")], per_order: Some(3), ..named("children") },
             Offer { desk: true, change: Some(PriceChange::Minus(100)), from: None, ..named("desk") },
+            Offer {
+                code_group: Some(id("members")),
+                change: Some(PriceChange::Minus(150)),
+                from: None,
+                ..named("members")
+            },
         ],
         counters: vec![Counter { id: id("few"), max: 4 }],
         allotments: vec![],
@@ -355,9 +366,14 @@ fn offering(from: Option<Timestamp>) -> Offering {
 }
 
 impl RandomRun {
-    /// Gives the sessions offers.
+    /// Gives the sessions offers, and buyers two codes of few uses.
     fn offer(&mut self) {
         self.has_offers = true;
+        self.fixture.code_uses = Some(CODE_USES);
+        for code in CODES {
+            let details = CodeDetails { group: id("members"), uses: CODE_USES, ended: false };
+            self.fixture.send(Some("put"), Command::Code(id(code), CodeCommand::Put(details)));
+        }
         for session in ["s", "t"] {
             let offering = offering(Some(self.fixture.now.after(20)));
             let change = SessionChange {
@@ -401,25 +417,33 @@ impl RandomRun {
         Command::Session(session, SessionCommand::Change(Box::new(change)))
     }
 
-    /// The same wish with price types, if there are any.
+    /// The same wish with price types and perhaps a code, if there are any.
     fn typed(&mut self, mut wanted: WantedLine) -> WantedLine {
-        if !self.has_offers || wanted.entity != Entity::Session(id("t")) {
+        if !self.has_offers || !matches!(wanted.entity, Entity::Session(_)) {
             return wanted;
         }
+        let code = self.rng.chance(40).then(|| match self.rng.below(8) {
+            0 => id("unknown"),
+            number => id(CODES[number as usize % 2]),
+        });
+        // Only the other session has price types.
+        let has_types = wanted.entity == Entity::Session(id("t"));
         let named = |rng: &mut Rng, most: u64| -> Vec<Id> {
             let one = |rng: &mut Rng| id(if rng.chance(50) { "adult" } else { "child" });
-            (0..rng.below(most + 1)).map(|_| one(rng)).collect()
+            let types = if has_types { rng.below(most + 1) } else { 0 };
+            (0..types).map(|_| one(rng)).collect()
         };
         match &mut wanted.want {
             Want::Seats { seats, buy_as, .. } => {
                 let most = seats.as_slice().len() as u64;
                 let types = named(&mut self.rng, most);
-                *buy_as = BuyAs::new(types, self.rng.chance(10).then(|| id("children")));
+                let offer = self.rng.chance(10).then(|| id("children")).filter(|_| has_types);
+                *buy_as = BuyAs::with_code(types, offer, code);
             }
             Want::Best(BestWish { buy_as, .. }) | Want::Places { buy_as, .. } => {
-                *buy_as = BuyAs::new(named(&mut self.rng, 1), None);
+                *buy_as = BuyAs::with_code(named(&mut self.rng, 1), None, code);
             }
-            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => {}
+            Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } | Want::Uses { .. } => {}
         }
         wanted
     }
@@ -485,6 +509,9 @@ impl RandomRun {
     }
 
     fn any_entity(&mut self) -> Entity {
+        if self.has_offers && self.rng.chance(10) {
+            return Entity::Code(id(CODES[self.rng.below(2) as usize]));
+        }
         match self.rng.below(12) {
             0 => Entity::Session(id("s")),
             1 => Entity::Session(id("t")),
@@ -863,6 +890,10 @@ impl RandomRun {
                 }
                 State::Resource(resource) => {
                     let audit = resource.audit();
+                    (audit.holds, audit.sales)
+                }
+                State::Code(code) => {
+                    let audit = code.audit();
                     (audit.holds, audit.sales)
                 }
                 State::Customer(customer) => {

@@ -622,7 +622,7 @@ impl Reference {
                         "{entity}"
                     );
                 }
-                State::Venue(_) | State::Directory(_) | State::Cluster(_) => {}
+                State::Venue(_) | State::Code(_) | State::Directory(_) | State::Cluster(_) => {}
             }
         }
     }

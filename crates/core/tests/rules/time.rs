@@ -133,6 +133,7 @@ fn shards_exchange_durations_and_no_instants() {
         life_ms: 60_000,
         holder: None,
         desk: false,
+        code: None,
     };
     host.handle(moment(10_000_000), Input::Ask { from: Entity::Cart(cart), ask }, &mut turn);
     let deadline = |turn: &Turn<u32>| {

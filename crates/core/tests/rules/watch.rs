@@ -101,9 +101,8 @@ impl WatchedBefore {
                 let purchases = customer.purchases(0, 1_000).expect("a page").purchases;
                 WatchedBefore::Customer { newest: customer.newest(), purchases }
             }
-            State::Product(_) | State::Cart(_) | State::Venue(_) | State::Directory(_) | State::Cluster(_) => {
-                return None;
-            }
+            State::Product(_) | State::Cart(_) | State::Venue(_) | State::Code(_) => return None,
+            State::Directory(_) | State::Cluster(_) => return None,
         })
     }
 

@@ -347,6 +347,7 @@ impl Connection {
                 Waiter::Batch { batch, item } => self.item_ended(batch, item, Verdict::Rejected(why), now),
             };
         }
+        self.shared.codes.note(self.permit.address(), &result);
         let result = self.caller.redact(&self.shared, pending.reads_order, result);
         match pending.waiter {
             Waiter::Client(id) => match result {

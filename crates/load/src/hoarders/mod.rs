@@ -381,7 +381,7 @@ fn quantity(portion: &Portion) -> u32 {
     match portion {
         Portion::Seats(seats) => seats.as_slice().len() as u32,
         Portion::Places { quantity, .. } => *quantity,
-        Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } => 0,
+        Portion::Units(_) | Portion::Slot { .. } | Portion::Quota { .. } | Portion::Uses(_) => 0,
     }
 }
 

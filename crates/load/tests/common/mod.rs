@@ -171,6 +171,7 @@ impl StubServer {
             Command::Product(..)
             | Command::Resource(..)
             | Command::Customer(..)
+            | Command::Code(..)
             | Command::Directory(_)
             | Command::Cluster(_) => {
                 unreachable!("a load run sells seats only")

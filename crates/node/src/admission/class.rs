@@ -1,7 +1,8 @@
 //! The commands that may be shed, and their order.
 
 use boxoffice_core::command::{
-    Command, CustomerCommand, DirectoryCommand, ProductCommand, Purpose, ResourceCommand, SessionCommand, VenueCommand,
+    CodeCommand, Command, CustomerCommand, DirectoryCommand, ProductCommand, Purpose, ResourceCommand, SessionCommand,
+    VenueCommand,
 };
 
 use crate::api::CallTimes;
@@ -67,6 +68,9 @@ impl Class {
             Command::Customer(_, command) => match command {
                 CustomerCommand::Purchases { .. } => Some(Class::Read),
                 CustomerCommand::Audit => None,
+            },
+            Command::Code(_, command) => match command {
+                CodeCommand::Put(_) | CodeCommand::Get | CodeCommand::Audit => None,
             },
             Command::Directory(command) => match command {
                 DirectoryCommand::GetTitle(_) | DirectoryCommand::SearchTitles { .. } => Some(Class::Read),

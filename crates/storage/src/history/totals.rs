@@ -58,7 +58,7 @@ impl Totals {
         let mut totals = Totals { entities: 1, ..Totals::default() };
         match state {
             State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) => {}
-            State::Directory(_) | State::Cluster(_) => {}
+            State::Code(_) | State::Directory(_) | State::Cluster(_) => {}
             State::Customer(customer) => {
                 totals.customers = 1;
                 totals.purchases = customer.newest();

@@ -4,8 +4,8 @@ use boxoffice_core::{
     access::{KEY_VENUES_MAX, NewKey, Role, Roles},
     cluster::ADDRESS_BYTES_MAX,
     command::{
-        Admission, CartCommand, ClusterCommand, Command, CustomerCommand, DirectoryCommand, INVITATION_MS_MAX, Machine,
-        ProductCommand, ResourceCommand, SessionCommand,
+        Admission, CartCommand, ClusterCommand, CodeCommand, Command, CustomerCommand, DirectoryCommand,
+        INVITATION_MS_MAX, Machine, ProductCommand, ResourceCommand, SessionCommand,
     },
     id::{CartId, Entity, Id},
     payment::Settlement,
@@ -33,7 +33,7 @@ use crate::{
     },
     status::{BackupPiece, BackupPlaces, HistoryPage, NodeAudit, NodeStatus, ShardIndex},
     unread::Body,
-    view::{AsOf, CartAudit, CartView, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
+    view::{AsOf, CartAudit, CartView, CodeAudit, CustomerAudit, ProductAudit, ResourceAudit, SessionAudit},
 };
 
 /// What the examples of ops about members need, since one node alone cannot be drained.
@@ -59,7 +59,7 @@ impl AdminStatus {
     venues(OfEntity),
     batch(Alone),
     weight(50),
-    answers(NodeAudit, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit)
+    answers(NodeAudit, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit, CodeAudit)
 )]
 #[example(r#"{}"#)]
 #[example(r#"{"entity": "session/hamlet-matinee"}"#)]
@@ -148,7 +148,10 @@ impl AdminMap {
             Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) => {
                 Ok(Call::AsOf { entity: self.entity, at: self.at })
             }
-            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => {
+            Entity::Venue(_) | Entity::Cart(_) | Entity::Customer(_) | Entity::Code(_) => {
+                Err(Rejection::bad_request("an `entity` is a session, product or resource"))
+            }
+            Entity::Directory | Entity::Cluster => {
                 Err(Rejection::bad_request("an `entity` is a session, product or resource"))
             }
         }
@@ -581,8 +584,9 @@ fn audit(entity: Entity) -> Converted<Command> {
         Entity::Product(id) => Ok(Command::Product(id, ProductCommand::Audit)),
         Entity::Resource(id) => Ok(Command::Resource(id, ResourceCommand::Audit)),
         Entity::Customer(id) => Ok(Command::Customer(id, CustomerCommand::Audit)),
+        Entity::Code(id) => Ok(Command::Code(id, CodeCommand::Audit)),
         Entity::Venue(_) | Entity::Directory | Entity::Cluster => {
-            Err(Rejection::bad_request("sessions, products, resources, carts and customers are audited"))
+            Err(Rejection::bad_request("sessions, products, resources, carts, customers and codes are audited"))
         }
     }
 }

@@ -101,13 +101,16 @@ pub struct HoldSeats {
     /// The offer to buy under. The cheapest one if absent.
     #[since(1, 6)]
     pub offer: Option<Id>,
+    /// A code that the buyer has. It opens the offers of its group, besides those for everybody.
+    #[since(1, 6)]
+    pub code: Option<Id>,
 }
 
 impl HoldSeats {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let types = in_order_of_seats(&self.seats, self.types.into_plain())?;
-        let buy_as = BuyAs::new(types, self.offer);
+        let buy_as = BuyAs::with_code(types, self.offer, self.code);
         let want = Want::Seats { seats: SeatSet::new(self.seats)?, best_effort: self.best_effort, buy_as };
         Ok(hold(cart, Entity::Session(self.session), want, self.note, self.customer))
     }
@@ -146,6 +149,9 @@ pub struct HoldBest {
     /// The offer to buy under. The cheapest one if absent.
     #[since(1, 6)]
     pub offer: Option<Id>,
+    /// A code that the buyer has. It opens the offers of its group, besides those for everybody.
+    #[since(1, 6)]
+    pub code: Option<Id>,
 }
 
 impl HoldBest {
@@ -157,7 +163,7 @@ impl HoldBest {
             section: self.section,
             accessible: self.accessible,
             split: self.split,
-            buy_as: BuyAs::new(self.types.into_plain(), self.offer),
+            buy_as: BuyAs::with_code(self.types.into_plain(), self.offer, self.code),
         };
         Ok(hold(cart, Entity::Session(self.session), best(wish)?, self.note, self.customer))
     }
@@ -191,12 +197,15 @@ pub struct HoldPlaces {
     /// The offer to buy under. The cheapest one if absent.
     #[since(1, 6)]
     pub offer: Option<Id>,
+    /// A code that the buyer has. It opens the offers of its group, besides those for everybody.
+    #[since(1, 6)]
+    pub code: Option<Id>,
 }
 
 impl HoldPlaces {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
-        let buy_as = BuyAs::new(self.types.into_plain(), self.offer);
+        let buy_as = BuyAs::with_code(self.types.into_plain(), self.offer, self.code);
         let want = Want::Places { area: self.area, quantity: self.quantity.checked_u32(), buy_as };
         Ok(hold(cart, Entity::Session(self.session), want, self.note, self.customer))
     }
@@ -334,6 +343,9 @@ pub struct Line {
     /// The offer to buy under. The cheapest one if absent.
     #[since(1, 6)]
     pub offer: Option<Id>,
+    /// A code that the buyer has. It opens the offers of its group, besides those for everybody.
+    #[since(1, 6)]
+    pub code: Option<Id>,
 }
 
 /// Change the quantity of a line of places or units.
@@ -526,10 +538,10 @@ fn in_order_of_seats(seats: &[Seat], types: Vec<Id>) -> Converted<Vec<Id>> {
 }
 
 fn of_session(line: Line) -> Converted<Want> {
-    let (types, offer) = (line.types.into_plain(), line.offer);
+    let (types, offer, code) = (line.types.into_plain(), line.offer, line.code);
     match (line.seats, line.count, line.area) {
         (Some(seats), None, None) => {
-            let buy_as = BuyAs::new(in_order_of_seats(&seats, types)?, offer);
+            let buy_as = BuyAs::with_code(in_order_of_seats(&seats, types)?, offer, code);
             Ok(Want::Seats { seats: SeatSet::new(seats)?, best_effort: line.best_effort, buy_as })
         }
         (None, Some(count), None) => best(BestWish {
@@ -538,10 +550,10 @@ fn of_session(line: Line) -> Converted<Want> {
             section: line.section,
             accessible: line.accessible,
             split: line.split,
-            buy_as: BuyAs::new(types, offer),
+            buy_as: BuyAs::with_code(types, offer, code),
         }),
         (None, None, Some(area)) => {
-            let buy_as = BuyAs::new(types, offer);
+            let buy_as = BuyAs::with_code(types, offer, code);
             Ok(Want::Places { area, quantity: needed("quantity", line.quantity)?.checked_u32(), buy_as })
         }
         _ => Err(Rejection::bad_request("a line of a session has one of `seats`, `count` and `area`")),

@@ -7,6 +7,7 @@ mod admin;
 mod batch;
 mod cart;
 mod catalogue;
+mod code;
 mod offer;
 mod order;
 mod product;
@@ -32,6 +33,7 @@ pub use admin::{
 pub(crate) use batch::Batch;
 pub use cart::*;
 pub use catalogue::{HallGet, HallPut, Position, TitleGet, TitlePut, TitleSearch, VenueGet, VenuePut, VenueSearch};
+pub use code::{CodeGet, CodePut};
 pub use offer::{AllotmentBody, CounterBody, OfferBody, PriceTypeBody, TaxBody};
 pub use order::{CustomerPurchases, OrderGet, OrderRefund};
 pub use product::{ProductGet, ProductPut};
@@ -163,6 +165,7 @@ impl Watch {
                 | Entity::Product(_)
                 | Entity::Resource(_)
                 | Entity::Customer(_)
+                | Entity::Code(_)
                 | Entity::Venue(_)
                 | Entity::Directory
                 | Entity::Cluster,

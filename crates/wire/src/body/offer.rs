@@ -110,6 +110,8 @@ pub struct OfferBody {
     /// The allotments whose seats it sells, and no others. Only for offers of the desk.
     #[optional]
     pub allotments: List<Id, 0, ALLOTMENTS_MAX>,
+    /// The group of codes of which the buyer shows one.
+    pub code_group: Option<Id>,
 }
 
 /// Seats that are kept for somebody: for the press, a sponsor, an agency, the house. Until they are released only the desk sells them,
@@ -244,6 +246,7 @@ impl From<Offer> for OfferBody {
             per_order: offer.per_order.map(Quantity::from),
             counters: offer.counters.into_iter().collect(),
             allotments: offer.allotments.into_iter().collect(),
+            code_group: offer.code_group,
         }
     }
 }
@@ -274,6 +277,7 @@ impl TryFrom<OfferBody> for Offer {
             per_order: body.per_order.map(u32::try_from).transpose()?,
             counters: body.counters.into_plain(),
             allotments: body.allotments.into_plain(),
+            code_group: body.code_group,
         })
     }
 }

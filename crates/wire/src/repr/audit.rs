@@ -1,7 +1,7 @@
 //! Audits.
 
 use boxoffice_core::{
-    answer::{AreaCounts, SeatCounts, StockCounts},
+    answer::{AreaCounts, CodeView, SeatCounts, StockCounts},
     id::{Entity, HoldId, Id, OrderId},
     portion::Portion,
     seat::Seat,
@@ -75,7 +75,7 @@ macro_rules! with_portion {
 
 with_portion! {
     /// Seats, places, units, a slot or a part of a quota in a cart.
-    #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area])]
+    #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area] [count without quota])]
     HoldFields as Hold {
         hold: HoldId,
         revision: u64,
@@ -88,7 +88,7 @@ with_portion! {
         since?: Option<Timestamp>,
     } for HoldView { hold, revision, deadline, customer, since }
     /// Seats, places, units, a slot or a part of a quota that were bought.
-    #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area])]
+    #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area] [count without quota])]
     SaleFields as Sale {
         order: OrderId,
         hold: HoldId,
@@ -98,7 +98,7 @@ with_portion! {
         customer?: Option<Id>,
     } for SaleView { order, hold, at, customer }
     /// A hold that a line of a cart rests on. Its portion is empty if it was refunded.
-    #[one_of([session] [product] [resource] [customer])]
+    #[one_of([session] [product] [resource] [customer] [code])]
     ClaimFields as Claim {
         line: u32,
         /// When the cart got the line.
@@ -107,6 +107,8 @@ with_portion! {
         product?: Option<Id>,
         resource?: Option<Id>,
         customer?: Option<Id>,
+        /// The id of a code's entity, which is not the code.
+        code?: Option<Id>,
         hold: HoldId,
         revision: u64,
     } portion {}
@@ -152,13 +154,18 @@ views! {
 
 impl From<Claim> for ClaimFields {
     fn from(Claim { line, since, entity, hold, revision, portion }: Claim) -> ClaimFields {
+        let mut code = None;
         let (session, product, resource, customer) = match entity {
             Entity::Session(id) => (Some(id), None, None, None),
             Entity::Product(id) => (None, Some(id), None, None),
             Entity::Resource(id) => (None, None, Some(id), None),
             Entity::Customer(id) => (None, None, None, Some(id)),
+            Entity::Code(id) => {
+                code = Some(id);
+                (None, None, None, None)
+            }
             Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
-                unreachable!("only sessions, products, resources and customers are held of")
+                unreachable!("only sessions, products, resources, customers and codes are held of")
             }
         };
         let portion = portion.map(PortionFields::from).unwrap_or_default();
@@ -170,6 +177,7 @@ impl From<Claim> for ClaimFields {
             product,
             resource,
             customer,
+            code,
             hold,
             revision,
             seats,
@@ -188,13 +196,14 @@ impl TryFrom<ClaimFields> for Claim {
 
     fn try_from(mut fields: ClaimFields) -> Result<Claim, &'static str> {
         let portion = fields.portion()?;
-        let ClaimFields { line, since, hold, revision, session, product, resource, customer, .. } = fields;
-        let entity = match (session, product, resource, customer) {
-            (Some(id), None, None, None) => Entity::Session(id),
-            (None, Some(id), None, None) => Entity::Product(id),
-            (None, None, Some(id), None) => Entity::Resource(id),
-            (None, None, None, Some(id)) => Entity::Customer(id),
-            _ => return Err("a claim is on one `session`, `product`, `resource` or `customer`"),
+        let ClaimFields { line, since, hold, revision, session, product, resource, customer, code, .. } = fields;
+        let entity = match (session, product, resource, customer, code) {
+            (Some(id), None, None, None, None) => Entity::Session(id),
+            (None, Some(id), None, None, None) => Entity::Product(id),
+            (None, None, Some(id), None, None) => Entity::Resource(id),
+            (None, None, None, Some(id), None) => Entity::Customer(id),
+            (None, None, None, None, Some(id)) => Entity::Code(id),
+            _ => return Err("a claim is on one `session`, `product`, `resource`, `customer` or `code`"),
         };
         Ok(Claim { line, since, entity, hold, revision, portion })
     }
@@ -295,6 +304,18 @@ shapes! {
         holds: Vec<HoldView>,
         sales: Vec<SaleView>,
         purchases: Vec<OrderId>,
+        /// The violations. Empty if every promise holds.
+        violations: Vec<SmolStr>,
+    }
+
+    /// The audit of a code.
+    view CodeAudit {
+        /// The id of its entity, which is not the code.
+        code: Id,
+        /// Its uses, recounted.
+        counts: CodeView,
+        holds: Vec<HoldView>,
+        sales: Vec<SaleView>,
         /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
     }

@@ -96,6 +96,7 @@ pub fn entity(text: &str) -> Option<Entity> {
         "product" => Id::new(id).map(Entity::Product),
         "resource" => Id::new(id).map(Entity::Resource),
         "customer" => Id::new(id).map(Entity::Customer),
+        "code" => Id::new(id).map(Entity::Code),
         "cart" => cart_id(id).map(Entity::Cart),
         _ => None,
     }
@@ -111,6 +112,7 @@ impl WireWrite for Entity {
             Entity::Product(id) => ("product/", id.as_str()),
             Entity::Resource(id) => ("resource/", id.as_str()),
             Entity::Customer(id) => ("customer/", id.as_str()),
+            Entity::Code(id) => ("code/", id.as_str()),
             Entity::Directory => ("directory", ""),
             Entity::Cluster => ("cluster", ""),
             Entity::Cart(id) => {

@@ -30,6 +30,7 @@ fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(
         Entity::Product(id) => map.serialize_field("product", &ToWire(id)),
         Entity::Resource(id) => map.serialize_field("resource", &ToWire(id)),
         Entity::Customer(id) => map.serialize_field("customer", &ToWire(id)),
+        Entity::Code(id) => map.serialize_field("code", &ToWire(id)),
         Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
             Err(M::Error::custom("only sessions, products, resources and customers are held of"))
         }
@@ -178,6 +179,8 @@ shapes! {
         offer?: Option<Id>,
         /// The tax that the price contains.
         tax?: Option<Tax>,
+        /// The group of the code of which it took a use.
+        code_group?: Option<Id>,
     }
 
     /// A line of seats, of places in an area, of units of a product, or of a slot of a resource.
@@ -214,8 +217,8 @@ shapes! {
 }
 
 same_fields! {
-    BoughtAs: [BoughtAs { terms, list_price, price_type, offer, tax }]
-        = BoughtAsFields { terms, list_price, price_type, offer, tax },
+    BoughtAs: [BoughtAs { terms, list_price, price_type, offer, tax, code_group }]
+        = BoughtAsFields { terms, list_price, price_type, offer, tax, code_group },
 }
 
 impl LineFields {
@@ -278,6 +281,7 @@ impl From<Portion> for PortionFields {
             Portion::Units(quantity) => PortionFields { quantity: Some(quantity), ..none },
             Portion::Slot { begin, end } => PortionFields { begin: Some(begin), end: Some(end), ..none },
             Portion::Quota { quota, count } => PortionFields { quota: Some(quota), count: Some(count), ..none },
+            Portion::Uses(count) => PortionFields { count: Some(count), ..none },
         }
     }
 }
@@ -293,6 +297,7 @@ impl PortionFields {
             PortionFields { quota: Some(quota), count: Some(count), .. } => Portion::Quota { quota, count },
             PortionFields { begin: Some(begin), end: Some(end), .. } => Portion::Slot { begin, end },
             PortionFields { area: None, quantity: Some(quantity), .. } => Portion::Units(quantity),
+            PortionFields { quota: None, count: Some(count), .. } => Portion::Uses(count),
             PortionFields { area: None, quota: None, begin: None, .. } => return Ok(None),
             PortionFields { .. } => return Err("what is held is told by half"),
         };

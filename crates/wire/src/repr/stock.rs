@@ -1,7 +1,7 @@
 //! Products.
 
 use boxoffice_core::{
-    answer::StockCounts,
+    answer::{CodeView, StockCounts},
     command::{HoldPolicy, Limits, ProductDetails},
     id::Id,
     money::Money,
@@ -21,6 +21,18 @@ shapes! {
     /// Units of a product by state.
     remote StockCounts {
         free: u64,
+        held: u64,
+        sold: u64,
+    }
+
+    /// A code and how often it is used. The code itself is not told.
+    remote CodeView as Code {
+        group: Id,
+        /// How many may be in carts and bought with it.
+        uses: u32,
+        /// It is not taken any more.
+        ended?: bool,
+        /// Uses in carts.
         held: u64,
         sold: u64,
     }

@@ -74,7 +74,7 @@ fn item_of(entity: &Entity, want: &Want) -> Option<Item> {
     match want {
         Want::Units { .. } => Some((entity.clone(), None)),
         Want::Places { area, .. } => Some((entity.clone(), Some(area.clone()))),
-        Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } => None,
+        Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } | Want::Uses { .. } => None,
     }
 }
 
@@ -174,10 +174,14 @@ impl<R> CartHost<R> {
         let cart = stage.entity.cart();
         let is_line = |entity: &Entity, hold| cart.is_some_and(|cart| cart.line_on(entity, hold).is_some());
         let asked_anew = parts.list.iter().filter(|part| !part.grows);
-        let last = asked_anew.filter_map(|part| {
-            let hold = HoldId { attempt: part.hold.attempt.checked_sub(1)?, ..part.hold };
-            (!is_line(&part.wanted.entity, hold)).then(|| (part.wanted.entity.clone(), hold, FIRST_REVISION))
+        let last = asked_anew.flat_map(|part| {
+            let before = |hold: HoldId| Some(HoldId { attempt: hold.attempt.checked_sub(1)?, ..hold });
+            let main = before(part.hold).map(|hold| (part.wanted.entity.clone(), hold));
+            let code = part.code.as_ref().and_then(|code| Some((Entity::Code(code.code.clone()), before(code.hold)?)));
+            main.into_iter().chain(code)
         });
+        let last = last.filter(|(entity, hold)| !is_line(entity, *hold));
+        let last = last.map(|(entity, hold)| (entity, hold, FIRST_REVISION));
         let last: Vec<_> = last.collect();
         if !last.is_empty() {
             self.disown(stage, last);
@@ -207,7 +211,7 @@ impl<R> CartHost<R> {
             };
             let more = match line.want {
                 Want::Units { quantity, .. } | Want::Places { quantity, .. } => quantity,
-                Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } => 0,
+                Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } | Want::Uses { .. } => 0,
             };
             let want = grown_want(&cart, known, content, content.quantity() + more)?;
             growing(&cart, request, number, known, WantedLine { want, ..line })
@@ -238,6 +242,11 @@ impl<R> CartHost<R> {
             let event = cart.decide_same(stage.at, request)?;
             stage.write(event);
             return Ok(ChangeStart::Decided(changed(stage.entity, request)));
+        }
+        if quantity > content.quantity() && cart.line_hold(line).is_some_and(|line| line.code_revision.is_some()) {
+            let text =
+                format_smolstr!("line {line} was held with a code; hold the others with it, as a line of their own");
+            return Err(Refusal::BadRequest(text));
         }
         if quantity < content.quantity() {
             let event = cart.decide_less(stage.at, request, line, quantity)?;
@@ -292,7 +301,7 @@ impl<R> CartHost<R> {
         if let Some(cart) = stage.entity.cart() {
             if let Some(line) = cart.line_on(from, granted.hold) {
                 let known = cart.line_hold(line).and_then(|line| line.hold).map_or(0, |(_, revision)| revision);
-                let of_line = !matches!(from, Entity::Customer(_));
+                let of_line = !matches!(from, Entity::Customer(_) | Entity::Code(_));
                 if of_line && granted.revision > known && cart.may_change().is_ok() {
                     // More was granted to a cart that has forgotten the request since.
                     let event = cart.decide_undo(&[(line, granted.revision, 0)]);

@@ -1,13 +1,13 @@
 //! The asks of one request for lines, or of one checkout for lines that it validates.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use crate::{
     answer::Outcome,
     ask::{Ask, Granted},
     cart::{Cart, GrantedLine, REVISION_MAX},
     command::{Want, WantedLine},
-    event::QuotaClaim,
+    event::{CodeUse, QuotaClaim},
     holder::Holder,
     host::{Effect, Stage, Turn},
     id::{Entity, HoldId, Id},
@@ -34,7 +34,8 @@ pub(super) struct Parts {
     pub(super) again_at: Timestamp,
 }
 
-/// One part. It is a hold of an inventory and, if there is a limit, a hold of the customer's quota.
+/// One part. It is a hold of an inventory. Before it, uses of a code are held if one is shown, because the inventory sells other things
+/// then, and after it a part of the customer's quota if there is a limit, which the inventory tells.
 pub(super) struct Part {
     pub(super) wanted: WantedLine,
     pub(super) hold: HoldId,
@@ -43,6 +44,8 @@ pub(super) struct Part {
     pub(super) line: Option<u32>,
     /// Whether the line has the hold already.
     pub(super) grows: bool,
+    /// Boxed, because few buyers have one.
+    pub(super) code: Option<Box<CodePart>>,
     pub(super) main: AskState,
     pub(super) quota: Option<QuotaPart>,
     /// Why the part fails, although it was granted.
@@ -58,7 +61,18 @@ pub(super) struct QuotaPart {
     pub(super) state: AskState,
 }
 
-/// The ask of a part to its inventory, or to the customer.
+/// The part that is asked of a code.
+pub(super) struct CodePart {
+    /// The id of its entity.
+    pub(super) code: Id,
+    pub(super) hold: HoldId,
+    revision: u64,
+    /// How many uses it asks for.
+    count: u32,
+    state: AskState,
+}
+
+/// The ask of a part to its inventory, to the customer or to a code.
 pub(super) struct PartAsk<'a> {
     pub(super) hold: &'a mut HoldId,
     pub(super) revision: &'a mut u64,
@@ -98,6 +112,7 @@ impl Parts {
             Entity::Customer(id) => {
                 self.customer.as_ref() == Some(id) && part.quota.as_ref().is_some_and(|quota| quota.claim.hold == hold)
             }
+            Entity::Code(id) => part.code.as_ref().is_some_and(|code| code.code == *id && code.hold == hold),
             _ => part.wanted.entity == *entity && part.hold == hold,
         })
     }
@@ -132,6 +147,10 @@ impl Parts {
         for part in &self.list {
             if !part.grows && part.perhaps() {
                 held.push((part.wanted.entity.clone(), part.hold, part.revision));
+            }
+            let forgets = planted::is("a use that a refused hold keeps");
+            if let Some(code) = part.code.as_ref().filter(|code| code.perhaps() && !forgets) {
+                held.push((Entity::Code(code.code.clone()), code.hold, code.revision));
             }
             if let (Some(quota), Some(customer)) = (&part.quota, &self.customer)
                 && !part.grows
@@ -174,6 +193,15 @@ impl Parts {
             }
             return true;
         }
+        if let Entity::Code(_) = entity {
+            let code = part.code.as_mut().expect("found by its code");
+            let is_of_ask = code.want().hash() == granted.want_hash && code.revision == granted.revision;
+            if is_of_ask && matches!(code.state, AskState::Asked) {
+                code.state = AskState::Granted(granted.clone());
+                part.ask_in((customer.as_ref(), holder, desk), life_ms, turn);
+            }
+            return true;
+        }
         // A grant of something else is for a request with the same id before a crash, and the inventory refuses this one. A
         // refusal that came first was for an earlier ask. A hold that is not counted is granted with any revision.
         let counted = matches!(part.wanted.want, Want::Units { .. } | Want::Places { .. });
@@ -188,6 +216,7 @@ impl Parts {
         part.revision = part.revision.max(granted.revision);
         let granted = part.at_its_price(cart, granted);
         part.main = AskState::Granted(granted.clone());
+        part.check_uses(&granted);
         part.want_quota(cart, &granted, customer.as_ref());
         part.ask_in((customer.as_ref(), holder, desk), life_ms, turn);
         true
@@ -208,12 +237,17 @@ impl Parts {
 impl Part {
     /// A part that asks for something that no line has yet.
     pub(super) fn new(wanted: WantedLine, hold: HoldId) -> Part {
+        let code = wanted.want.code().map(|(code, count)| {
+            let (code, revision, state) = (code.clone(), FIRST_REVISION, AskState::Asked);
+            Box::new(CodePart { code, hold, revision, count, state })
+        });
         Part {
             wanted,
             hold,
             revision: FIRST_REVISION,
             line: None,
             grows: false,
+            code,
             main: AskState::Asked,
             quota: None,
             spoiled: None,
@@ -228,10 +262,11 @@ impl Part {
 
     /// The ask to this entity.
     pub(super) fn ask_of(&mut self, entity: &Entity) -> PartAsk<'_> {
-        match (entity, &mut self.quota) {
-            (Entity::Customer(_), Some(QuotaPart { claim, state, .. })) => {
+        match (entity, &mut self.quota, self.code.as_deref_mut()) {
+            (Entity::Customer(_), Some(QuotaPart { claim, state, .. }), _) => {
                 PartAsk { hold: &mut claim.hold, revision: &mut claim.revision, state }
             }
+            (Entity::Code(_), _, Some(CodePart { hold, revision, state, .. })) => PartAsk { hold, revision, state },
             _ => PartAsk { hold: &mut self.hold, revision: &mut self.revision, state: &mut self.main },
         }
     }
@@ -241,6 +276,9 @@ impl Part {
     }
 
     fn complete(&self) -> bool {
+        if let Some(code) = self.code.as_ref().filter(|code| !matches!(code.state, AskState::Granted(_))) {
+            return matches!(code.state, AskState::Refused(_)) || matches!(self.main, AskState::Refused(_));
+        }
         match (&self.main, &self.quota) {
             (AskState::Asked, _) => false,
             (AskState::Refused(_), _) | (AskState::Granted(_), None) => true,
@@ -250,7 +288,8 @@ impl Part {
 
     fn refusal(&self) -> Option<&Refusal> {
         let quota = self.quota.as_ref().and_then(|quota| quota.state.refusal());
-        self.spoiled.as_ref().or(self.main.refusal()).or(quota)
+        let code = self.code.as_ref().and_then(|code| code.state.refusal());
+        self.spoiled.as_ref().or(code).or(self.main.refusal()).or(quota)
     }
 
     /// Whether the inventory has granted the ask, or may have.
@@ -267,15 +306,23 @@ impl Part {
     pub(super) fn ask<R>(&self, (customer, holder, desk): Asker<'_>, life_ms: u64) -> Option<Effect<R>> {
         let hold = |to: Entity, (hold, revision): (HoldId, u64), want: Want, holder: Option<Holder>| Effect::Ask {
             to,
-            ask: Ask::Hold { hold, revision, want, life_ms, holder, desk },
+            ask: Ask::Hold { hold, revision, want, life_ms, holder, desk, code: None },
         };
+        let mut shown = None;
+        if let Some(code) = &self.code {
+            match &code.state {
+                AskState::Asked => {
+                    let to = Entity::Code(code.code.clone());
+                    return Some(hold(to, (code.hold, code.revision), code.want(), None));
+                }
+                AskState::Granted(granted) => shown.clone_from(&granted.code),
+                AskState::Refused(_) => return None,
+            }
+        }
         if let AskState::Asked = self.main {
-            return Some(hold(
-                self.wanted.entity.clone(),
-                (self.hold, self.revision),
-                self.wanted.want.clone(),
-                holder,
-            ));
+            let (hold, revision, want, code) = (self.hold, self.revision, self.wanted.want.clone(), shown);
+            let ask = Ask::Hold { hold, revision, want, life_ms, holder, desk, code };
+            return Some(Effect::Ask { to: self.wanted.entity.clone(), ask });
         }
         let quota = self.quota.as_ref().filter(|quota| matches!(quota.state, AskState::Asked))?;
         let to = Entity::Customer(customer.expect("a part with a quota has a customer").clone());
@@ -287,12 +334,13 @@ impl Part {
     /// release of the attempt before. A revision above the first one outranks what another host of this cart was granted, so a
     /// deposed host must not ask for it. Everything else is asked for at once.
     fn waits(&self) -> bool {
-        let revision = match (&self.main, &self.quota) {
-            (AskState::Granted(_), Some(quota)) => quota.claim.revision,
-            _ => self.revision,
+        let (revision, hold) = match (&self.main, &self.quota, &self.code) {
+            (AskState::Granted(_), Some(quota), _) => (quota.claim.revision, self.hold),
+            (_, _, Some(code)) if matches!(code.state, AskState::Asked) => (code.revision, code.hold),
+            _ => (self.revision, self.hold),
         };
         let outranks = revision > FIRST_REVISION && !planted::is("a deposed host outranks its successor");
-        self.grows || self.hold.attempt > 0 || outranks
+        self.grows || hold.attempt > 0 || outranks
     }
 
     /// Adds the ask to the turn's `now`, or to its `read` if the part must [wait](Part::waits).
@@ -319,6 +367,15 @@ impl Part {
         *quantity = quantity.saturating_sub(had) + line.map_or(0, |(_, content)| content.quantity());
         self.line = line.map(|(number, _)| number);
         granted
+    }
+
+    /// Checks that the code has granted a use for every seat and place under it. After a crash it may have fewer than before, while the
+    /// inventory still has the hold.
+    fn check_uses(&mut self, granted: &Granted) {
+        let needed = granted.content.as_ref().map_or(0, Content::uses);
+        if needed > self.code.as_ref().map_or(0, |code| code.uses()) {
+            self.spoiled = Some(Refusal::CodeNotValid);
+        }
     }
 
     /// Asks for a part of the customer's quota, if the grant has a limit per customer.
@@ -370,6 +427,24 @@ impl QuotaPart {
     }
 }
 
+impl CodePart {
+    fn want(&self) -> Want {
+        Want::Uses { count: self.count }
+    }
+
+    /// How many uses it was granted.
+    fn uses(&self) -> u32 {
+        match &self.state {
+            AskState::Granted(granted) => granted.code.as_ref().map_or(0, |code| code.uses),
+            AskState::Asked | AskState::Refused(_) => 0,
+        }
+    }
+
+    fn perhaps(&self) -> bool {
+        matches!(self.state, AskState::Asked | AskState::Granted(_) | AskState::Refused(Refusal::Internal))
+    }
+}
+
 impl AskState {
     fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -390,8 +465,14 @@ impl Granted {
 pub(super) fn granted_line(part: &Part) -> Option<GrantedLine<'_>> {
     let AskState::Granted(granted) = &part.main else { return None };
     let quota = part.quota.as_ref().map(|quota| quota.claim.clone());
+    let code = part.code.as_ref().map(|part| CodeUse {
+        code: part.code.clone(),
+        hold: part.hold,
+        revision: part.revision,
+        granted: part.uses(),
+    });
     let believed_until = part.believed_until;
-    Some(GrantedLine { wanted: &part.wanted, granted, line: part.line, quota, believed_until })
+    Some(GrantedLine { wanted: &part.wanted, granted, line: part.line, quota, code, believed_until })
 }
 
 /// The refusal of a request with this number of lines.

@@ -11,7 +11,7 @@ use crate::{
     ask::{Granted, Opening, Reply},
     command::{
         Allotment, Area, BestWish, BuyAs, Counter, NewSession, Offer, Offering, PriceChange, PriceType, SessionChange,
-        SessionExtras, Want,
+        SessionExtras, ShownCode, Want,
     },
     event::{Event, SessionEvent},
     holds::HoldAsk,
@@ -69,6 +69,7 @@ fn offer(name: &str) -> Offer {
         per_order: None,
         counters: vec![],
         allotments: vec![],
+        code_group: None,
     }
 }
 
@@ -169,7 +170,7 @@ impl Hall {
     fn hold(&mut self, number: u64, revision: u64, want: &Want, desk: bool) -> Result<Granted, Reply> {
         self.open_due();
         let hold = hold_id(number);
-        let ask = HoldAsk { hold, revision, want, deadline: LATER, at: Timestamp(0), holder: None, desk };
+        let ask = HoldAsk { hold, revision, want, deadline: LATER, at: Timestamp(0), holder: None, desk, code: None };
         match self.session.decide_hold(self.now, &ask) {
             Ok(event) => {
                 self.write([event]);
@@ -516,6 +517,7 @@ enum Step {
         count: u32,
         types: Vec<usize>,
         desk: bool,
+        uses: u32,
     },
     Places {
         cart: u64,
@@ -556,8 +558,11 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         2 => (-3_000_i64..9_000).prop_map(Step::Time),
-        6 => (0..4_u64, 0..16_u32, 1..5_u32, list(0..3_usize, 0..3), any::<bool>()).prop_map(
-            |(cart, first, count, types, desk)| Step::Hold { cart, first, count, types, desk: desk && first % 3 == 0 }
+        6 => (0..4_u64, 0..16_u32, 1..5_u32, list(0..3_usize, 0..3), any::<bool>(), 0..8_u32).prop_map(
+            |(cart, first, count, types, desk, uses)| {
+                let (desk, uses) = (desk && first % 3 == 0, uses.saturating_sub(4));
+                Step::Hold { cart, first, count, types, desk, uses }
+            }
         ),
         2 => (0..4_u64, 1..4_u32, 0..3_usize).prop_map(|(cart, quantity, of)| Step::Places { cart, quantity, of }),
         3 => (0..64_usize, 0..3_u32).prop_map(|(hold, left)| Step::Release { hold, left }),
@@ -602,9 +607,15 @@ fn random_terms() -> Offering {
     };
     let press =
         Offer { desk: true, change: Some(PriceChange::Set(0)), allotments: vec![id("press")], ..offer("press") };
+    let members = Offer {
+        code_group: Some(id("members")),
+        change: Some(PriceChange::Minus(700)),
+        counters: vec![id("all")],
+        ..offer("members")
+    };
     Offering {
         price_types: vec![price_type("adult", &[], &[]), theatre().price_types[1].clone(), carer],
-        offers: vec![first, young, adults, desk, press],
+        offers: vec![first, young, adults, desk, press, members],
         counters: vec![Counter { id: id("all"), max: 7 }, Counter { id: id("young"), max: 4 }],
         allotments: vec![
             allotment("press", &[(0, 1), (0, 2), (1, 0)], Some(Timestamp(20_000))),
@@ -652,7 +663,7 @@ impl Reference {
     fn price(
         &self,
         (of, zone, is_area, quantity): (usize, &str, bool, usize),
-        (now, cart, desk): (u64, u64, bool),
+        (now, cart, desk, uses): (u64, u64, bool, u32),
         besides: &[Taken],
         kept_for: Option<&Id>,
     ) -> Option<(Option<Id>, i64)> {
@@ -698,6 +709,10 @@ impl Reference {
             let in_order =
                 taken().filter(|taken| taken.cart == cart && taken.offer.as_ref() == Some(&offer.id)).count();
             let price = offer.change.map_or(list_price, |change| change.of(list_price));
+            let with_code = besides.iter().filter(|taken| taken.offer == Some(id("members"))).count();
+            if offer.code_group.is_some() && with_code >= uses as usize {
+                continue;
+            }
             let fits = has_room && offer.per_order.is_none_or(|most| in_order + quantity <= most as usize);
             if fits && best.as_ref().is_none_or(|(_, cheapest)| price < *cheapest) {
                 best = Some((Some(offer.id.clone()), price));
@@ -726,7 +741,7 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
     for step in steps {
         match step {
             Step::Time(by) => hall.now = Timestamp((hall.now.0 as i64 + by).clamp(1_000, 400_000) as u64),
-            Step::Hold { cart, first, count, types, desk } => {
+            Step::Hold { cart, first, count, types, desk, uses } => {
                 let indexes: Vec<u32> = (*first..(first + count).min(16)).collect();
                 if indexes.iter().any(|index| hall.session.state_for_desk(*index) != SeatState::Free) {
                     continue;
@@ -746,7 +761,7 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                     let of = if types.is_empty() { 0 } else { types[place % types.len()] };
                     let zone = layout.categories()[usize::from(layout.category(*index))].clone();
                     let besides = expected.clone().unwrap_or_default();
-                    let who = (hall.now.0, *cart, *desk);
+                    let who = (hall.now.0, *cart, *desk, *uses);
                     let kept_for = reference.kept_for(layout.seat(*index));
                     let one = reference.price((of, zone.as_str(), false, 1), who, &besides, kept_for);
                     expected = expected.zip(one).map(|(mut all, (offer, price))| {
@@ -754,7 +769,7 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                         all
                     });
                 }
-                let granted = hall.hold_of(*cart, number, 1, &seats(&all, &named), *desk);
+                let granted = hall.hold_of(*cart, number, &seats(&all, &named), (*desk, *uses));
                 prop_assert_eq!(granted.is_ok(), expected.is_some(), "{:?} at {:?}: {:?}", step, hall.now, granted);
                 if let Some(expected) = expected {
                     let prices: Vec<i64> = expected.iter().map(|taken| taken.price).collect();
@@ -770,8 +785,8 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                 reference.decided(hall.now.0);
                 let wanted = (*of, "yard", true, *quantity as usize);
                 let expected =
-                    reference.price(wanted, (hall.now.0, *cart, false), &[], None).filter(|_| free >= *quantity);
-                let granted = hall.hold_of(*cart, number, 1, &yard(*quantity, TYPES[*of]), false);
+                    reference.price(wanted, (hall.now.0, *cart, false, 0), &[], None).filter(|_| free >= *quantity);
+                let granted = hall.hold_of(*cart, number, &yard(*quantity, TYPES[*of]), (false, 0));
                 prop_assert_eq!(granted.is_ok(), expected.is_some(), "{:?} at {:?}: {:?}", step, hall.now, granted);
                 if let Some((offer, price)) = expected {
                     prop_assert_eq!(hall.prices_of(*cart, number), vec![price; *quantity as usize]);
@@ -894,10 +909,14 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
 }
 
 impl Hall {
-    fn hold_of(&mut self, cart: u64, number: u64, revision: u64, want: &Want, desk: bool) -> Result<Granted, Reply> {
+    /// Asks for a hold, with a code that has so many uses unless they are none.
+    fn hold_of(&mut self, cart: u64, number: u64, want: &Want, (desk, uses): (bool, u32)) -> Result<Granted, Reply> {
+        let revision = 1;
         self.open_due();
         let hold = cart_hold(cart, number);
-        let ask = HoldAsk { hold, revision, want, deadline: LATER, at: Timestamp(0), holder: None, desk };
+        let code = (uses > 0).then(|| ShownCode { group: id("members"), uses });
+        let (deadline, at, code) = (LATER, Timestamp(0), code.as_ref());
+        let ask = HoldAsk { hold, revision, want, deadline, at, holder: None, desk, code };
         let event = self.session.decide_hold(self.now, &ask)?;
         self.write([event]);
         Ok(self.session.granted(hold))

@@ -590,6 +590,7 @@ impl Wild {
                     life_ms: self.u64(),
                     holder: self.holder(),
                     desk: false,
+                    code: None,
                 })
             }
             10 => {

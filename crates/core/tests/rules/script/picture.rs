@@ -69,6 +69,10 @@ fn draw_counted(state: &State) -> Option<(Id, String)> {
             let text = quotas.collect::<Vec<_>>().concat();
             Some((audit.customer, format!("{text}{} orders\n", audit.purchases.len())))
         }
+        State::Code(code) => {
+            let audit = code.audit();
+            Some((audit.code, format!("{} held, {} sold\n", audit.counts.held, audit.counts.sold)))
+        }
         State::Venue(_) | State::Session(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
     }
 }

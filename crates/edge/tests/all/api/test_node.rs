@@ -34,7 +34,9 @@ impl TestNode {
     /// Starts with this payment gateway.
     pub(crate) async fn with(gateway: Option<GatewayConfig>, webhook_secrets: Vec<Secret>) -> TestNode {
         let anonymous = Some(Role::Admin);
-        let server = EdgeConfig { anonymous, recorded_by_anyone: true, webhook_secrets, ..EdgeConfig::default() };
+        let code_secret = Some(Secret("the secret of all codes in tests".into()));
+        let server =
+            EdgeConfig { anonymous, recorded_by_anyone: true, webhook_secrets, code_secret, ..EdgeConfig::default() };
         TestNode::behind(server, gateway).await
     }
 

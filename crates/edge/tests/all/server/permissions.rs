@@ -38,6 +38,7 @@ fn may(op: Op) -> &'static str {
         | "session.change"
         | "session.cancel"
         | "product.put"
+        | "code.put"
         | "resource.put"
         | "resource.reserve"
         | "resource.cancel"
@@ -47,7 +48,7 @@ fn may(op: Op) -> &'static str {
         | "admin.release"
         | "admin.checkout_cancel"
         | "admin.settle" => "desk admin",
-        "admin.audit" | "admin.history" => "desk report admin",
+        "admin.audit" | "admin.history" | "code.get" => "desk report admin",
         "admin.status" | "admin.nodes" => "report admin",
         "admin.join"
         | "admin.invite"

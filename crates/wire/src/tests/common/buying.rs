@@ -46,9 +46,10 @@ pub fn lines() -> Vec<LineView> {
 /// Lines that were bought under an offer.
 pub fn offered_lines() -> Vec<LineView> {
     let line = |line, entity, content, late| LineView::new(line, entity, content, late);
-    let bought_as = |price_type: &str, tax| {
+    let bought_as = |price_type: &str, tax: Option<Tax>| {
         let (price_type, offer) = (Some(id(price_type)), Some(id("everybody")));
-        Some(Arc::new(BoughtAs { terms: 2, list_price: 1_000, price_type, offer, tax }))
+        let code_group = (tax.is_none()).then(|| id("members"));
+        Some(Arc::new(BoughtAs { terms: 2, list_price: 1_000, price_type, offer, tax, code_group }))
     };
     let tax = Tax { rate: 700, code: "reduced".into() };
     let young = PricedSeat { seat: seat(2, 1), price: 750, bought_as: bought_as("under26", Some(tax)) };

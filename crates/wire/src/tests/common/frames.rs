@@ -21,12 +21,12 @@ use boxoffice_wire::{
 use super::{
     HOUR, Sample, access_key, area_delta, area_snapshot, as_of, backup_piece, backup_places, booking_view,
     canceled_session_view, cart, cart_audit, cart_delta, cart_snapshot, cart_view, changed, city_page, cluster_view,
-    conflict, counts_delta, counts_snapshot, customer_audit, delta, empty_cart_view, ended_cart_view, evening,
-    hall_view, held, history_page, id, invitation_view, lines, long_order, map_view, mark, node_audit, offered_lines,
-    offered_session_view, order, product_audit, product_delta, product_snapshot, product_view, purchases_delta,
-    purchases_page, purchases_snapshot, refund, refusals, refused_lines, rejections, resource_audit, resource_delta,
-    resource_snapshot, resource_view, sample, session_audit, session_entry, session_view, snapshot, sold_booking,
-    status, title_view, venue_view, venues_page, watching_counts,
+    code_audit, code_view, conflict, counts_delta, counts_snapshot, customer_audit, delta, empty_cart_view,
+    ended_cart_view, evening, hall_view, held, history_page, id, invitation_view, lines, long_order, map_view, mark,
+    node_audit, offered_lines, offered_session_view, order, product_audit, product_delta, product_snapshot,
+    product_view, purchases_delta, purchases_page, purchases_snapshot, refund, refusals, refused_lines, rejections,
+    resource_audit, resource_delta, resource_snapshot, resource_view, sample, session_audit, session_entry,
+    session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page, watching_counts,
 };
 
 /// Every frame a server sends.
@@ -90,6 +90,8 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok purchases", Answer::Purchases(purchases_page()), Shape::Plain),
         answer("ok product audit", Answer::ProductAudit(Box::new(product_audit())), Shape::Plain),
         answer("ok resource audit", Answer::ResourceAudit(Box::new(resource_audit())), Shape::Plain),
+        answer("ok code", Answer::Code(code_view()), Shape::Plain),
+        answer("ok code audit", Answer::CodeAudit(Box::new(code_audit())), Shape::Plain),
         answer("ok customer audit", Answer::CustomerAudit(Box::new(customer_audit())), Shape::Plain),
         answer("ok keys", Answer::Keys(vec![(id("till-3"), access_key())]), Shape::Plain),
         answer("ok invitation", Answer::Invitation(Box::new(invitation_view())), Shape::Plain),

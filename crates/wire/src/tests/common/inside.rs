@@ -1,7 +1,10 @@
 //! Samples for operators: audits with a hold and a sale of every kind, history, status.
 
 use boxoffice_core::{
-    answer::{AsOf, CartAudit, Claim, CustomerAudit, HoldView, ProductAudit, ResourceAudit, SaleView, SessionAudit},
+    answer::{
+        AsOf, CartAudit, Claim, CodeAudit, CodeView, CustomerAudit, HoldView, ProductAudit, ResourceAudit, SaleView,
+        SessionAudit,
+    },
     id::{Entity, HoldId, RequestHash},
     payment::{PaymentStatus, VoidRecord, VoidStatus},
     portion::Portion,
@@ -29,6 +32,7 @@ pub fn portions() -> Vec<Portion> {
         Portion::Units(2),
         Portion::Slot { begin: evening(), end: evening().after(HOUR) },
         Portion::Quota { quota: id("hamlet"), count: 3 },
+        Portion::Uses(3),
     ]
 }
 
@@ -92,6 +96,7 @@ pub fn cart_audit() -> CartAudit {
         Entity::Product(id("programme")),
         Entity::Resource(id("room-5")),
         Entity::Customer(id("ada")),
+        Entity::Code(id("c5ce1a7c5ce1a7c5ce1a7c5ce1a7c5ce")),
     ];
     let claim = |(portion, entity)| Claim {
         line: 1,
@@ -145,9 +150,23 @@ pub fn customer_audit() -> CustomerAudit {
     CustomerAudit {
         customer: id("ada"),
         quotas: vec![(id("hamlet"), 3, 4)],
-        holds: hold_views()[4..].to_vec(),
-        sales: sale_views()[4..].to_vec(),
+        holds: hold_views()[4..5].to_vec(),
+        sales: sale_views()[4..5].to_vec(),
         purchases: vec![cart().order()],
+        violations: Vec::new(),
+    }
+}
+
+pub fn code_view() -> CodeView {
+    CodeView { group: id("members"), uses: 9, ended: true, held: 3, sold: 4 }
+}
+
+pub fn code_audit() -> CodeAudit {
+    CodeAudit {
+        code: id("c5ce1a7c5ce1a7c5ce1a7c5ce1a7c5ce"),
+        counts: code_view(),
+        holds: hold_views()[5..].to_vec(),
+        sales: sale_views()[5..].to_vec(),
         violations: Vec::new(),
     }
 }

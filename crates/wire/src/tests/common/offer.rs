@@ -161,6 +161,7 @@ pub fn everybody() -> Offer {
         per_order: Some(8),
         counters: vec![id("young")],
         allotments: vec![],
+        code_group: None,
     }
 }
 
@@ -185,6 +186,7 @@ pub fn offering() -> Offering {
     let closed = Offer { id: id("members"), from: None, until: None, ..closed };
     let desk = Offer { desk: true, change: Some(PriceChange::Minus(100)), counters: vec![], ..closed.clone() };
     let desk = Offer { id: id("desk"), allotments: vec![id("press")], ..desk };
+    let closed = Offer { code_group: Some(id("members")), ..closed };
     let press = Allotment {
         id: id("press"),
         name: "Press".into(),

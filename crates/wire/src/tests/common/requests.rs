@@ -122,6 +122,7 @@ pub fn requests() -> Vec<Sample> {
     let open = body::CartOpen { token: token(), cart: Some(cart()), customer: Some(id("ada")), ttl_ms: Some(600_000) };
     let hold = body::HoldSeats::of(token(), session.clone(), vec![seat(1, 5), seat(1, 6), seat(1, 7)]);
     let best = body::HoldBest {
+        code: Some(id("GLOBE-7Q2M")),
         category: Some(id("standard")),
         split: true,
         ..body::HoldBest::of(token(), session.clone(), 2)
@@ -178,6 +179,7 @@ pub fn requests() -> Vec<Sample> {
         ],
     };
     let get = |name: &str| body::Get { id: id(name) };
+    let code = body::CodePut { code: id("GLOBE-7Q2M"), group: id("members"), uses: 4, ended: true };
     let key = body::KeyCreate {
         id: id("till-3"),
         hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
@@ -207,6 +209,8 @@ pub fn requests() -> Vec<Sample> {
         of(rid, &canceled),
         of(rid, &body::ProductPut::new(id("programme"), product_view().details)),
         of(None, &body::ProductGet(get("programme"))),
+        of(rid, &code),
+        of(None, &body::CodeGet { code: id("GLOBE-7Q2M") }),
         of(rid, &body::ResourcePut::new(room(), resource_view().details)),
         of(None, &body::ResourceGet(get("room-5"))),
         of(rid, &reserve),

@@ -1,0 +1,187 @@
+//! Codes that buyers show. Behind the port they are keyed hashes, so that no log, history or backup has one.
+
+use std::{net::IpAddr, time::Duration};
+
+use boxoffice_core::{
+    command::{CartCommand, CodeCommand, Command},
+    id::Id,
+    refusal::Refusal,
+};
+use boxoffice_env::secret::Secret;
+use boxoffice_node::api;
+use boxoffice_wire::Rejection;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use smol_str::SmolStr;
+use tokio::time::Instant;
+
+use crate::{auth_failures::AuthFailures, planted};
+
+/// How many bytes of a hash the id of a code has, so that two codes never share one.
+const ID_BYTES: usize = 16;
+
+/// Hides codes, and bounds how many a network may guess.
+pub(crate) struct Codes {
+    /// `None` if the node has no secret, and so takes no codes.
+    mac: Option<Hmac<Sha256>>,
+    failures: AuthFailures,
+    /// By how much a network waits longer for each further wrong code.
+    step: Duration,
+}
+
+impl Codes {
+    /// Hides codes with this secret, which all nodes of a cluster have for as long as there are codes.
+    pub(crate) fn new(secret: Option<&Secret>, step: Duration) -> Codes {
+        let mac =
+            |Secret(secret): &Secret| Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
+        Codes { mac: secret.map(mac), failures: AuthFailures::default(), step }
+    }
+
+    /// Puts the ids of their entities in place of the codes that a command shows. The desk does not guess, since it may read them.
+    ///
+    /// # Errors
+    /// The node takes no codes, or the network has shown too many wrong ones.
+    pub(crate) fn hide(&self, address: IpAddr, guesses: bool, command: &mut Command) -> Result<(), Rejection> {
+        match command {
+            Command::Code(code, CodeCommand::Put(_) | CodeCommand::Get) => {
+                *code = self.id_of(code).ok_or_else(|| Rejection::bad_request(NO_SECRET))?;
+            }
+            Command::Cart(_, CartCommand::Hold { lines, .. })
+                if lines.iter().any(|line| line.want.shown_code().is_some()) =>
+            {
+                if let Some(wait) = self.failures.wait(address, Instant::now()).filter(|_| guesses) {
+                    let retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+                    let why = SmolStr::new_static("too many wrong codes from this network");
+                    return Err(Rejection::RateLimited { why, retry_after_ms: Some(retry_after_ms) });
+                }
+                if self.mac.is_none() {
+                    return Err(Refusal::CodeNotValid.into());
+                }
+                let id_of = |code: &Id| self.id_of(code).expect("looked at above");
+                lines.iter_mut().for_each(|line| line.want.hide_code(&id_of));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Counts the answer to a hold with a wrong code.
+    pub(crate) fn note(&self, address: IpAddr, result: &api::Result) {
+        let Ok(Err(refusal)) = result else { return };
+        let is_wrong = match refusal {
+            Refusal::CodeNotValid => true,
+            Refusal::Lines(lines) => lines.iter().any(|line| line.refusal == Refusal::CodeNotValid),
+            _ => false,
+        };
+        if is_wrong && !planted::is("wrong codes are looked at for ever") {
+            // Its time is when the next code is looked at. This answer does not wait.
+            let _ = self.failures.take_turn(address, Instant::now(), self.step);
+        }
+    }
+
+    fn id_of(&self, code: &Id) -> Option<Id> {
+        let mut mac = self.mac.clone()?;
+        mac.update(b"boxoffice code 1\0");
+        mac.update(code.as_str().as_bytes());
+        let bytes = mac.finalize().into_bytes();
+        let digits: String = bytes[..ID_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
+        Id::new(&digits)
+    }
+}
+
+const NO_SECRET: &str =
+    "this node has no secret for codes: set listen.code_secret, the same on all nodes of the cluster";
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::{
+        command::{BuyAs, CodeDetails, Want, WantedLine},
+        id::{CartId, Entity},
+        seat::{Seat, SeatSet},
+    };
+
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(500);
+
+    fn id(text: &str) -> Id {
+        Id::new(text).expect("an id")
+    }
+
+    fn codes() -> Codes {
+        Codes::new(Some(&Secret("sixteen letters or more".into())), STEP)
+    }
+
+    fn address() -> IpAddr {
+        "192.0.2.1".parse().expect("an address")
+    }
+
+    fn hold(code: Option<&str>) -> Command {
+        let seats = SeatSet::new([Seat { row: 0, seat: 1 }]).expect("a seat");
+        let want = Want::Seats { seats, best_effort: false, buy_as: BuyAs::with_code(vec![], None, code.map(id)) };
+        let lines = vec![WantedLine::new(Entity::Session(id("s")), want)];
+        Command::Cart(CartId(1), CartCommand::Hold { lines, customer: None, guest: true, holder: None })
+    }
+
+    fn shown(command: &Command) -> Option<Id> {
+        let Command::Cart(_, CartCommand::Hold { lines, .. }) = command else { panic!("{command:?}") };
+        lines[0].want.shown_code().cloned()
+    }
+
+    #[test]
+    fn a_code_is_hidden_wherever_it_is_shown_and_has_one_id() {
+        let codes = codes();
+        let mut held = hold(Some("GLOBE-7Q2M"));
+        codes.hide(address(), true, &mut held).expect("it is taken");
+        let details = CodeDetails { group: id("members"), uses: 1, ended: false };
+        for command in [CodeCommand::Put(details), CodeCommand::Get] {
+            let mut command = Command::Code(id("GLOBE-7Q2M"), command);
+            codes.hide(address(), true, &mut command).expect("it is taken");
+            assert!(!format!("{command:?}{held:?}").contains("GLOBE"), "{command:?}");
+            assert_eq!(Some(command.entity()), shown(&held).map(Entity::Code));
+        }
+        // An audit names the entity already, and another secret makes other ids.
+        let mut audit = Command::Code(id("c5ce"), CodeCommand::Audit);
+        codes.hide(address(), true, &mut audit).expect("it is taken");
+        assert_eq!(audit.entity(), Entity::Code(id("c5ce")));
+        let mut other = hold(Some("GLOBE-7Q2M"));
+        let others = Codes::new(Some(&Secret("another secret of a house".into())), STEP);
+        others.hide(address(), true, &mut other).expect("it is taken");
+        assert_ne!(shown(&other), shown(&held));
+    }
+
+    #[test]
+    fn a_node_without_a_secret_takes_no_codes() {
+        let codes = Codes::new(None, STEP);
+        codes.hide(address(), true, &mut hold(None)).expect("it shows none");
+        let no = codes.hide(address(), true, &mut hold(Some("GLOBE-7Q2M"))).expect_err("it has no secret");
+        assert!(no.to_string().contains("not valid"), "{no}");
+        let put = CodeCommand::Put(CodeDetails { group: id("members"), uses: 1, ended: false });
+        let no = codes.hide(address(), true, &mut Command::Code(id("GLOBE-7Q2M"), put)).expect_err("it has no secret");
+        assert!(no.to_string().contains("listen.code_secret"), "{no}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wrong_codes_make_the_next_one_wait() {
+        let codes = codes();
+        let wrong: api::Result = Ok(Err(Refusal::CodeNotValid));
+        for _ in 0..3 {
+            codes.hide(address(), true, &mut hold(Some("guess"))).expect("people mistype");
+            codes.note(address(), &wrong);
+        }
+        codes.hide(address(), true, &mut hold(Some("guess"))).expect("the last one without a wait");
+        codes.note(address(), &wrong);
+        codes.hide(address(), false, &mut hold(Some("right"))).expect("the desk does not guess");
+        let no = codes.hide(address(), true, &mut hold(Some("right"))).expect_err("it has to wait");
+        assert!(matches!(no, Rejection::RateLimited { retry_after_ms: Some(500), .. }), "{no:?}");
+        // Who shows none is not affected, and neither is another network.
+        codes.hide(address(), true, &mut hold(None)).expect("it shows none");
+        codes
+            .hide("198.51.100.1".parse().expect("an address"), true, &mut hold(Some("right")))
+            .expect("another network");
+        tokio::time::advance(STEP).await;
+        codes.hide(address(), true, &mut hold(Some("right"))).expect("the time is over");
+        codes.note(address(), &Ok(Err(Refusal::CartExpired)));
+        codes.hide(address(), true, &mut hold(Some("right"))).expect("another refusal does not count");
+    }
+}
