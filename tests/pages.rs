@@ -37,7 +37,7 @@ const NAMING_TESTS: [&str; 12] = [
 ];
 
 /// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 31] = [
+const NO_TESTS: [&str; 35] = [
     "amount_off",
     "best_effort",
     "bought_as",
@@ -51,9 +51,13 @@ const NO_TESTS: [&str; 31] = [
     "checkout_withdrawn",
     "deadline_ms",
     "dry_run",
+    "leaves_single",
     "list_price",
+    "min_party",
+    "no_single_seats",
     "not_sold_as",
     "opens_at",
+    "party_too_small",
     "payment_pending",
     "payment_status",
     "payments_failed",

@@ -150,7 +150,7 @@ fn mistakes_in_json_are_named_with_their_place() {
     check_refused(
         json::read(&with_session(&session.replace("\"hall\"", "\"hal\""))),
         expect![
-            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`, `sells_after_begin`, `price_types`, `offers`, `counters`, `allotments`"
+            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`, `sells_after_begin`, `no_single_seats`, `min_party`, `price_types`, `offers`, `counters`, `allotments`"
         ],
     );
     check_refused(
