@@ -20,7 +20,7 @@ use crate::{
 
 /// How many ways to split a party with accessible seats are tried before the longest runs are taken. Without such seats the first way
 /// always fits.
-const SPLITS_TRIED: usize = 24;
+const SPLITS_TRIED: usize = 8;
 
 /// The best seats for a wish, ascending by index. `free` gives 64 seats a word, the first in the lowest bit.
 ///
