@@ -275,8 +275,8 @@ pub enum Refusal {
         #[hidden]
         actual: u32,
     },
-    /// The hold would leave free seats alone, between it and what is taken, although as many other seats beside them would leave none.
-    /// Each of them is named. The session has `no_single_seats`.
+    /// The hold would leave single free seats beside it, although as many seats elsewhere in the same run would leave none. Each single
+    /// seat is named. The session has `no_single_seats`.
     ///
     /// Let the buyer move along the row, or take the seats that are named as well.
     #[row(

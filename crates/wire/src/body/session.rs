@@ -281,6 +281,7 @@ impl SessionUnblock {
 #[example(r#"{"counters": [{"id": "young", "max": 100}], "id": "hamlet-tonight", "offers": [{"from": "2026-03-01T09:00:00Z", "id": "everybody"}, {"counters": ["young"], "id": "young", "types": ["under26"]}], "price_types": [{"id": "adult"}, {"id": "under26", "prices": {"standard": 600}, "tax": {"code": "A", "rate": 700}}]}"#)]
 #[example(r#"{"close": ["everybody"], "dry_run": true, "id": "hamlet-tonight"}"#)]
 #[example(r#"{"allotments": [{"id": "press", "name": "Press", "release_at": "2099-04-11T19:00:00Z", "seats": [[0, 1], [0, 2]]}], "id": "hamlet-tonight"}"#)]
+#[example(r#"{"id": "hamlet-tonight", "min_party": 2, "no_single_seats": true}"#)]
 #[derive(Eq)]
 pub struct SessionChange {
     pub id: Id,

@@ -64,13 +64,7 @@ pub fn requests() -> Vec<Sample> {
         starts_at: evening(),
         ends_at: evening().after(3 * HOUR),
         prices: vec![(id("standard"), euro(1_000))],
-        extras: SessionExtras {
-            areas: vec![yard()],
-            limits: quotas(),
-            no_single_seats: true,
-            min_party: Some(2),
-            ..Default::default()
-        },
+        extras: SessionExtras { areas: vec![yard()], limits: quotas(), ..Default::default() },
     };
     let search = body::SessionSearch {
         venue: Some(id("globe")),
@@ -90,8 +84,6 @@ pub fn requests() -> Vec<Sample> {
         expect: Some(2),
         comments: Some("a matinee".into()),
         offers: Some([super::offer::everybody()].into_iter().map(body::OfferBody::from).collect()),
-        no_single_seats: Some(true),
-        min_party: Some(1),
         close: [id("members")].into_iter().collect(),
         ..body::SessionChange::of(session.clone())
     };
