@@ -285,7 +285,7 @@ pub enum Refusal {
         http = 409,
         buyer = "This would leave a single seat free. Please move along the row, or take that seat as well."
     )]
-    #[error("{} free seats would be left alone", .0.len())]
+    #[error("{} of the free seats would be left alone", .0.len())]
     #[sample(vec![seat(1, 4)])]
     LeavesSingle(
         /// The seats that would be left alone.
