@@ -17,7 +17,7 @@ type Side = fn(&Layout, u32) -> Option<u32>;
 
 /// How a hold looks at seats that are kept for an allotment. Before the release they are walls, and after it they are like all others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum KeptSeats {
     Walls,
     Free,
 }
@@ -58,7 +58,7 @@ impl Session {
     fn has_run_of(&self, least: usize, seat: u32) -> bool {
         let layout = &*self.terms.layout;
         let free_beside = |side: Side| {
-            let next = |seat: &u32| side(layout, *seat).filter(|next| self.is_free_for_party(*next, Kept::Walls));
+            let next = |seat: &u32| side(layout, *seat).filter(|next| self.is_free_for_party(*next, KeptSeats::Walls));
             core::iter::successors(next(&seat), next).take(least).count()
         };
         1 + free_beside(Layout::left_neighbour) + free_beside(Layout::right_neighbour) >= least
@@ -68,10 +68,10 @@ impl Session {
     /// allotments as walls and also with them free, because otherwise the border of an allotment would block a row.
     pub(super) fn left_alone(&self, taken: &[u32]) -> Vec<u32> {
         let layout = &*self.terms.layout;
-        let all_views: &[Kept] = if planted::is("an orphan rule that blocks a row at a border") {
-            &[Kept::Walls]
+        let all_views: &[KeptSeats] = if planted::is("an orphan rule that blocks a row at a border") {
+            &[KeptSeats::Walls]
         } else {
-            &[Kept::Walls, Kept::Free]
+            &[KeptSeats::Walls, KeptSeats::Free]
         };
         let sides = |seat: &u32| [layout.left_neighbour(*seat), layout.right_neighbour(*seat)];
         let mut alone: Vec<u32> = taken.iter().flat_map(sides).flatten().collect();
@@ -79,7 +79,7 @@ impl Session {
         alone.dedup();
         alone.retain(|seat| {
             taken.binary_search(seat).is_err()
-                && self.is_free_for_party(*seat, Kept::Walls)
+                && self.is_free_for_party(*seat, KeptSeats::Walls)
                 && all_views.iter().all(|kept| self.is_left_alone(*seat, taken, *kept))
         });
         alone
@@ -87,7 +87,7 @@ impl Session {
 
     /// Whether a free seat beside a hold has no free neighbour left, although another choice of that many seats in its run of free seats
     /// leaves none alone. There is one unless the run has just one seat more than the hold takes of it.
-    fn is_left_alone(&self, seat: u32, taken: &[u32], kept: Kept) -> bool {
+    fn is_left_alone(&self, seat: u32, taken: &[u32], kept: KeptSeats) -> bool {
         let layout = &*self.terms.layout;
         let is_taken = |seat: &u32| taken.binary_search(seat).is_ok();
         let (mut is_alone, mut could_be_helped) = (true, planted::is("a single seat that cannot be helped"));
@@ -104,10 +104,10 @@ impl Session {
         is_alone && could_be_helped
     }
 
-    fn is_free_for_party(&self, seat: u32, kept: Kept) -> bool {
+    fn is_free_for_party(&self, seat: u32, kept: KeptSeats) -> bool {
         let state = match kept {
-            Kept::Walls => self.state(seat),
-            Kept::Free => self.state_for_desk(seat),
+            KeptSeats::Walls => self.state(seat),
+            KeptSeats::Free => self.state_for_desk(seat),
         };
         state == SeatState::Free
     }
