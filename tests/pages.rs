@@ -37,7 +37,7 @@ const NAMING_TESTS: [&str; 12] = [
 ];
 
 /// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 31] = [
+const NO_TESTS: [&str; 38] = [
     "amount_off",
     "best_effort",
     "bought_as",
@@ -49,17 +49,24 @@ const NO_TESTS: [&str; 31] = [
     "cart_not_active",
     "checkout_canceled",
     "checkout_withdrawn",
+    "code_group",
+    "code_not_valid",
     "deadline_ms",
     "dry_run",
+    "leaves_single",
     "list_price",
+    "min_party",
+    "no_single_seats",
     "not_sold_as",
     "opens_at",
+    "party_too_small",
     "payment_pending",
     "payment_status",
     "payments_failed",
     "payments_pending",
     "per_order",
     "price_sold_out",
+    "rate_limited",
     "rate_off",
     "release_at",
     "seat_blocked",

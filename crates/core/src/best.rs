@@ -3,9 +3,10 @@
 //! The choice is a run of n neighbouring free seats in one row, of the wanted category and section, with exactly the wanted
 //! number of accessible seats. Runs that would strand a single free seat come last. Among the rest the smallest sum of
 //! distances to the focal point wins. Ties go to the front, then to the left. Without such a run there is no choice, unless the
-//! wish allows a split. A split leaves one of the party alone only if there is no other way.
+//! wish allows a split. A split is as even as it can be, and leaves one of the party alone only if there is no other way.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use smol_str::format_smolstr;
 
@@ -16,6 +17,10 @@ use crate::{
     refusal::Refusal,
     seat::HOLD_SEATS_MAX,
 };
+
+/// How many ways to split a party with accessible seats are tried before the longest runs are taken. Without such seats the first way
+/// always fits.
+const SPLITS_TRIED: usize = 8;
 
 /// The best seats for a wish, ascending by index. `free` gives 64 seats a word, the first in the lowest bit.
 ///
@@ -159,54 +164,59 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
             || right.is_some_and(|seat| alone(seat, self.layout.right_neighbour(seat)))
     }
 
-    /// Several runs, each as long as it can be, the longest first. Accessible seats go into the earliest run that takes them.
+    /// The seats of a party in several runs, which are as even as they can be. The longest run chooses its place first, and accessible
+    /// seats go into the earliest run that takes them.
     fn split(&mut self, count: usize, accessible: usize) -> Option<Vec<u32>> {
-        let wanted = (count - accessible, accessible);
-        let mut pieces = self.pieces(wanted, None)?;
-        // The last run of three or more gives up a seat, so that two sit together instead of one alone.
-        if let [.., (_, 1)] = pieces[..]
-            && let Some(place) = pieces.iter().rposition(|(_, length)| *length >= 3)
-            && !planted::is("a split that leaves one alone")
-        {
-            self.taken.clear();
-            let shorter = (place, pieces[place].1 - 1);
-            let others = self.pieces(wanted, Some(shorter));
-            pieces = others.filter(|others| others.iter().all(|(_, length)| *length > 1)).unwrap_or(pieces);
+        if planted::is("a split that leaves one alone") {
+            return self.longest_first(count, accessible);
         }
-        let mut seats: Vec<u32> = pieces.into_iter().flat_map(|(first, length)| first..first + length as u32).collect();
-        seats.sort_unstable();
-        self.taken.clear();
-        Some(seats)
+        let runs = self.longest_runs(count, accessible > 0);
+        let (mut seats, mut tried) = (None, 0);
+        even_splits(count, &runs, &mut |lengths| {
+            seats = self.place(lengths, accessible);
+            tried += 1;
+            debug_assert!(accessible > 0 || seats.is_some(), "{lengths:?} do not fit into {runs:?}");
+            seats.is_some() || tried == SPLITS_TRIED
+        });
+        // Runs do not say where their accessible seats are, so a way that should fit may not.
+        seats.or_else(|| if accessible > 0 { self.longest_first(count, accessible) } else { None })
     }
 
-    /// First seats and lengths of the runs of a split. `shorter` bounds the length of the run at this place.
-    fn pieces(
-        &mut self,
-        (mut plain_left, mut accessible_left): (usize, usize),
-        shorter: Option<(usize, usize)>,
-    ) -> Option<Vec<(u32, usize)>> {
-        let mut pieces = Vec::new();
-        let mut longest = plain_left + accessible_left;
+    /// The best seats for pieces of these lengths, which ascend. The longest is placed first, and then the others fit all the same: they
+    /// are no longer, and there is a run for each.
+    fn place(&mut self, lengths: &[usize], accessible: usize) -> Option<Vec<u32>> {
+        let (mut plain_left, mut accessible_left) = (lengths.iter().sum::<usize>() - accessible, accessible);
+        for &length in lengths.iter().rev() {
+            let least = length.saturating_sub(plain_left);
+            let mut numbers = (least..=length.min(accessible_left)).rev();
+            let found = numbers.find_map(|number| self.best_run(length, number).map(|run| (number, run)));
+            let Some((run_accessible, run)) = found else {
+                self.taken.clear();
+                return None;
+            };
+            plain_left -= length - run_accessible;
+            accessible_left -= run_accessible;
+            self.taken.extend(run.first..run.first + length as u32);
+        }
+        Some(self.take())
+    }
+
+    /// The seats of several runs, each as long as it can be.
+    fn longest_first(&mut self, count: usize, accessible: usize) -> Option<Vec<u32>> {
+        let (mut plain_left, mut accessible_left, mut longest) = (count - accessible, accessible, count);
         while plain_left + accessible_left > 0 {
-            if let Some((place, length)) = shorter
-                && place == pieces.len()
-            {
-                longest = length;
-            }
             let (length, run_accessible, run) = self.longest_piece(plain_left, accessible_left, longest)?;
             plain_left -= length - run_accessible;
             accessible_left -= run_accessible;
             // A later piece cannot be longer, because it would have been found now.
             longest = length;
             self.taken.extend(run.first..run.first + length as u32);
-            pieces.push((run.first, length));
         }
-        Some(pieces)
+        Some(self.take())
     }
 
     fn longest_piece(&self, plain: usize, accessible: usize, longest: usize) -> Option<(usize, usize, Candidate)> {
-        let shortest = if planted::is("a split without single seats") { 2 } else { 1 };
-        for length in (shortest..=longest.min(plain + accessible)).rev() {
+        for length in (1..=longest.min(plain + accessible)).rev() {
             for run_accessible in (0..=length.min(accessible)).rev() {
                 if length - run_accessible <= plain
                     && let Some(run) = self.best_run(length, run_accessible)
@@ -216,6 +226,42 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
             }
         }
         None
+    }
+
+    /// The seats that the pieces of a split have taken, ascending.
+    fn take(&mut self) -> Vec<u32> {
+        let mut seats = mem::take(&mut self.taken);
+        seats.sort_unstable();
+        seats
+    }
+
+    /// The lengths of the longest runs of free seats that fit, the longest first: at most `count` runs, none counted as longer than that.
+    /// Accessible seats end a run unless it may be `mixed`.
+    fn longest_runs(&self, count: usize, mixed: bool) -> Vec<usize> {
+        let mut by_length = [0_usize; HOLD_SEATS_MAX + 1];
+        for (number, row) in self.layout.rows().iter().enumerate() {
+            if !self.in_section(row) {
+                continue;
+            }
+            let start = self.layout.row_seats(number as u16).start;
+            let mut word = self.free_word(start) >> (start % 64);
+            let mut length = 0;
+            for (index, spot) in (start..).zip(self.layout.row_spots(number as u16)) {
+                if index.is_multiple_of(64) {
+                    word = self.free_word(index);
+                }
+                let fits = word & 1 == 1 && self.fits(spot.category) && (mixed || !spot.accessible);
+                word >>= 1;
+                if !fits || !spot.joined {
+                    by_length[length.min(count)] += 1;
+                    length = 0;
+                }
+                length += usize::from(fits);
+            }
+            by_length[length.min(count)] += 1;
+        }
+        let longest_first = by_length.iter().enumerate().skip(1).rev();
+        longest_first.flat_map(|(length, runs)| core::iter::repeat_n(length, *runs)).take(count).collect()
     }
 
     /// How many free seats fit the wish, neighbours or not.
@@ -252,4 +298,47 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
         }
         word
     }
+}
+
+/// Calls `takes` with the ways to split a party over runs of these lengths, of which the longest comes first, until it takes one. A way is
+/// the lengths of its pieces, ascending. First come those that leave the fewest people alone, of these those with the fewest pieces, and
+/// of these the most even ones.
+fn even_splits(count: usize, runs: &[usize], takes: &mut impl FnMut(&[usize]) -> bool) {
+    let most_singles = if planted::is("a split without single seats") { 0 } else { count };
+    let mut lengths = Vec::with_capacity(count);
+    for singles in 0..=most_singles {
+        for pieces in singles.max(2)..=count.min(runs.len()) {
+            lengths.clear();
+            lengths.resize(singles, 1);
+            if even_lengths(&mut lengths, count - singles, &runs[..pieces - singles], takes) {
+                return;
+            }
+        }
+    }
+}
+
+/// Adds a length of two or more for each of these runs, which are `rest` together. The shortest run is filled first, with as much of its
+/// equal share as it has room for, so the first way that is found is the most even one.
+fn even_lengths(
+    lengths: &mut Vec<usize>,
+    rest: usize,
+    runs: &[usize],
+    takes: &mut impl FnMut(&[usize]) -> bool,
+) -> bool {
+    let Some((shortest, longer)) = runs.split_last() else {
+        return rest == 0 && takes(lengths);
+    };
+    if runs.iter().sum::<usize>() < rest {
+        return false;
+    }
+    let least = lengths.last().map_or(2, |last| *last.max(&2));
+    let most = (rest / runs.len()).min(*shortest);
+    for length in (least..=most).rev() {
+        lengths.push(length);
+        if even_lengths(lengths, rest - length, longer, takes) {
+            return true;
+        }
+        lengths.pop();
+    }
+    false
 }

@@ -275,6 +275,33 @@ pub enum Refusal {
         #[hidden]
         actual: u32,
     },
+    /// The hold would leave single free seats beside it, although as many seats elsewhere in the same run would leave none. Each single
+    /// seat is named. The session has `no_single_seats`.
+    ///
+    /// Let the buyer move along the row, or take the seats that are named as well.
+    #[row(
+        216,
+        "leaves_single",
+        http = 409,
+        buyer = "This would leave a single seat free. Please move along the row, or take that seat as well."
+    )]
+    #[error("{} of the free seats would be left alone", .0.len())]
+    #[sample(vec![seat(1, 4)])]
+    LeavesSingle(
+        /// The seats that would be left alone.
+        #[shown(seats)]
+        Vec<Seat>,
+    ),
+    /// The session sells no fewer seats than `min` in one hold where so many are free side by side.
+    ///
+    /// Ask for more seats.
+    #[row(217, "party_too_small", http = 409, buyer = "Please choose at least {min} seats.")]
+    #[error("a hold has at least {min} seats where so many are free side by side")]
+    #[sample { min: 2 }]
+    PartyTooSmall {
+        /// The fewest seats of one hold.
+        min: u32,
+    },
     /// The code is not known, has no use left, has ended, or is not for this session. The answer does not tell which.
     ///
     /// Let the buyer type it again, or buy without it.

@@ -61,6 +61,12 @@ impl Within for u32 {
     }
 }
 
+impl Within for u16 {
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
+        u64::from(*self).within(name, least, most)
+    }
+}
+
 impl<T: Within> Within for Option<T> {
     fn within(&self, name: &str, least: u64, most: u64) -> Result<(), OutOfBounds> {
         self.as_ref().map_or(Ok(()), |value| value.within(name, least, most))

@@ -120,6 +120,8 @@ fn session(id: Id, hall: Id, prices: Prices, areas: Vec<Area>, args: &Import) ->
         limits: Limits::default(),
         comments: String::new(),
         sells_after_begin: false,
+        no_single_seats: false,
+        min_party: None,
         offering: Default::default(),
     })
 }

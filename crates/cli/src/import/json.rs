@@ -101,6 +101,10 @@ struct Session {
     comments: String,
     #[serde(default)]
     sells_after_begin: bool,
+    #[serde(default)]
+    no_single_seats: bool,
+    #[serde(default)]
+    min_party: Option<u16>,
     #[serde(default, deserialize_with = "WireRepr::read")]
     price_types: Vec<PriceType>,
     #[serde(default, deserialize_with = "WireRepr::read")]
@@ -288,6 +292,9 @@ impl Session {
             limits: self.limits,
             comments: self.comments,
             sells_after_begin: self.sells_after_begin,
+            no_single_seats: self.no_single_seats,
+            // A party of one is no condition.
+            min_party: self.min_party.filter(|min| *min != 1),
             offering: Offering {
                 price_types: self.price_types,
                 offers: self.offers,

@@ -313,7 +313,8 @@ fn session_step(
         Ok(times) => times,
         Err(why) => return refused(why),
     };
-    let SessionPlan { hall, title, areas, hold_ttl_ms, limits, comments, sells_after_begin, offering, .. } = plan;
+    let SessionPlan { hall, title, areas, hold_ttl_ms, limits, comments, .. } = plan;
+    let SessionPlan { sells_after_begin, no_single_seats, min_party, offering, .. } = plan;
     let thing = format!(
         "session {id} ({} seats in {hall}, {}, {})",
         there.map_or(layout, |there| &there.layout).seats(),
@@ -334,6 +335,8 @@ fn session_step(
             comments: comments.as_str().into(),
             sells_after_begin: *sells_after_begin,
             offering: (!offering.is_empty()).then(|| Arc::new(offering.clone())),
+            no_single_seats: *no_single_seats,
+            min_party: *min_party,
         },
     };
     if let Some(there) = there {
@@ -430,7 +433,8 @@ fn change_of(
     if !differences(venue, &only_terms, layout, there).is_empty() {
         return None;
     }
-    let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
+    let SessionExtras { areas, hold_ttl_ms, limits, comments, .. } = extras;
+    let SessionExtras { sells_after_begin, offering, no_single_seats, min_party, .. } = extras;
     let Offering { price_types, offers, counters, allotments } = offering.as_deref().cloned().unwrap_or_default();
     Some(body::SessionChange {
         prices: Some(prices),
@@ -439,6 +443,8 @@ fn change_of(
         limits: Some(limits.into()),
         comments: Some(Text::as_said(comments)),
         sells_after_begin: Some(sells_after_begin),
+        no_single_seats: Some(no_single_seats),
+        min_party: Some(min_party.unwrap_or(1)),
         price_types: Some(price_types.into_iter().map(body::PriceTypeBody::from).collect()),
         offers: Some(offers.into_iter().map(body::OfferBody::from).collect()),
         counters: Some(counters.into_iter().map(body::CounterBody::from).collect()),

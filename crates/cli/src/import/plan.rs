@@ -91,6 +91,10 @@ pub struct SessionPlan {
     pub comments: String,
     /// Whether everybody may still hold after it has begun.
     pub sells_after_begin: bool,
+    /// Whether a hold of named seats may not leave a single free seat.
+    pub no_single_seats: bool,
+    /// The fewest seats of one hold, if there is a least number.
+    pub min_party: Option<u16>,
     /// Price types, offers, counters and allotments.
     pub offering: Offering,
 }

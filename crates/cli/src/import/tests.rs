@@ -150,7 +150,7 @@ fn mistakes_in_json_are_named_with_their_place() {
     check_refused(
         json::read(&with_session(&session.replace("\"hall\"", "\"hal\""))),
         expect![
-            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`, `sells_after_begin`, `price_types`, `offers`, `counters`, `allotments`"
+            "line 3, column 37: unknown field `hal`, expected one of `about`, `id`, `hall`, `title`, `starts_at`, `ends_at`, `prices`, `areas`, `hold_ttl_ms`, `limits`, `comments`, `sells_after_begin`, `no_single_seats`, `min_party`, `price_types`, `offers`, `counters`, `allotments`"
         ],
     );
     check_refused(
@@ -276,6 +276,11 @@ fn an_example_has_offers() {
     assert_eq!(offering.offers.iter().filter(|offer| offer.desk).count(), 2);
     let kept: Vec<(&str, usize)> = offering.allotments.iter().map(|of| (of.id.as_str(), of.seats.len())).collect();
     assert_eq!(kept, [("press", 8), ("house", 8)]);
+    assert_eq!((session.no_single_seats, session.min_party), (false, None));
+    let strict = globe.replace("\"price_types\": [", "\"no_single_seats\": true, \"min_party\": 2, \"price_types\": [");
+    let strict = json::read(&strict).expect("both are read").venues;
+    let session = &strict[0].sessions[0];
+    assert_eq!((session.no_single_seats, session.min_party), (true, Some(2)));
     let wrong = globe.replace("\"rate_off\": 2000", "\"rate_off\": 2000, \"set_price\": 1");
     let why = json::read(&wrong).expect_err("two changes of the price");
     assert!(why.contains("an offer has one of `set_price`, `amount_off` and `rate_off`"), "{why}");

@@ -70,6 +70,11 @@ pub struct SessionChange {
     pub counters: Option<Vec<Counter>>,
     #[n(13)]
     pub allotments: Option<Vec<Allotment>>,
+    #[n(15)]
+    pub no_single_seats: Option<bool>,
+    /// 1 asks for none.
+    #[n(16)]
+    pub min_party: Option<u16>,
     /// Offers that are closed by hand.
     #[n(10)]
     pub close: Vec<Id>,
@@ -140,6 +145,12 @@ pub struct SessionExtras {
     /// `None` if there is one price a category, on sale for everybody.
     #[n(5)]
     pub offering: Option<Arc<Offering>>,
+    /// Whether a hold by name may not leave a free seat alone. The desk may.
+    #[n(6)]
+    pub no_single_seats: bool,
+    /// The fewest seats of one hold, except of the desk. A run of fewer free seats is sold in smaller parts.
+    #[n(7)]
+    pub min_party: Option<u16>,
 }
 
 /// Interchangeable places of a session.

@@ -18,7 +18,7 @@ use crate::{
     portion::TAX_RATE_MAX,
     refusal::Refusal,
     rules::Rules,
-    seat::Seat,
+    seat::{HOLD_SEATS_MAX, Seat},
     seat_bits::SeatBits,
     terms::{bad, check_price, check_ttl},
     time::Timestamp,
@@ -31,9 +31,23 @@ use crate::{
 pub(crate) fn check_terms(layout: &Layout, session: &mut NewSession) -> Result<(), Refusal> {
     session.prices = in_order(layout, &session.prices)?;
     check_areas(session)?;
+    check_min_party(session)?;
     match &session.offering {
         Some(offering) => check_offering(layout, &session.areas, offering),
         None => Ok(()),
+    }
+}
+
+fn check_min_party(session: &NewSession) -> Result<(), Refusal> {
+    let Some(min) = session.min_party else { return Ok(()) };
+    if !(1..=HOLD_SEATS_MAX).contains(&usize::from(min)) {
+        return bad(format_smolstr!("min_party is not 1 to {HOLD_SEATS_MAX}"));
+    }
+    match session.limits.per_order {
+        Some(max) if max < u32::from(min) => {
+            bad(format_smolstr!("min_party is {min}, and one order may have only {max}"))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -297,6 +311,8 @@ impl Session {
             offers,
             counters,
             allotments,
+            no_single_seats,
+            min_party,
             close,
             reopen,
             release,
@@ -318,6 +334,12 @@ impl Session {
         }
         if let Some(sells_after_begin) = sells_after_begin {
             extras.sells_after_begin = sells_after_begin;
+        }
+        if let Some(no_single_seats) = no_single_seats {
+            extras.no_single_seats = no_single_seats;
+        }
+        if let Some(min) = min_party {
+            extras.min_party = Some(min).filter(|min| *min != 1);
         }
         let is_same = price_types.is_none() && offers.is_none() && counters.is_none() && allotments.is_none();
         if is_same && close.is_empty() && reopen.is_empty() && release.is_empty() {

@@ -58,7 +58,8 @@ pub(crate) fn changes_between(before: &NewSession, now: &NewSession) -> Vec<Smol
 
 fn compared(known: &NewSession, wanted: &NewSession, other: &'static str) -> Vec<SmolStr> {
     let NewSession { id: _, hall, title, starts_at, ends_at, prices: _, extras } = known;
-    let SessionExtras { areas: _, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
+    let SessionExtras { areas: _, hold_ttl_ms, limits, comments, sells_after_begin, offering, .. } = extras;
+    let SessionExtras { no_single_seats, min_party, .. } = extras;
     let mut found = Differences { all: Vec::new(), other };
     found.compare("its hall is", hall, &wanted.hall, ToSmolStr::to_smolstr);
     found.compare("its title is", title, &wanted.title, ToSmolStr::to_smolstr);
@@ -71,6 +72,8 @@ fn compared(known: &NewSession, wanted: &NewSession, other: &'static str) -> Vec
     found.compare("its limit of a customer is", &limits.per_customer, &wanted.limits.per_customer, customer_limit);
     found.compare("its comments are", comments, &wanted.comments, text);
     found.compare("its `sells_after_begin` is", sells_after_begin, &wanted.sells_after_begin, ToSmolStr::to_smolstr);
+    found.compare("its `no_single_seats` is", no_single_seats, &wanted.no_single_seats, ToSmolStr::to_smolstr);
+    found.compare("its `min_party` is", min_party, &wanted.min_party, optional);
     let nothing = Offering::default();
     let (known, wanted) = (offering.as_deref().unwrap_or(&nothing), wanted.offering.as_deref().unwrap_or(&nothing));
     found.named("price type", (&known.price_types, &wanted.price_types), |of| &of.id, price_type);

@@ -162,6 +162,7 @@ impl Session {
         let HoldAsk { hold, revision, deadline, .. } = *ask;
         let charge = self.charge(ask, self.seats_supply(), seats.len() as u32)?;
         let prices = self.prices_of(at, ask, &seats)?;
+        self.check_party(ask, &seats)?;
         Ok(PlacesDecision::Held(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices }))
     }
 

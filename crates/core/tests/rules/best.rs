@@ -1,6 +1,6 @@
 //! The best available seats, in stories and in a comparison with an exhaustive search.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet, iter::successors};
 
 use boxoffice_core::{
     answer::Answer,
@@ -15,7 +15,7 @@ use expect_test::expect;
 
 use crate::{
     fixture::Fixture,
-    random_runs::Rng,
+    random_runs::{Rng, scaled},
     script::{cart, check, hold_lines, id, layout},
 };
 
@@ -183,7 +183,48 @@ fn categories_and_accessible_places() {
 }
 
 #[test]
-fn a_split_takes_the_longest_runs() {
+fn a_split_is_even() {
+    // Three and three, although five fit into the first row.
+    check(
+        "hall aaaaa/aaaaa/aa
+         session s
+         box block s 1.4
+         a best s 6 split
+         b best s 5 split",
+        expect![[r#"
+            hall aaaaa/aaaaa/aa -> done
+            session s -> 12 free, 0 held, 0 sold, 0 blocked
+            box block s 1.4 -> done
+                .....
+                ....#
+                ..
+            a best s 6 split -> line 1 s 0.0 0.1 0.2 1.1 1.2 1.3, until 1800.000
+                aaa..
+                .aaa#
+                ..
+            b best s 5 split -> line 1 s 0.3 0.4 1.0 2.0 2.1, until 1800.000
+                aaabb
+                baaa#
+                bb
+        "#]],
+    );
+    // Four and two, because nothing else has room for three.
+    check(
+        "hall aaaa_aa_aa/a_aa
+         session s
+         a best s 6 split
+         b best s 5 split",
+        expect![[r#"
+            hall aaaa_aa_aa/a_aa -> done
+            session s -> 11 free, 0 held, 0 sold, 0 blocked
+            a best s 6 split -> line 1 s 0.0 0.1 0.2 0.3 0.4 0.5, until 1800.000
+                aaaa aa ..
+                . ..
+            b best s 5 split -> line 1 s 0.6 0.7 1.0 1.1 1.2, until 1800.000
+                aaaa aa bb
+                b bb
+        "#]],
+    );
     check(
         "hall aaaaaa/aaaaaa
          session s
@@ -248,6 +289,29 @@ fn sections_and_free_places_on_the_plan() {
     assert_eq!(refusal, Err(Refusal::NotFound("section cellar".into())));
 }
 
+/// Compares splits with a search through all ways to split a party, each tried at all places.
+#[test]
+pub(crate) fn a_split_is_the_most_even_of_all_ways() {
+    (0..scaled(1_500)).for_each(split_of);
+}
+
+pub(crate) fn split_of(seed: u64) {
+    let mut rng = Rng(seed);
+    let layout = random_layout(&mut rng);
+    let mut fixture = fixture(&layout);
+    let blocked: BTreeSet<u32> = (0..layout.seats()).filter(|_| rng.below(5) == 0).collect();
+    block(&mut fixture, &layout, &blocked);
+    let free: BTreeSet<u32> = (0..layout.seats()).filter(|index| !blocked.contains(index)).collect();
+    let category = (rng.below(3) == 0).then(|| layout.categories()[0].clone());
+    let wish = BestWish { category, split: true, ..wish(2 + rng.below(8) as u16) };
+    let best = best_by_search(&layout, &free, &wish).or_else(|| split_by_search(&layout, &free, &wish));
+    match hold(&mut fixture, "a", wish.clone()) {
+        Ok(seats) => assert_eq!(Some(indexes(&layout, &seats)), best, "seed {seed}: {wish:?}"),
+        Err(Refusal::NoAdjacentSeats { .. }) => assert_eq!(best, None, "seed {seed}: {wish:?} is refused"),
+        Err(refusal) => panic!("seed {seed}: {refusal:?}"),
+    }
+}
+
 /// Compares with an exhaustive search over all runs.
 #[test]
 pub(crate) fn every_choice_is_the_best_of_all_runs() {
@@ -257,11 +321,7 @@ pub(crate) fn every_choice_is_the_best_of_all_runs() {
         let mut fixture = fixture(&layout);
         let seats = layout.seats();
         let blocked: BTreeSet<u32> = (0..seats).filter(|_| rng.below(3) == 0).collect();
-        if !blocked.is_empty() {
-            let seats = blocked.iter().map(|index| layout.seat(*index)).collect();
-            fixture.send(Some("block"), Command::Session(id("s"), SessionCommand::Block(seats)));
-            fixture.run();
-        }
+        block(&mut fixture, &layout, &blocked);
         let count = 1 + rng.below(4) as u16;
         let accessible = rng.below(u64::from(count) + 2).saturating_sub(2) as u16;
         let category = (rng.below(2) == 0).then(|| layout.categories()[0].clone());
@@ -293,6 +353,14 @@ fn fixture(layout: &std::sync::Arc<Layout>) -> Fixture {
     let mut fixture = Fixture::new(Rules::default());
     crate::catalogue::open(&mut fixture, layout, &["s"]);
     fixture
+}
+
+fn block(fixture: &mut Fixture, layout: &Layout, blocked: &BTreeSet<u32>) {
+    if !blocked.is_empty() {
+        let seats = blocked.iter().map(|index| layout.seat(*index)).collect();
+        fixture.send(Some("block"), Command::Session(id("s"), SessionCommand::Block(seats)));
+        fixture.run();
+    }
 }
 
 fn hold(fixture: &mut Fixture, name: &str, wish: BestWish) -> Result<Vec<Seat>, Refusal> {
@@ -353,6 +421,50 @@ fn best_by_search(layout: &Layout, free: &BTreeSet<u32>, wish: &BestWish) -> Opt
         (strands, distance, run[0])
     };
     runs.min_by_key(rank)
+}
+
+/// The seats of the best of all ways to split a party without accessible seats.
+fn split_by_search(layout: &Layout, free: &BTreeSet<u32>, wish: &BestWish) -> Option<Vec<u32>> {
+    let mut ways = ways_to_split(usize::from(wish.count), usize::from(wish.count) - 1);
+    // Few people alone, then few pieces, then the shortest piece as long as can be, and so on.
+    ways.sort_by_key(|way| {
+        let ascending: Vec<_> = way.iter().rev().map(|length| Reverse(*length)).collect();
+        (way.iter().filter(|length| **length == 1).count(), way.len(), ascending)
+    });
+    let way = ways.into_iter().find(|way| has_places(layout, free, wish, way))?;
+    let mut left = free.clone();
+    let mut seats = Vec::new();
+    for length in way {
+        let run = best_by_search(layout, &left, &BestWish { count: length as u16, ..wish.clone() })?;
+        left.retain(|index| !run.contains(index));
+        seats.extend(run);
+    }
+    seats.sort_unstable();
+    Some(seats)
+}
+
+/// All ways to write a number as a sum of numbers that descend from at most `longest`.
+fn ways_to_split(count: usize, longest: usize) -> Vec<Vec<usize>> {
+    if count == 0 {
+        return vec![vec![]];
+    }
+    let with = |first: usize| {
+        let rests = ways_to_split(count - first, first.min(count - first));
+        rests.into_iter().map(move |rest| [vec![first], rest].concat())
+    };
+    (1..=longest.min(count)).flat_map(with).collect()
+}
+
+/// Whether pieces of these lengths have places that do not overlap, tried one by one.
+fn has_places(layout: &Layout, free: &BTreeSet<u32>, wish: &BestWish, way: &[usize]) -> bool {
+    let Some((length, others)) = way.split_first() else { return true };
+    let good = |index: &u32| free.contains(index) && fits(layout, wish, *index) && !layout.accessible(*index);
+    (0..layout.seats()).any(|first| {
+        let next = |index: &u32| layout.right_neighbour(*index).filter(good);
+        let run: Vec<u32> = successors(Some(first).filter(good), next).take(*length).collect();
+        let left = || free.iter().copied().filter(|index| !run.contains(index)).collect();
+        run.len() == *length && has_places(layout, &left(), wish, others)
+    })
 }
 
 fn check_split(layout: &Layout, free: &BTreeSet<u32>, wish: &BestWish, seats: &[u32]) {

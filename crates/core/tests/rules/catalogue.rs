@@ -152,7 +152,7 @@ fn a_session_that_is_there_differently_is_told_with_both_contents() {
     outcome_of(&mut fixture, VenueCommand::CreateSession(known.clone())).expect("it is new");
     let dollars = Money { amount: 1_000, currency: Currency::new("USD").expect("three letters") };
     // Each field of a session, changed, and what is there and what is asked for, both whole.
-    let changes: [Change<'_>; 14] = [
+    let changes: [Change<'_>; 16] = [
         (&|it| it.hall = id("elsewhere"), "hall is hall", "elsewhere"),
         (&|it| it.title = id("macbeth"), known.title.as_str(), "macbeth"),
         (&|it| it.starts_at = Timestamp(200_000_001), "1970-01-03T07:33:20Z", "1970-01-03T07:33:20.001Z"),
@@ -167,6 +167,8 @@ fn a_session_that_is_there_differently_is_told_with_both_contents() {
         (&|it| it.limits.per_order = None, "4", "none"),
         (&|it| it.comments = "bring an umbrella".into(), "\"bring a coat\"", "\"bring an umbrella\""),
         (&|it| it.sells_after_begin = true, "false", "true"),
+        (&|it| it.no_single_seats = true, "`no_single_seats` is false", "true"),
+        (&|it| it.min_party = Some(2), "`min_party` is none", "2"),
     ];
     for (change, is, asked) in changes {
         let mut wanted = known.clone();

@@ -118,7 +118,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 50] = [
+    let stories: [(&str, fn()); 52] = [
         ("an offer without a latch", offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as),
         ("an offer without a latch", offers::a_hold_that_sees_the_begin_opens_the_offer_before_it_is_decided),
         ("a further place at the price of before", offers::further_places_at_another_price_are_a_line_of_their_own),
@@ -127,6 +127,8 @@ fn every_story_fails_with_its_bug() {
         ("a late grant becomes a line", late_grants::a_grant_for_a_client_that_has_gone_is_released),
         ("cursor unchecked", cursors::a_changed_cursor_is_refused_or_names_its_place_in_public),
         ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
+        ("a split without single seats", best::a_split_is_the_most_even_of_all_ways),
+        ("a split that leaves one alone", best::a_split_is_the_most_even_of_all_ways),
         ("a quota that does not count what is sold", mutations::a_quota_counts_what_is_sold),
         (
             "a partial release that ignores revisions",

@@ -16,6 +16,8 @@ export const WORDS = {
   'refusal.not_on_sale': '{opens_at?}The sale has not begun yet. | This is not on sale.',
   'refusal.not_sold_as': 'This is not sold at the price you chose.',
   'refusal.price_sold_out': 'Left at this price: {left}. | None is left at this price.',
+  'refusal.leaves_single': 'This would leave a single seat free. Please move along the row, or take that seat as well.',
+  'refusal.party_too_small': 'Please choose at least {min} seats.',
   'refusal.code_not_valid': 'This code is not valid here.',
   'refusal.cart_not_active': 'This cart is closed already.',
   'refusal.cart_expired': 'The time of your cart ran out; what it held is free again.',

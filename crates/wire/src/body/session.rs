@@ -13,7 +13,7 @@ use boxoffice_core::{
     money::Money,
     names::Names,
     refusal::Refusal,
-    seat::Seat,
+    seat::{HOLD_SEATS_MAX, Seat},
     text::{Comments, Name, OptionalName, Reason, Text},
     time::{TIMESTAMP_MAX, Timestamp},
 };
@@ -82,6 +82,14 @@ pub struct SessionCreate {
     #[since(1, 6)]
     #[optional]
     pub allotments: Allotments,
+    /// Whether a hold of named seats may not leave a single free seat. The desk may.
+    #[since(1, 6)]
+    #[optional]
+    pub no_single_seats: bool,
+    /// The fewest seats of one hold where so many are free side by side. The desk may hold fewer.
+    #[since(1, 6)]
+    #[within(1..=HOLD_SEATS_MAX)]
+    pub min_party: Option<u16>,
 }
 
 impl SessionCreate {
@@ -106,6 +114,9 @@ impl SessionCreate {
                 comments: self.comments.into_plain(),
                 sells_after_begin: self.sells_after_begin,
                 offering: offering(self.price_types, self.offers, self.counters, self.allotments)?.map(Arc::new),
+                no_single_seats: self.no_single_seats,
+                // A party of one is no condition, and is not told apart from none.
+                min_party: self.min_party.filter(|min| *min > 1),
             },
         };
         Ok(Command::Venue(self.venue, VenueCommand::CreateSession(session)))
@@ -270,6 +281,7 @@ impl SessionUnblock {
 #[example(r#"{"counters": [{"id": "young", "max": 100}], "id": "hamlet-tonight", "offers": [{"from": "2026-03-01T09:00:00Z", "id": "everybody"}, {"counters": ["young"], "id": "young", "types": ["under26"]}], "price_types": [{"id": "adult"}, {"id": "under26", "prices": {"standard": 600}, "tax": {"code": "A", "rate": 700}}]}"#)]
 #[example(r#"{"close": ["everybody"], "dry_run": true, "id": "hamlet-tonight"}"#)]
 #[example(r#"{"allotments": [{"id": "press", "name": "Press", "release_at": "2099-04-11T19:00:00Z", "seats": [[0, 1], [0, 2]]}], "id": "hamlet-tonight"}"#)]
+#[example(r#"{"id": "hamlet-tonight", "min_party": 2, "no_single_seats": true}"#)]
 #[derive(Eq)]
 pub struct SessionChange {
     pub id: Id,
@@ -294,6 +306,11 @@ pub struct SessionChange {
     pub counters: Option<Counters>,
     /// The allotments, all of them.
     pub allotments: Option<Allotments>,
+    /// Whether a hold of named seats may not leave a single free seat.
+    pub no_single_seats: Option<bool>,
+    /// The fewest seats of one hold where so many are free side by side. 1 takes the condition away.
+    #[within(1..=HOLD_SEATS_MAX)]
+    pub min_party: Option<u16>,
     /// Offers to close.
     #[optional]
     pub close: List<Id, 0, OFFERS_MAX>,
@@ -327,6 +344,8 @@ impl SessionChange {
             offers: self.offers.map(offers).transpose()?,
             counters: self.counters.map(counters),
             allotments: self.allotments.map(allotments).transpose()?,
+            no_single_seats: self.no_single_seats,
+            min_party: self.min_party,
             close: self.close.into_plain(),
             reopen: self.reopen.into_plain(),
             release: self.release.into_plain(),
@@ -356,7 +375,8 @@ impl SessionCreate {
     /// The body with these details.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
         let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
-        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
+        let SessionExtras { areas, hold_ttl_ms, limits, comments, .. } = extras;
+        let SessionExtras { sells_after_begin, offering, no_single_seats, min_party, .. } = extras;
         let areas = areas.into_iter().map(AreaBody::from).collect();
         let Offering { price_types, offers, counters, allotments } = offering.as_deref().cloned().unwrap_or_default();
         let limits = LimitsBody::from(limits);
@@ -377,6 +397,8 @@ impl SessionCreate {
             offers: offers.into_iter().map(OfferBody::from).collect(),
             counters: counters.into_iter().map(CounterBody::from).collect(),
             allotments: allotments.into_iter().map(AllotmentBody::from).collect(),
+            no_single_seats,
+            min_party,
         }
     }
 }

@@ -163,6 +163,10 @@ shapes! {
         counters?: Vec<Counter>,
         /// Seats that are kept for somebody. Only the desk is told of them.
         allotments?: Vec<Allotment>,
+        /// Whether a hold of named seats may not leave a single free seat. The desk may.
+        no_single_seats?: bool,
+        /// The fewest seats of one hold where so many are free side by side. The desk may hold fewer.
+        min_party?: Option<u16>,
         /// How its offers stand and how its terms have changed. Absent without offers and changes.
         sale?: Option<SessionSale>,
     }
@@ -438,7 +442,8 @@ impl From<SessionView> for SessionFields {
     fn from(view: SessionView) -> SessionFields {
         let SessionView { venue, session, canceled, counts, area_counts, layout, zone, sale } = view;
         let NewSession { id, hall, title, starts_at, ends_at, prices, extras } = session;
-        let SessionExtras { areas, hold_ttl_ms, limits, comments, sells_after_begin, offering } = extras;
+        let SessionExtras { areas, hold_ttl_ms, limits, comments, .. } = extras;
+        let SessionExtras { sells_after_begin, offering, no_single_seats, min_party, .. } = extras;
         let Offering { price_types, offers, counters, allotments } =
             offering.map(Arc::unwrap_or_clone).unwrap_or_default();
         let area = |Area { id, name, capacity, price, names }: Area| {
@@ -476,6 +481,8 @@ impl From<SessionView> for SessionFields {
             offers,
             counters,
             allotments,
+            no_single_seats,
+            min_party,
             sale: sale.map(|sale| *sale),
         }
     }
@@ -499,6 +506,8 @@ impl From<SessionFields> for SessionView {
             comments: fields.comments,
             sells_after_begin: fields.sells_after_begin,
             offering: Some(offering).filter(|offering| !offering.is_empty()).map(Arc::new),
+            no_single_seats: fields.no_single_seats,
+            min_party: fields.min_party,
         };
         let SessionFields {
             id,

@@ -411,6 +411,140 @@ fn allotments_are_the_desks_until_they_are_released() {
     );
 }
 
+/// A session that asks this of parties.
+fn strict(offering: Offering, no_single_seats: bool, min_party: Option<u16>) -> Hall {
+    let mut opening = opening(offering);
+    (opening.session.no_single_seats, opening.session.min_party) = (no_single_seats, min_party);
+    check_terms(&opening.layout, &mut opening.session).expect("good terms");
+    Hall { session: Session::opened(&opening), now: OPENS, requests: 0 }
+}
+
+fn best_of(count: u16) -> Want {
+    let buy_as = BuyAs::default();
+    Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: true, buy_as })
+}
+
+#[test]
+fn a_hold_by_name_leaves_no_single_seat() {
+    let mut hall = strict(Offering::default(), true, None);
+    // The seat beside the aisle.
+    let single = refused(hall.hold(10, 1, &seats(&[(0, 1), (0, 2)], &[]), false));
+    assert_eq!((single.code(), &single), (216, &Refusal::LeavesSingle(vec![seat(0, 0)])));
+    // A seat between two of the party, and the two beside a gap that is left.
+    let within = refused(hall.hold(10, 1, &seats(&[(0, 3), (0, 5)], &[]), false));
+    assert_eq!(within, Refusal::LeavesSingle(vec![seat(0, 4)]));
+    hall.hold(10, 1, &seats(&[(0, 0), (0, 1)], &[]), false).expect("nobody is left alone");
+    hall.hold(11, 1, &seats(&[(0, 4), (0, 5)], &[]), false).expect("two pairs are left");
+    // Of two seats one is always left, and of three as well if two are taken.
+    hall.hold(12, 1, &seats(&[(0, 2)], &[]), false).expect("no other choice leaves none");
+    hall.hold(13, 1, &seats(&[(0, 3)], &[]), false).expect("it was single before");
+    hall.hold(14, 1, &seats(&[(0, 6), (0, 7)], &[]), false).expect("the last two");
+    hall.hold(20, 1, &seats(&[(1, 0), (1, 1), (1, 2), (1, 3), (1, 4)], &[]), false).expect("three are left");
+    let middle = refused(hall.hold(21, 1, &seats(&[(1, 6)], &[]), false));
+    assert_eq!(middle, Refusal::LeavesSingle(vec![seat(1, 5), seat(1, 7)]));
+    hall.hold(21, 1, &seats(&[(1, 6), (1, 7)], &[]), false).expect("two of three");
+
+    // The desk may, and the best seats leave one alone only if no others are there.
+    let mut hall = strict(Offering::default(), true, None);
+    hall.hold(10, 1, &seats(&[(0, 1), (0, 2)], &[]), true).expect("the desk may");
+    for number in 20..30 {
+        if hall.hold(number, 1, &best_of(3), false).is_err() {
+            break;
+        }
+    }
+    assert!(hall.session.counts().free < 3, "the best seats are never refused for it");
+    // What is left over of a wish is judged, and a session without the option judges nothing.
+    let mut hall = strict(Offering::default(), true, None);
+    hall.hold(10, 1, &seats(&[(0, 2)], &[]), true).expect("the desk may");
+    let wish = SeatSet::new([seat(0, 1), seat(0, 2)]).expect("seats");
+    let some = Want::Seats { seats: wish, best_effort: true, buy_as: BuyAs::default() };
+    hall.hold(11, 1, &some, false).expect("of two seats one is always left");
+    let mut hall = strict(Offering::default(), false, None);
+    hall.hold(10, 1, &seats(&[(0, 1)], &[]), false).expect("no such option");
+}
+
+#[test]
+fn the_border_of_an_allotment_is_a_wall_and_is_none() {
+    let kept =
+        |seats: &[(u16, u16)]| Offering { allotments: vec![allotment("press", seats, None)], ..Offering::default() };
+    // The seat before the border is alone until the release, and has neighbours after it.
+    let mut hall = strict(kept(&[(0, 6), (0, 7)]), true, None);
+    hall.hold(10, 1, &seats(&[(0, 3), (0, 4)], &[]), false).expect("seat 5 has a neighbour after the release");
+    let single = refused(hall.hold(11, 1, &seats(&[(0, 1)], &[]), false));
+    assert_eq!(single, Refusal::LeavesSingle(vec![seat(0, 0), seat(0, 2)]), "no border is near them");
+    // Before the release the last seat of three cannot be helped, and after it other seats could have been taken.
+    let mut hall = strict(kept(&[(1, 3), (1, 4)]), true, None);
+    hall.hold(10, 1, &seats(&[(1, 1), (1, 2)], &[]), false).expect("two of three up to the border");
+    // Kept seats are not those that may be left alone: the desk sells them.
+    let mut hall = strict(kept(&[(0, 0)]), true, None);
+    hall.hold(10, 1, &seats(&[(0, 1), (0, 2)], &[]), false).expect("the kept seat is the desk's");
+    hall.change(&SessionChange { release: vec![id("press")], ..Default::default() }).expect("released by hand");
+    let mut hall = strict(kept(&[(1, 0)]), true, None);
+    hall.change(&SessionChange { release: vec![id("press")], ..Default::default() }).expect("released by hand");
+    let single = refused(hall.hold(10, 1, &seats(&[(1, 1), (1, 2)], &[]), false));
+    assert_eq!(single, Refusal::LeavesSingle(vec![seat(1, 0)]), "it is a seat like all others");
+}
+
+#[test]
+fn a_party_has_a_least_size() {
+    let mut hall = strict(Offering::default(), false, Some(3));
+    let small = refused(hall.hold(10, 1, &seats(&[(0, 0), (0, 1)], &[]), false));
+    assert_eq!((small.code(), &small), (217, &Refusal::PartyTooSmall { min: 3 }));
+    assert_eq!(refused(hall.hold(10, 1, &best_of(2), false)), small);
+    hall.hold(10, 1, &seats(&[(0, 0)], &[]), true).expect("the desk may");
+    hall.hold(11, 1, &seats(&[(0, 1), (0, 2), (0, 3)], &[]), false).expect("three");
+    hall.hold(12, 1, &best_of(5), false).expect("the best of five");
+    hall.hold(13, 1, &Want::places(id("yard"), 1), false).expect("places are not meant");
+    // Runs that are too short for such a party are sold in smaller parts.
+    let mut hall = strict(Offering::default(), false, Some(3));
+    hall.hold(10, 1, &seats(&[(0, 2), (0, 3), (0, 4), (0, 5)], &[]), false).expect("four");
+    hall.hold(11, 1, &seats(&[(0, 0)], &[]), false).expect("no run of three");
+    hall.hold(12, 1, &seats(&[(0, 1), (0, 7)], &[]), false).expect("two runs, both short");
+    assert_eq!(refused(hall.hold(13, 1, &seats(&[(0, 6), (1, 0)], &[]), false)), small, "row B has room for three");
+    // The whole party of a wish is judged, and what is kept is no room.
+    let press = Offering { allotments: vec![allotment("press", &[(1, 2), (1, 3)], None)], ..Offering::default() };
+    let mut hall = strict(press, false, Some(3));
+    hall.hold(10, 1, &seats(&[(1, 1)], &[]), false).expect("two seats up to the border");
+}
+
+#[test]
+fn what_a_session_asks_of_parties_is_changed_shown_and_kept() {
+    let mut hall = strict(Offering::default(), false, None);
+    let change = |no_single_seats: Option<bool>, min_party: Option<u16>| SessionChange {
+        no_single_seats,
+        min_party,
+        ..Default::default()
+    };
+    let event = hall.change(&change(Some(true), Some(2))).expect("a change");
+    let SessionEvent::Changed { what, .. } = event else { panic!("{event:?}") };
+    assert_eq!(what, ["its `no_single_seats` is true, and was false", "its `min_party` is 2, and was none"]);
+    let asked = |hall: &Hall| {
+        let view = hall.session.view();
+        (view.session.no_single_seats, view.session.min_party)
+    };
+    assert_eq!(asked(&hall), (true, Some(2)));
+    assert_eq!(refused(hall.hold(10, 1, &seats(&[(0, 1), (0, 2)], &[]), false)).code(), 216);
+    hall.change(&change(None, Some(4))).expect("the other one stays");
+    assert_eq!(asked(&hall), (true, Some(4)));
+    assert_eq!(reread_whole(&hall), hall.session);
+    hall.session = reread_whole(&hall);
+    assert_eq!(refused(hall.hold(10, 1, &seats(&[(0, 0), (0, 1)], &[]), false)).code(), 217);
+    hall.change(&change(Some(false), Some(1))).expect("nothing is asked any more");
+    assert_eq!(asked(&hall), (false, None));
+    hall.hold(10, 1, &seats(&[(0, 1)], &[]), false).expect("nothing is asked");
+    for min in [0, 21] {
+        let refused = hall.change(&change(None, Some(min))).expect_err("out of bounds");
+        assert_eq!(refused.to_string(), "bad request: min_party is not 1 to 20");
+    }
+    let mut limited = opening(Offering::default());
+    (limited.session.limits.per_order, limited.session.min_party) = (Some(2), Some(3));
+    let refused = check_terms(&limited.layout, &mut limited.session).expect_err("nobody could buy");
+    assert_eq!(refused.to_string(), "bad request: min_party is 3, and one order may have only 2");
+    // Terms that ask for nothing take no more bytes than before there was anything to ask.
+    let late = SessionExtras { sells_after_begin: true, ..Default::default() };
+    assert_eq!(crate::stored::append(&late, vec![]), [0x85, 0x80, 0x80, 0x60, 0xf6, 0xf5]);
+}
+
 #[test]
 fn holds_keep_their_prices_when_the_terms_change() {
     let mut hall = Hall::new(Offering::default(), OPENS);
@@ -553,6 +687,11 @@ enum Step {
         allotment: usize,
         at: u64,
     },
+    /// The session asks something else of parties.
+    Party {
+        no_single_seats: bool,
+        min_party: u16,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -574,6 +713,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..16_u32).prop_map(Step::Block),
         1 => (0..2_usize).prop_map(Step::Free),
         1 => (0..2_usize, 1..40_000_u64).prop_map(|(allotment, at)| Step::FreeAt { allotment, at }),
+        2 => (any::<bool>(), 1..5_u16).prop_map(
+            |(no_single_seats, min_party)| Step::Party { no_single_seats, min_party: min_party.saturating_sub(1).max(1) }
+        ),
     ];
     list(step, 1..60)
 }
@@ -639,6 +781,33 @@ struct Reference {
     /// Offers and allotments with the greatest true time at which a decision was made since their begin or release was set.
     seen: Vec<(Id, u64)>,
     taken: Vec<Taken>,
+    no_single_seats: bool,
+    min_party: u16,
+}
+
+/// The runs of two rows of eight seats.
+fn runs(free: &[bool]) -> Vec<Vec<u32>> {
+    let free = |index: &u32| free[*index as usize];
+    let rows = [0..8_u32, 8..16].map(Vec::from_iter);
+    let runs = rows.iter().flat_map(|row| row.split(|index| !free(index)));
+    runs.filter(|run| !run.is_empty()).map(<[u32]>::to_vec).collect()
+}
+
+/// The seats of a run that have no neighbour in it if these are taken of it.
+fn single_in(run: &[u32], taken: &[u32]) -> Vec<u32> {
+    let left = |index: u32| run.contains(&index) && !taken.contains(&index);
+    let is_single = |index: &u32| left(*index) && !left(index.wrapping_sub(1)) && !left(index + 1);
+    run.iter().copied().filter(is_single).collect()
+}
+
+/// The seats that are made single although as many side by side in the same run could be taken without any.
+fn single_without_need(free: &[bool], taken: &[u32]) -> Vec<u32> {
+    let of_run = |run: Vec<u32>| {
+        let here = run.iter().filter(|index| taken.contains(index)).count();
+        let could_be_helped = here > 0 && run.windows(here).any(|other| single_in(&run, other).is_empty());
+        if could_be_helped { single_in(&run, taken) } else { vec![] }
+    };
+    runs(free).into_iter().flat_map(of_run).collect()
 }
 
 impl Reference {
@@ -657,6 +826,22 @@ impl Reference {
         let allotment = self.offering.allotments.iter().find(|allotment| allotment.seats.contains(&seat))?;
         let has_come = |at: Timestamp| self.seen.iter().any(|(name, seen)| *name == allotment.id && *seen >= at.0);
         (!allotment.released && !allotment.release_at.is_some_and(has_come)).then_some(&allotment.id)
+    }
+
+    /// Why a guest may not have these seats, if they are on sale. The seats that are free, and free or kept, are those of `free`.
+    fn refuses_party(&self, free: &[Vec<bool>; 2], seats: &[u32]) -> Option<Refusal> {
+        let min = usize::from(self.min_party);
+        let has_room = |run: &Vec<u32>| run.len() >= min && run.iter().any(|index| seats.contains(index));
+        if seats.len() < min && runs(&free[0]).iter().any(has_room) {
+            return Some(Refusal::PartyTooSmall { min: min as u32 });
+        }
+        let [with_walls, without] = free.each_ref().map(|free| single_without_need(free, seats));
+        let both: Vec<Seat> = with_walls
+            .into_iter()
+            .filter(|index| without.contains(index))
+            .map(|index| seat(index as u16 / 8, index as u16 % 8))
+            .collect();
+        (self.no_single_seats && !both.is_empty()).then_some(Refusal::LeavesSingle(both))
     }
 
     /// The offer and the price of one more, in this zone.
@@ -733,7 +918,8 @@ proptest! {
 
 fn run(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut hall = Hall::new(random_terms(), Timestamp(1_000));
-    let mut reference = Reference { offering: random_terms(), seen: vec![], taken: vec![] };
+    let mut reference =
+        Reference { offering: random_terms(), seen: vec![], taken: vec![], no_single_seats: false, min_party: 1 };
     // Number and whether it is sold, of every hold that is there.
     let mut holds: Vec<(u64, bool)> = vec![];
     let mut next = 0;
@@ -742,7 +928,11 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
         match step {
             Step::Time(by) => hall.now = Timestamp((hall.now.0 as i64 + by).clamp(1_000, 400_000) as u64),
             Step::Hold { cart, first, count, types, desk, uses } => {
-                let indexes: Vec<u32> = (*first..(first + count).min(16)).collect();
+                let mut indexes: Vec<u32> = (*first..(first + count).min(16)).collect();
+                if indexes.len() > 2 && cart % 2 == 1 {
+                    // A party with a gap.
+                    indexes.remove(1);
+                }
                 if indexes.iter().any(|index| hall.session.state_for_desk(*index) != SeatState::Free) {
                     continue;
                 }
@@ -769,7 +959,16 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                         all
                     });
                 }
+                let is_free = |index: u32| hall.session.state_for_desk(index) == SeatState::Free;
+                let is_kept = |index: u32| reference.kept_for(layout.seat(index)).is_some();
+                let free =
+                    [(0..16).map(|index| is_free(index) && !is_kept(index)).collect(), (0..16).map(is_free).collect()];
+                let unfit = if *desk { None } else { reference.refuses_party(&free, &indexes) };
                 let granted = hall.hold_of(*cart, number, &seats(&all, &named), (*desk, *uses));
+                if let (Some(unfit), true) = (&unfit, expected.is_some()) {
+                    prop_assert_eq!(&refused(granted.clone()), unfit, "{:?} at {:?}", step, hall.now);
+                }
+                let expected = expected.filter(|_| unfit.is_none());
                 prop_assert_eq!(granted.is_ok(), expected.is_some(), "{:?} at {:?}: {:?}", step, hall.now, granted);
                 if let Some(expected) = expected {
                     let prices: Vec<i64> = expected.iter().map(|taken| taken.price).collect();
@@ -890,6 +1089,20 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                 let allotments = Some(reference.offering.allotments.clone());
                 hall.change(&SessionChange { allotments, ..Default::default() }).expect("a good change");
             }
+            Step::Party { no_single_seats, min_party } => {
+                (reference.no_single_seats, reference.min_party) = (*no_single_seats, *min_party);
+                let (no_single_seats, min_party) = (Some(*no_single_seats), Some(*min_party));
+                let change = SessionChange { no_single_seats, min_party, ..Default::default() };
+                hall.change(&change).expect("a good change");
+            }
+        }
+        // No run is blocked: as many of its seats as one likes can be held side by side.
+        let free: Vec<bool> = (0..16).map(|index| hall.session.state(index) == SeatState::Free).collect();
+        for run in runs(&free) {
+            for count in 1..=run.len() {
+                let is_allowed = |window: &[u32]| hall.session.left_alone(window).is_empty();
+                prop_assert!(run.windows(count).any(is_allowed), "no {} of {:?} after {:?}", count, run, step);
+            }
         }
         for index in 0..16 {
             let kept = reference.kept_for(layout.seat(index)).is_some();
@@ -968,7 +1181,10 @@ fn planted_bugs_of_offers_are_found() {
             run(&steps).expect("as the reference says");
         }
     }
-    let bugs: [(&str, fn()); 11] = [
+    let bugs: [(&str, fn()); 14] = [
+        ("an orphan rule that blocks a row at a border", by_reference),
+        ("an orphan rule that blocks a row at a border", the_border_of_an_allotment_is_a_wall_and_is_none),
+        ("a single seat that cannot be helped", by_reference),
         ("a guest gets seats of an allotment", by_reference),
         ("an allotment that is never released", by_reference),
         ("an allotment that is released twice", by_reference),

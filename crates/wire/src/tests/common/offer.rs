@@ -219,6 +219,8 @@ pub fn offered_session_view() -> SessionView {
     let mut view = session_view();
     view.areas.push(yard());
     view.offering = Some(Arc::new(offering()));
+    view.no_single_seats = true;
+    view.min_party = Some(2);
     let SessionChanged { terms, what } = changed();
     let sale = SessionSale {
         terms,
