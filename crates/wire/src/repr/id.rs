@@ -141,7 +141,7 @@ impl WireRepr for Entity {
 
     fn schema(shapes: &mut Shapes) -> Value {
         let pattern = format!(
-            "^((venue|session|product|resource|customer)/[A-Za-z0-9._:-]{{1,{ID_BYTES_MAX}}}|cart/[0-9a-fA-F]{{32}}|directory|cluster)$"
+            "^((venue|session|product|resource|customer|code)/[A-Za-z0-9._:-]{{1,{ID_BYTES_MAX}}}|cart/[0-9a-fA-F]{{32}}|directory|cluster)$"
         );
         let words =
             "`venue/…`, `session/…`, `product/…`, `resource/…`, `customer/…`, `cart/…`, `directory` or `cluster`.";
