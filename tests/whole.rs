@@ -5,6 +5,7 @@ mod common;
 
 mod calendar;
 mod cinema;
+mod codes;
 mod currencies;
 mod hours;
 mod imports;

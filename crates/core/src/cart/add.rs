@@ -1,7 +1,7 @@
 //! How a cart adds lines and makes lines grow, when every inventory has granted its part, and changes of lines that no inventory
 //! takes part in.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -28,7 +28,7 @@ pub(crate) struct GrantedLine<'a> {
     /// The hold on the customer's quota, if there is a limit.
     pub(crate) quota: Option<QuotaClaim>,
     /// The hold on uses of a code, if one was shown.
-    pub(crate) code: Option<CodeUse>,
+    pub(crate) code: Option<Box<CodeUse>>,
     /// Until when the inventory or the customer may believe in its hold without asking the cart.
     pub(crate) believed_until: Timestamp,
 }

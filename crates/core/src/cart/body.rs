@@ -130,7 +130,7 @@ impl Body {
             ttl_ms: line.ttl_ms,
             ends_at: line.ends_at,
             believed_until: line.believed_until,
-            code: line.code.as_ref().map(|CodeUse { code, hold, revision, granted: _ }| {
+            code: line.code.as_deref().map(|CodeUse { code, hold, revision, granted: _ }| {
                 Box::new(CodeClaim { code: code.clone(), hold: *hold, revision: *revision })
             }),
         });

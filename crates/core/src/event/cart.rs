@@ -297,7 +297,7 @@ pub struct NewLine {
     pub believed_until: Timestamp,
     /// The hold on uses of a code, if its buyer showed one.
     #[n(6)]
-    pub code: Option<CodeUse>,
+    pub code: Option<Box<CodeUse>>,
 }
 
 /// A line with more than before.

@@ -235,8 +235,8 @@ fn session_changed<R>(entity: &mut Speculation, written: Result<SessionEvent, u6
     entity.ok_again(answer, version)
 }
 
-/// Writes the opening of offers whose begin has come, and the release of allotments. It is decided before everything else, so nothing is refused because a timer is
-/// late.
+/// Writes the opening of offers whose begin has come, and the release of allotments. It is decided before everything else, so nothing is
+/// refused because a timer is late.
 fn open_offers<R>(entity: &mut Speculation, now: Timestamp, turn: &mut Turn<R>) {
     if !matches!(entity.entity(), Entity::Session(_)) {
         return;
@@ -283,7 +283,6 @@ fn code_outcome<R>(
     command: CodeCommand,
     turn: &mut Turn<R>,
 ) -> Outcome {
-    let unknown = |entity: &Speculation| entity.not_found();
     match command {
         CodeCommand::Put(details) => {
             let request = request.ok_or(Refusal::RequestIdMissing)?;
@@ -296,11 +295,11 @@ fn code_outcome<R>(
             entity.ok(Answer::Code(code.view()))
         }
         CodeCommand::Get => {
-            let code = entity.code().ok_or_else(|| unknown(entity))?;
+            let code = entity.code().ok_or_else(|| entity.not_found())?;
             entity.ok(Answer::Code(code.view()))
         }
         CodeCommand::Audit => {
-            let code = entity.code().ok_or_else(|| unknown(entity))?;
+            let code = entity.code().ok_or_else(|| entity.not_found())?;
             entity.ok(Answer::CodeAudit(Box::new(code.audit())))
         }
     }

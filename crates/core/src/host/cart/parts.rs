@@ -465,11 +465,9 @@ impl Granted {
 pub(super) fn granted_line(part: &Part) -> Option<GrantedLine<'_>> {
     let AskState::Granted(granted) = &part.main else { return None };
     let quota = part.quota.as_ref().map(|quota| quota.claim.clone());
-    let code = part.code.as_ref().map(|part| CodeUse {
-        code: part.code.clone(),
-        hold: part.hold,
-        revision: part.revision,
-        granted: part.uses(),
+    let code = part.code.as_ref().map(|part| {
+        let (code, granted) = (part.code.clone(), part.uses());
+        Box::new(CodeUse { code, hold: part.hold, revision: part.revision, granted })
     });
     let believed_until = part.believed_until;
     Some(GrantedLine { wanted: &part.wanted, granted, line: part.line, quota, code, believed_until })
