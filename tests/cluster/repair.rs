@@ -307,8 +307,16 @@ impl Waiting {
 
 /// Changes a record in the first half of the log, which is surely found. Returns how to undo it.
 pub(crate) fn damage_log(cluster: &Cluster, node: u64, rng: &mut Rng) -> impl Fn() + use<> {
-    let segments = cluster.home(node).segments();
-    let segment = segments.into_iter().find(|segment| written_to(segment) > 4 * HEAD).expect("a used segment");
+    // A segment that was full may just have gone to the archives.
+    let used = |_| {
+        let segments = cluster.home(node).segments();
+        let found = segments.into_iter().find(|segment| segment.exists() && written_to(segment) > 4 * HEAD);
+        found.or_else(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            None
+        })
+    };
+    let segment = (0..200).find_map(used).expect("a used segment");
     let bytes = fs::read(&segment).expect("a segment");
     let written = HEAD..(HEAD + written_to(&segment)) / 2;
     let at = written.clone().filter(|at| bytes[*at] != 0).nth(rng.below(written.len() / 4)).expect("a written byte");
