@@ -442,7 +442,7 @@ pub struct SessionSale {
     /// When the next offer for everybody opens, whatever is open now.
     #[n(4)]
     pub opens_at: Option<Timestamp>,
-    /// Whether it has offers, and all of them are the desk's or need a code, so that nobody else is told of them.
+    /// Whether it has offers and none is for everybody: each is the desk's or needs a code, so other callers are not told of any.
     #[n(5)]
     pub desk_only: bool,
     /// Allotments whose seats are on sale like all others.

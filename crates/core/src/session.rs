@@ -1,8 +1,7 @@
 //! A session, which is one title at one time in one hall, and the seats and places that each hold has.
 //!
-//! [`Session::apply`] writes, with `book` and `sale`. `hold`, `party`, `pricing`, `block`, `areas` and
-//! `change` decide what may happen. `view`
-//! shows the session, and `touched` the change by a turn.
+//! [`Session::apply`] writes, with `book` and `sale`. `hold`, `party`, `pricing`, `block`, `areas` and `change` decide what may happen.
+//! `view` shows the session, and `touched` the change by a turn.
 //! While everything is free and nothing is remembered, a session has only its terms.
 
 mod areas;

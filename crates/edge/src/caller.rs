@@ -20,11 +20,13 @@ use boxoffice_wire::{
     permission::{OwnerRule, VenueRule},
 };
 use smol_str::SmolStr;
+use tokio::time::Instant;
 
 use crate::{
     access::{Access, Denied, Row},
     admission::{self, Credentials, NotAdmitted},
     budgets::{KeyBudgets, Owner, Owners},
+    codes,
     denials::Denial,
     network::ClientNetwork,
     planted,
@@ -266,8 +268,13 @@ impl Caller {
             | Command::Cluster(_) => {}
         }
         let guesses = !self.access.roles.has(Role::Desk);
-        shared.codes.hide(address, guesses, command).map_err(|why| Denied::Refused(Denial::Code, why))?;
-        self.check_owner(shared, op.permission().owner, named(command))
+        self.check_owner(shared, op.permission().owner, named(command))?;
+        shared.codes.hide((address, Instant::now()), guesses, command).map_err(|why| Denied::Refused(Denial::Code, why))
+    }
+
+    /// Whether a command shows a code that the caller may only guess. The desk may read them all.
+    pub(crate) fn guesses_code(&self, command: &Command) -> bool {
+        !self.access.roles.has(Role::Desk) && codes::shows(command)
     }
 
     /// Who holds what the caller asks for. Keys and staff have no share, and hold as much as their terms say.

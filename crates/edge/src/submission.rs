@@ -55,6 +55,7 @@ struct PendingCommand {
     shape: Shape,
     charge: Option<Charge>,
     reads_order: bool,
+    guesses_code: bool,
 }
 
 impl ReplySink for Sink {
@@ -160,7 +161,8 @@ impl Submission {
         fits.map_err(|why| Verdict::Rejected(Rejection::TooLarge(why)))?;
         let charge = self.shared.budgets.begin(&self.owners, command, Instant::now());
         let charge = charge.map_err(|over| Verdict::Rejected(over.rejection()))?;
-        Ok(PendingCommand { shape, charge, reads_order: op.is_some_and(caller::reads_order) })
+        let (reads_order, guesses_code) = (op.is_some_and(caller::reads_order), self.caller.guesses_code(command));
+        Ok(PendingCommand { shape, charge, reads_order, guesses_code })
     }
 
     /// Submits a command under this rule for callers that are limited to venues. Its answer comes with this tag.
@@ -227,7 +229,9 @@ impl Submission {
                 return Verdict::Rejected(over.rejection());
             }
         }
-        self.shared.codes.note(self.address, &result);
+        if pending.guesses_code {
+            self.shared.codes.note(self.address, Instant::now(), &result);
+        }
         match self.caller.redact(&self.shared, pending.reads_order, result) {
             Ok(outcome) => Verdict::decided(outcome, pending.shape),
             Err(failure) => Verdict::Fail(fail_of(failure)),

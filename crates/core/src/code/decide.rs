@@ -32,7 +32,7 @@ impl Code {
         let taken = if planted::is("a use that counts at the sale") { self.taken.sold } else { self.taken.all() };
         let left = u64::from(self.details.uses).saturating_sub(taken.saturating_sub(u64::from(had)));
         let count = wanted.min(left.try_into().unwrap_or(u32::MAX));
-        // Nobody learns whether a code has ended or never was.
+        // The answer is the same for a code that has ended and for an unknown one, so that a guess tells nothing.
         if self.details.ended || count == 0 {
             return Err(Refusal::CodeNotValid);
         }

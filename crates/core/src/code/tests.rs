@@ -43,7 +43,7 @@ fn write(code: &mut Code, events: impl IntoIterator<Item = Event>) {
     }
 }
 
-/// Asks for so many uses. Returns how many are granted.
+/// Asks for `count` uses and returns how many are granted.
 fn hold(code: &mut Code, number: u64, count: u32) -> Result<u32, Refusal> {
     let want = Want::Uses { count };
     let ask = HoldAsk {

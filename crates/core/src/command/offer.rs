@@ -118,8 +118,8 @@ impl Offer {
     }
 }
 
-/// Seats that are kept for somebody: for the press, a sponsor, an agency, the house. Until they are released, nobody but the desk sells
-/// them, and everybody else sees them as blocked.
+/// Seats that are kept for the press, a sponsor, an agency or the house. Until the release only the desk sells them, and all other
+/// callers see them as blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Allotment {
     #[n(0)]

@@ -188,12 +188,22 @@ impl Connection {
                     Ok(charge) => charge,
                     Err(over) => return self.refuse(id, op, &over.rejection(), now),
                 };
-                let reads_order = caller::reads_order(op);
+                let (reads_order, guesses_code) = (caller::reads_order(op), self.caller.guesses_code(&command));
                 let (waiter, cart) = (Waiter::Client(id), CartQueues::cart_of(&command, key.as_ref()));
                 let entity = command.entity();
                 let elsewhere = self.shared.backend.leader_elsewhere(&entity).is_some().then_some(entity);
-                let pending =
-                    PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere, at: now, deadline };
+                let pending = PendingCommand {
+                    waiter,
+                    op,
+                    shape,
+                    charge,
+                    reads_order,
+                    guesses_code,
+                    cart,
+                    elsewhere,
+                    at: now,
+                    deadline,
+                };
                 let spare_ms = patience_ms - deadline_ms;
                 self.submit(pending, spare_ms, op.permission().venues, command, key);
                 Ok(())
@@ -347,7 +357,9 @@ impl Connection {
                 Waiter::Batch { batch, item } => self.item_ended(batch, item, Verdict::Rejected(why), now),
             };
         }
-        self.shared.codes.note(self.permit.address(), &result);
+        if pending.guesses_code {
+            self.shared.codes.note(self.permit.address(), now, &result);
+        }
         let result = self.caller.redact(&self.shared, pending.reads_order, result);
         match pending.waiter {
             Waiter::Client(id) => match result {
@@ -517,11 +529,21 @@ impl Connection {
                     continue;
                 }
             };
-            let reads_order = caller::reads_order(item.op);
+            let (reads_order, guesses_code) = (caller::reads_order(item.op), self.caller.guesses_code(&item.command));
             let cart = CartQueues::cart_of(&item.command, item.key.as_ref());
             let (op, shape) = (Op::Batch, item.shape);
-            let pending =
-                PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere: None, at, deadline };
+            let pending = PendingCommand {
+                waiter,
+                op,
+                shape,
+                charge,
+                reads_order,
+                guesses_code,
+                cart,
+                elsewhere: None,
+                at,
+                deadline,
+            };
             self.submit(pending, 0, item.op.permission().venues, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {

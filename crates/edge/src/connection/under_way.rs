@@ -25,6 +25,8 @@ pub(super) struct PendingCommand {
     pub(super) charge: Option<Charge>,
     /// Whether it reads an order, which may be another customer's.
     pub(super) reads_order: bool,
+    /// Whether it shows a code that may be wrong.
+    pub(super) guesses_code: bool,
     /// The cart in whose queue it is.
     pub(super) cart: Option<CartId>,
     /// Its entity, if another node led that when the command arrived.
@@ -143,6 +145,7 @@ mod tests {
             shape: Shape::Plain,
             charge: None,
             reads_order: false,
+            guesses_code: false,
             cart: None,
             elsewhere: None,
             at: from,
