@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::{
     THREE,
     cluster::{Cluster, SECRET, Stage},
-    common::{ADMIN, Answer, Encoding, Home, Port, Rng},
-    repair::damage_log,
+    common::{ADMIN, Answer, Buyers, Encoding, Home, Port, Rng},
+    repair::{damage_log, kill_with_used_logs},
 };
 
 /// A secret that no node has.
@@ -92,7 +92,7 @@ async fn forged_renewals_are_refused_by_name() {
     stage
         .story("forged renewals", async |cluster, buyers, rng| {
             buyers.orders(60).await;
-            forge(cluster, rng).await;
+            forge(cluster, buyers, rng).await;
         })
         .await;
     stage.check_everything().await;
@@ -100,7 +100,7 @@ async fn forged_renewals_are_refused_by_name() {
 }
 
 /// Every answer is the refusal that it should be, and the members stay as they are.
-async fn forge(cluster: &mut Cluster, rng: &mut Rng) {
+async fn forge(cluster: &mut Cluster, buyers: &mut Buyers, rng: &mut Rng) {
     let Identity { cluster: id, disk, .. } = identity_of(cluster.home(2));
     let (id, before) = (id.to_string(), members(cluster).await);
     let peers_token = joining::token(SECRET.as_bytes());
@@ -142,7 +142,7 @@ async fn forge(cluster: &mut Cluster, rng: &mut Rng) {
 
     // A node really replaces its disk. No other one may for a day, whatever it proves.
     let old = identity_of(cluster.home(3)).disk;
-    cluster.kill(3);
+    kill_with_used_logs(cluster, buyers, &[3]).await;
     let _ = damage_log(cluster, 3, rng);
     cluster.start_node(3).await;
     assert!(cluster.stderr(3).contains("has another disk"), "{}", cluster.stderr(3));

@@ -8,6 +8,7 @@ use crate::{
     NODE, REFUSED,
     cluster::{Cluster, Plan, Stage, sustain_fault},
     common::{Answer, Faults, Rng, flip, written_to},
+    repair::{kill_with_used_logs, used_segment},
 };
 
 const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false, gateway: false };
@@ -146,9 +147,8 @@ async fn disks_are_lost() {
     stage
         .story("a record is damaged", async |cluster, buyers, rng| {
             let damaged = cluster.a_leader().await;
-            cluster.kill(damaged);
-            let segments = cluster.home(damaged).segments();
-            let segment = segments.into_iter().find(|segment| written_to(segment) > 4 * HEAD).expect("a used segment");
+            kill_with_used_logs(cluster, buyers, &[damaged]).await;
+            let segment = used_segment(cluster, damaged).expect("a used segment");
             let end = written_to(&segment);
             // In the first half, because the last record may look like a torn write.
             flip(&segment, HEAD + rng.below((end - HEAD) / 2), rng);

@@ -305,18 +305,34 @@ impl Waiting {
     }
 }
 
-/// Changes a record in the first half of the log, which is surely found. Returns how to undo it.
+/// A segment of a node's log that has more than a few records.
+pub(crate) fn used_segment(cluster: &Cluster, node: u64) -> Option<PathBuf> {
+    // A node that runs moves its segments to the archives meanwhile.
+    let segments = cluster.home(node).segments();
+    segments.into_iter().find(|segment| written_to(segment) > 4 * HEAD)
+}
+
+/// Kills nodes at an instant at which each has a used segment. A segment that was full may just have gone to the archives, with
+/// everything that the log had.
+pub(crate) async fn kill_with_used_logs(cluster: &mut Cluster, buyers: &mut Buyers, nodes: &[u64]) {
+    let used = |cluster: &Cluster| nodes.iter().all(|&node| used_segment(cluster, node).is_some());
+    loop {
+        while !used(cluster) {
+            buyers.orders(20).await;
+        }
+        for &node in nodes {
+            cluster.kill(node);
+        }
+        if used(cluster) {
+            return;
+        }
+        cluster.start_nodes(nodes).await;
+    }
+}
+
+/// Changes a record in the first half of the log of a node that does not run, which is surely found. Returns how to undo it.
 pub(crate) fn damage_log(cluster: &Cluster, node: u64, rng: &mut Rng) -> impl Fn() + use<> {
-    // A segment that was full may just have gone to the archives.
-    let used = |_| {
-        let segments = cluster.home(node).segments();
-        let found = segments.into_iter().find(|segment| segment.exists() && written_to(segment) > 4 * HEAD);
-        found.or_else(|| {
-            std::thread::sleep(Duration::from_millis(50));
-            None
-        })
-    };
-    let segment = (0..200).find_map(used).expect("a used segment");
+    let segment = used_segment(cluster, node).expect("a used segment");
     let bytes = fs::read(&segment).expect("a segment");
     let written = HEAD..(HEAD + written_to(&segment)) / 2;
     let at = written.clone().filter(|at| bytes[*at] != 0).nth(rng.below(written.len() / 4)).expect("a written byte");
@@ -348,8 +364,7 @@ async fn two_at_once(test: &str, plan: Plan) {
             buyers.orders(100).await;
             let one = cluster.a_leader().await;
             let other = 1 + one % plan.nodes as u64;
-            cluster.kill(one);
-            cluster.kill(other);
+            kill_with_used_logs(cluster, buyers, &[one, other]).await;
             let _ = damage_log(cluster, one, rng);
             let mend = damage_log(cluster, other, rng);
             let (first, second) = (Waiting::start(cluster, one), Waiting::start(cluster, other));

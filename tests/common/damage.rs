@@ -11,8 +11,8 @@ pub(crate) fn flip(file: &Path, at: usize, rng: &mut Rng) {
     fs::write(file, bytes).expect("written");
 }
 
-/// The end of the written part of a log segment. The rest is zeros.
+/// The end of the written part of a log segment. The rest is zeros. 0 for a segment that is in the archives meanwhile.
 pub(crate) fn written_to(segment: &Path) -> usize {
-    let bytes = fs::read(segment).expect("a segment");
+    let Ok(bytes) = fs::read(segment) else { return 0 };
     bytes.iter().rposition(|byte| *byte != 0).expect("a segment has a head") + 1
 }

@@ -371,19 +371,24 @@ impl<T: Completion> Work<T> {
     }
 }
 
-/// Archives a segment. Kept snapshots take a part of the room, at most half, and go with the entries after them.
+/// Archives a segment. Kept snapshots take a part of the room, at most half, and go with the entries after them. They give way first,
+/// because a new one may be larger than that.
 fn keep<T>(replication: &Replication<T>, number: u64) -> Result<(), ArchiveError> {
     let Replication { archives, kept_snapshots, config, .. } = replication;
     let bytes_max = config.history_archive_bytes;
+    let prune_kept = || {
+        // An archive that cannot be read may begin anywhere.
+        if let Err(error) = kept_snapshots.prune(bytes_max / 2, |shard| archives.first_of(shard).unwrap_or(None)) {
+            tracing::warn!(%error, "kept snapshots that are no longer needed stay");
+        }
+    };
+    prune_kept();
     let kept_bytes = kept_snapshots.bytes().unwrap_or_else(|error| {
         tracing::warn!(%error, "kept snapshots cannot be measured");
         0
     });
     archives.archive(&replication.log_dir, number, bytes_max.saturating_sub(kept_bytes))?;
-    // An archive that cannot be read may begin anywhere.
-    if let Err(error) = kept_snapshots.prune(bytes_max / 2, |shard| archives.first_of(shard).unwrap_or(None)) {
-        tracing::warn!(%error, "kept snapshots that are no longer needed stay");
-    }
+    prune_kept();
     Ok(())
 }
 

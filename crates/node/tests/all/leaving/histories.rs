@@ -1,6 +1,9 @@
 //! Histories of entities are read from archives and the log, under load and after restarts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::Ordering,
+};
 
 use boxoffice_core::{
     command::{Command, SessionCommand},
@@ -8,12 +11,18 @@ use boxoffice_core::{
     id::Entity,
     state_map::StateMap,
 };
-use boxoffice_node::history::{HISTORY_MAX, HistoryEntry};
+use boxoffice_node::{
+    history::{HISTORY_MAX, HistoryEntry},
+    node::NodeHandle,
+};
 use boxoffice_replication::inspect::inspect;
 use boxoffice_shard::ShardId;
-use boxoffice_storage::log;
+use boxoffice_storage::{log, snapshot_files::KeepRule};
 
 use crate::leaving::shop::{Machine, Shop, cart, eventually, id, seat_of, session};
+
+/// Entries between two snapshots, for tests whose log must be released. A busy machine puts the turns of all buyers into one entry.
+const OFTEN: u64 = 20;
 
 /// The whole history of an entity, page by page.
 pub(crate) fn whole(shop: &Shop, entity: &Entity) -> Vec<HistoryEntry> {
@@ -139,6 +148,7 @@ fn a_seat_is_followed_across_segments_and_restarts() {
 fn without_archives_the_history_begins_where_the_log_does() {
     let mut machine = Machine::in_memory();
     machine.config.replication.history_archive_bytes = 0;
+    machine.config.replication.snapshot_entries = OFTEN;
     // A busy machine puts many turns into one entry.
     machine.config.replication.snapshot_entries = 20;
     let shop = machine.start();
@@ -158,6 +168,7 @@ fn without_archives_the_history_begins_where_the_log_does() {
 fn the_oldest_archives_go_first() {
     let mut machine = Machine::in_memory();
     machine.config.replication.history_archive_bytes = 200 << 10;
+    machine.config.replication.snapshot_entries = OFTEN;
     let shop = machine.start();
     shop.open(2);
     shop.rush(0..4_000, &mut |_| {});
@@ -168,5 +179,29 @@ fn the_oldest_archives_go_first() {
     let entries = whole(&shop, &session(1));
     let first = entries.first().expect("something is left").version;
     assert!(entries.iter().map(|entry| entry.version).eq(first..=shop.map_version(1)));
+    shop.stop();
+}
+
+/// However large they are, kept snapshots leave half of the room to the archives.
+#[test]
+fn kept_snapshots_drive_no_archive_away() {
+    let mut machine = Machine::in_memory();
+    machine.config.replication.history_archive_bytes = 200 << 10;
+    machine.config.replication.snapshot_entries = OFTEN;
+    machine.config.replication.kept_snapshots = KeepRule { every_ms: 0, count_max: 100 };
+    let shop = machine.start();
+    shop.open(2);
+    // Whether archives were made, and none is there.
+    let are_gone = |handle: &NodeHandle| {
+        let archived = handle.replication_metrics().archived.load(Ordering::Relaxed);
+        archived > 0 && handle.residents().expect("a good store").archive_bytes == 0
+    };
+    let mut gone = false;
+    shop.rush(0..4_000, &mut |handle| gone |= are_gone(handle));
+    eventually("segments of the log are archived", || {
+        gone |= are_gone(shop.handle());
+        shop.metric(|metrics| &metrics.archived) > 4
+    });
+    assert!(!gone, "all archives were removed");
     shop.stop();
 }
