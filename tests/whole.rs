@@ -18,6 +18,7 @@ mod demo;
 mod keys;
 mod owners;
 mod payments;
+mod receipts;
 
 mod feeds;
 

@@ -96,6 +96,7 @@ async fn foreign_carts_are_neither_read_nor_changed() {
             ("customer.purchases", json!({"customer": "ada"})),
             ("watch", json!({"entity": "customer/ada"})),
             ("order.get", json!({"order": order["id"]})),
+            ("order.get", json!({"order": order["id"], "names": true})),
         ];
         tries(other, named, 108, "forbidden").await;
         // One connection acts for one customer.
@@ -109,6 +110,7 @@ async fn foreign_carts_are_neither_read_nor_changed() {
     for (op, body) in [
         ("customer.purchases", json!({"customer": "ada"})),
         ("order.get", json!({"order": order["id"]})),
+        ("order.get", json!({"order": order["id"], "names": true})),
         ("cart.get", json!({"cart": cart_of(&open), "token": rng.token()})),
     ] {
         let answer =

@@ -191,7 +191,12 @@ impl Client {
 
     /// `order.get`: the order that a cart became.
     pub async fn order_get(&self, order: OrderId) -> Result<Reply<Order>, Error> {
-        self.ask_of(&Entity::Cart(order.cart()), &body::OrderGet { order }).await
+        self.ask_of(&Entity::Cart(order.cart()), &body::OrderGet { order, names: false }).await
+    }
+
+    /// `order.get` with `names`: the order, and in its `sessions` what the lines say by id and number, for a receipt.
+    pub async fn order_with_names(&self, order: OrderId) -> Result<Reply<Order>, Error> {
+        self.ask_of(&Entity::Cart(order.cart()), &body::OrderGet { order, names: true }).await
     }
 
     /// `batch`: several commands in one frame, up to 1 000. Each has its own answer, in the order of the commands.

@@ -21,9 +21,11 @@ use crate::{
     command::{Counter, NewSession, Offer, Offering, ProductDetails, ResourceDetails, Title, VenueDetails},
     id::{Entity, HoldId, Id, OrderId},
     layout::Layout,
+    names::Names,
     payment::{PaymentStatus, RefundRecord, VoidRecord},
     portion::Portion,
     refusal::{Conflict, Refusal},
+    seat::Seat,
     time::Timestamp,
     version::ClusterVersion,
 };
@@ -84,6 +86,9 @@ pub enum Answer {
         /// The refunds, in order.
         #[n(2)]
         refunds: Vec<RefundRecord>,
+        /// What the lines say by id and number, in words, if it was asked for. By session.
+        #[n(4)]
+        sessions: Vec<SessionNames>,
     },
     /// Of `order.refund`.
     #[n(10)]
@@ -154,6 +159,9 @@ pub enum Answer {
     /// Of `admin.audit` of a code.
     #[n(32)]
     CodeAudit(#[n(0)] Box<CodeAudit>),
+    /// What the lines of an order say by id and number, in words.
+    #[n(33)]
+    SessionNames(#[n(0)] Box<SessionNames>),
 }
 
 /// The cluster as its nodes and operators see it.
@@ -468,6 +476,67 @@ pub struct TermsChange {
     /// The session's version with it.
     #[n(3)]
     pub version: u64,
+}
+
+/// What a session is called, and what its orders say by id and number, for a receipt that is read years later.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct SessionNames {
+    #[n(0)]
+    pub session: Id,
+    #[n(1)]
+    pub title: Id,
+    #[n(2)]
+    pub venue: Id,
+    #[n(3)]
+    pub hall: Id,
+    #[n(4)]
+    pub starts_at: Timestamp,
+    #[n(5)]
+    pub ends_at: Timestamp,
+    /// The IANA name of its venue's zone, if the venue has one.
+    #[n(6)]
+    pub zone: Option<SmolStr>,
+    /// By version of the terms, each once, ascending.
+    #[n(7)]
+    pub terms: Vec<(u32, TermsNames)>,
+    /// In the order of the question.
+    #[n(8)]
+    pub seats: Vec<SeatLabels>,
+}
+
+/// What the ids in a line mean: names of areas, price types and offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
+pub struct TermsNames {
+    #[n(0)]
+    pub areas: Vec<NamedInTerms>,
+    #[n(1)]
+    pub price_types: Vec<NamedInTerms>,
+    #[n(2)]
+    pub offers: Vec<NamedInTerms>,
+}
+
+/// A thing with its names.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct NamedInTerms {
+    #[n(0)]
+    pub id: Id,
+    /// Empty if it has none.
+    #[n(1)]
+    pub name: SmolStr,
+    /// By locale.
+    #[n(2)]
+    pub names: Names,
+}
+
+/// A seat with its labels in the hall's layout when the session was created.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
+pub struct SeatLabels {
+    #[n(0)]
+    pub seat: Seat,
+    #[n(1)]
+    pub row: SmolStr,
+    #[n(2)]
+    pub label: SmolStr,
 }
 
 /// What a change of a session's terms has changed.

@@ -32,7 +32,7 @@ pub use areas::{AREA_PLACES_MAX, AREAS_MAX};
 pub(crate) use change::check_terms;
 pub use difference::differences;
 pub(crate) use difference::exists_differently;
-pub use sale::{Named, TERMS_CHANGES_MAX, TermsNames};
+pub use sale::TERMS_CHANGES_MAX;
 pub use touched::{Changed, Touched};
 pub(crate) use view::opened_view;
 

@@ -143,7 +143,7 @@ impl Caller {
             return Err(Denied::Refused(Denial::Code, Refusal::CodeNotValid.into()));
         }
         match call {
-            Call::Command(command) | Call::AuditWithCarts(command) => {
+            Call::Command(command) | Call::AuditWithCarts(command) | Call::NamedOrder(command) => {
                 self.admit_command((shared, address), op, command)
             }
             Call::Watch { kind, entity, since: _ } => self.may_follow(shared, *kind, entity),

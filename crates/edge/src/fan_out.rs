@@ -1,5 +1,5 @@
-//! Queries that are more than one command: an audit of the node, or of an entity with its carts, a search over all venues of a
-//! city, a history, an entity as it was.
+//! Queries that are more than one command: an audit of the node, or of an entity with its carts, an order with its names, a search over
+//! all venues of a city, a history, an entity as it was.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,9 +8,10 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use boxoffice_core::{
-    answer::{Answer, Answered, AsOf, CartAudit, HoldView, SaleView},
-    command::{CartCommand, Command, DirectoryCommand},
+    answer::{Answer, Answered, AsOf, CartAudit, HoldView, LineView, NamedInTerms, SaleView, SessionNames, TermsNames},
+    command::{CartCommand, Command, DirectoryCommand, SessionCommand},
     id::{CartId, Entity, Id},
+    portion::{BoughtAs, Content, PricedSeat},
     refusal::Refusal,
     seat::Seat,
     time::Timestamp,
@@ -50,6 +51,12 @@ use crate::{
 /// Venues that one search asks at the same time. Enough to share the work, and few enough not to hold up others.
 const VENUES_UNDER_WAY_MAX: usize = 32;
 
+/// The first minor of the protocol in which sessions tell their names.
+const NAMES_MINOR: u32 = 6;
+
+/// Sessions that one order asks at the same time.
+const SESSIONS_UNDER_WAY_MAX: usize = 32;
+
 /// Carts that one audit asks at the same time.
 const CARTS_UNDER_WAY_MAX: usize = 32;
 
@@ -63,6 +70,12 @@ pub(crate) enum FanOutQuery {
         command: Command,
         /// Only if the entity belongs to one of these venues. All if empty.
         venues: Arc<[Id]>,
+    },
+    /// Reads an order, and asks its sessions what its lines say by id and number.
+    NamedOrder {
+        command: Command,
+        /// Who asks. The order is read as it is for everybody.
+        caller: Box<Caller>,
     },
     /// Asks every venue of a city for sessions.
     City(CitySearch),
@@ -127,6 +140,15 @@ pub(crate) async fn run(
             let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(failed)?;
             match timeout_at(deadline, audit_with_carts(&shared, submission, &owners, command, left_ms)).await {
                 Ok(audit) => audit.map(QueryResult::Entity),
+                Err(_) => Err(failed(FailKind::Unknown)),
+            }
+        }
+        FanOutQuery::NamedOrder { command, caller } => {
+            let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+            let submission = Submission::begin(&shared, &permit, *caller, deadline).map_err(failed)?;
+            let read = submission.command(Some(Op::OrderGet), command, None, Shape::Plain).await;
+            match timeout_at(deadline, with_names(&shared, &owners, read, left_ms)).await {
+                Ok(order) => order.map(QueryResult::Entity),
                 Err(_) => Err(failed(FailKind::Unknown)),
             }
         }
@@ -302,6 +324,93 @@ async fn audit_with_carts(
         sale.customer.clone_from(&audit.cart.customer);
     }
     Ok(Box::new(Verdict::Ok(Answered { answer, at }, Shape::Plain)))
+}
+
+/// Asks the sessions of an order that was read what its lines say by id and number, a few at a time.
+async fn with_names(
+    shared: &Shared,
+    owners: &Owners,
+    read: Verdict,
+    left_ms: u64,
+) -> Result<Box<Verdict>, Box<Verdict>> {
+    let Verdict::Ok(Answered { answer: Answer::Order { order, settling, payment, refunds, .. }, at }, shape) = read
+    else {
+        return Err(Box::new(read));
+    };
+    if shared.backend.minor() < NAMES_MINOR {
+        // A member that is not upgraded yet could not read the question.
+        let answer = Answer::Order { order, settling, payment, refunds, sessions: Vec::new() };
+        return Ok(Box::new(Verdict::Ok(Answered { answer, at }, shape)));
+    }
+    let named = named_by(&order.lines);
+    shared.budgets.owe(owners, weight::of_sessions(named.len()), Instant::now());
+    let reads = named.into_iter().map(|(session, named)| async move {
+        let (terms, seats) = (named.terms.keys().copied().collect(), named.seats.iter().copied().collect());
+        let command = Command::Session(session, SessionCommand::Names { terms, seats });
+        (named, inner_read::read(&shared.backend, command, left_ms).await)
+    });
+    // In their order, so that the answer is the same each time.
+    let mut reads = stream::iter(reads).buffered(SESSIONS_UNDER_WAY_MAX);
+    let mut sessions = Vec::new();
+    while let Some((named, read)) = reads.next().await {
+        match read {
+            Ok(Answer::SessionNames(mut names)) => {
+                named.retain_in(&mut names);
+                sessions.push(*names);
+            }
+            Ok(other) => unreachable!("a session was asked for names and said {other:?}"),
+            Err(NotRead::Refused(refusal)) => return Err(Box::new(Verdict::No(refusal))),
+            Err(NotRead::Failed(failure)) => return Err(Box::new(Verdict::Fail(fail_of(failure)))),
+        }
+    }
+    let answer = Answer::Order { order, settling, payment, refunds, sessions };
+    Ok(Box::new(Verdict::Ok(Answered { answer, at }, shape)))
+}
+
+/// What the lines of an order name of one session.
+#[derive(Default)]
+struct NamedByLines {
+    /// Ids of areas, price types and offers, by version of the terms.
+    terms: BTreeMap<u32, BTreeSet<Id>>,
+    seats: BTreeSet<Seat>,
+}
+
+impl NamedByLines {
+    fn add(&mut self, bought_as: Option<&BoughtAs>, area: Option<&Id>) {
+        let terms = bought_as.map_or(0, |it| it.terms);
+        let ids = bought_as.into_iter().flat_map(|it| [&it.price_type, &it.offer]).flatten();
+        self.terms.entry(terms).or_default().extend(ids.chain(area).cloned());
+    }
+
+    /// Leaves out what the lines do not name. It may be the house's business.
+    fn retain_in(&self, names: &mut SessionNames) {
+        for (version, TermsNames { areas, price_types, offers }) in &mut names.terms {
+            let is_named = |it: &NamedInTerms| self.terms[version].contains(&it.id);
+            for list in [areas, price_types, offers] {
+                list.retain(is_named);
+            }
+        }
+    }
+}
+
+/// What lines name, by session.
+fn named_by(lines: &[LineView]) -> BTreeMap<Id, NamedByLines> {
+    let mut sessions: BTreeMap<Id, NamedByLines> = BTreeMap::new();
+    for line in lines {
+        let Entity::Session(session) = &line.entity else { continue };
+        let named = sessions.entry(session.clone()).or_default();
+        match &line.content {
+            Content::Seats(seats) => {
+                for PricedSeat { seat, bought_as, .. } in seats.iter() {
+                    named.add(bought_as.as_deref(), None);
+                    named.seats.insert(*seat);
+                }
+            }
+            Content::Places { area, bought_as, .. } => named.add(bought_as.as_deref(), Some(area)),
+            Content::Units { .. } | Content::Slot { .. } => {}
+        }
+    }
+    sessions
 }
 
 /// The holds and sales of an audit.

@@ -91,6 +91,8 @@ pub enum Call {
     AuditNode,
     /// The audit of an inventory, with what the carts of its holds and sales know about them.
     AuditWithCarts(Command),
+    /// An order, with what it says by id and number in words. Its sessions are asked for that.
+    NamedOrder(Command),
     /// What a backup reads.
     Backup(BackupQuery),
     History {

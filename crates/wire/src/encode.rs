@@ -250,8 +250,8 @@ impl Serialize for AnswerBody<'_> {
             Answer::Map(map) => MapBody(map, self.1 == Shape::ThreeStates).serialize(serializer),
             Answer::Cart(cart) => ToWire(cart).serialize(serializer),
             Answer::Held(held) => ToWire(held).serialize(serializer),
-            Answer::Order { order, settling, payment, refunds } => {
-                write_order(order, *settling, payment, refunds, serializer)
+            Answer::Order { order, settling, payment, refunds, sessions } => {
+                write_order(order, *settling, payment, (refunds, sessions), serializer)
             }
             Answer::Refund(refund) => ToWire(refund).serialize(serializer),
             Answer::Title(title) => ToWire(title).serialize(serializer),
@@ -287,6 +287,7 @@ impl Serialize for AnswerBody<'_> {
             Answer::SessionChanged(changed) => ToWire(changed).serialize(serializer),
             Answer::Code(code) => ToWire(code).serialize(serializer),
             Answer::CodeAudit(audit) => ToWire(&**audit).serialize(serializer),
+            Answer::SessionNames(names) => ToWire(&**names).serialize(serializer),
         }
     }
 }

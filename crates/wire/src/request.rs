@@ -77,6 +77,7 @@ impl Request {
             | Call::Shards
             | Call::AuditNode
             | Call::AuditWithCarts(_)
+            | Call::NamedOrder(_)
             | Call::Backup(_)
             | Call::History { .. }
             | Call::AsOf { .. } => None,
@@ -295,6 +296,7 @@ fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rej
         | Call::Shards
         | Call::AuditNode
         | Call::AuditWithCarts(_)
+        | Call::NamedOrder(_)
         | Call::Backup(_)
         | Call::History { .. }
         | Call::AsOf { .. } => return Err(stands_alone(op)),

@@ -2,7 +2,10 @@
 //! values of the same names, whose stored form is another matter.
 
 pub use boxoffice_core::{
-    answer::{CodeView, SaleMark, SessionChanged, SessionSale, TermsChange},
+    answer::{
+        CodeView, NamedInTerms, SaleMark, SeatLabels, SessionChanged, SessionNames, SessionSale, TermsChange,
+        TermsNames,
+    },
     portion::TaxSum,
 };
 

@@ -42,7 +42,8 @@ pub fn of_call(call: &Call, bytes: usize) -> u32 {
         | Call::Status
         | Call::Shards
         | Call::AuditNode
-        | Call::AuditWithCarts(_) => 0,
+        | Call::AuditWithCarts(_)
+        | Call::NamedOrder(_) => 0,
     })
 }
 
@@ -77,6 +78,11 @@ pub fn of_venues(venues: usize) -> u32 {
 /// What an audit costs that asks so many carts.
 pub fn of_carts(carts: usize) -> u32 {
     units(carts)
+}
+
+/// What an order costs that asks so many sessions.
+pub fn of_sessions(sessions: usize) -> u32 {
+    units(sessions)
 }
 
 /// What an answer costs that has so many bytes of its own, and so many that it shares with others.

@@ -235,6 +235,7 @@ fn an_order_is_a_receipt() {
         payment_status: PaymentStatus::Recorded,
         refunds: Vec::new(),
         taxes: Vec::new(),
+        sessions: Vec::new(),
     };
     let session = session();
     let names = crate::draw::Names::of(&session.layout);

@@ -56,14 +56,14 @@ impl Cart {
     pub(crate) fn checkout_answer(&self, settling: bool) -> Option<Answer> {
         let done = self.record()?;
         let payment = if done.reference.is_some() { PaymentStatus::Authorized } else { PaymentStatus::Recorded };
-        Some(Answer::Order { order: done.order.clone(), settling, payment, refunds: Vec::new() })
+        Some(Answer::Order { order: done.order.clone(), settling, payment, refunds: Vec::new(), sessions: Vec::new() })
     }
 
     /// The order with the state of its money, or `None` if the cart is not done.
     pub(crate) fn order_answer(&self, settling: bool) -> Option<Answer> {
         let done = self.record()?;
         let (payment, refunds) = (done.payment.clone(), done.refunds.clone());
-        Some(Answer::Order { order: done.order.clone(), settling, payment, refunds })
+        Some(Answer::Order { order: done.order.clone(), settling, payment, refunds, sessions: Vec::new() })
     }
 
     /// The state of the money of its order, and the refunds, or `None` if the cart is not done.

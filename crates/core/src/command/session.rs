@@ -40,6 +40,15 @@ pub enum SessionCommand {
     /// `session.change` of prices, areas, texts, limits and offers. What is held keeps its terms.
     #[n(6)]
     Change(#[n(0)] Box<SessionChange>),
+    /// What orders say by id and number, in words. `order.get` asks for it.
+    #[n(7)]
+    Names {
+        /// The versions of the terms under which the lines were held.
+        #[n(0)]
+        terms: Vec<u32>,
+        #[n(1)]
+        seats: Vec<Seat>,
+    },
 }
 
 /// What is changed of a session's terms. What is absent stays as it is.

@@ -196,6 +196,9 @@ fn session_outcome<R>(
     let written = match command {
         SessionCommand::Get => return entity.ok(Answer::Session(session.view())),
         SessionCommand::Map => return entity.ok(Answer::Map(session.map())),
+        SessionCommand::Names { terms, seats } => {
+            return entity.ok(Answer::SessionNames(Box::new(session.names(&terms, &seats)?)));
+        }
         SessionCommand::Audit => return entity.ok(Answer::SessionAudit(Box::new(session.audit()))),
         SessionCommand::Block(seats) => write(&|session, request| session.decide_block(&seats, request))?,
         SessionCommand::Unblock(seats) => write(&|session, request| session.decide_unblock(&seats, request))?,

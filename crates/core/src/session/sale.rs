@@ -14,7 +14,7 @@ use super::{
     table::{Cheapest, PriceTable},
 };
 use crate::{
-    answer::TermsChange,
+    answer::{NamedInTerms, TermsChange, TermsNames},
     command::{Allotment, Area, SessionExtras},
     id::{HoldId, Id},
     names::Names,
@@ -100,36 +100,14 @@ struct PastNames {
     names: TermsNames,
 }
 
-/// What the ids in a line mean: names of areas, price types and offers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Stored)]
-pub struct TermsNames {
-    #[n(0)]
-    pub areas: Vec<Named>,
-    #[n(1)]
-    pub price_types: Vec<Named>,
-    #[n(2)]
-    pub offers: Vec<Named>,
-}
-
-/// A thing with its names.
-#[derive(Clone, Debug, PartialEq, Eq, Stored)]
-#[stored(name = "NamedInTerms")]
-pub struct Named {
-    #[n(0)]
-    pub id: Id,
-    /// Empty if it has none.
-    #[n(1)]
-    pub name: SmolStr,
-    /// By locale.
-    #[n(2)]
-    pub names: Names,
-}
-
 impl TermsNames {
     fn of(extras: Option<&SessionExtras>) -> TermsNames {
         let Some(extras) = extras else { return TermsNames::default() };
-        let named =
-            |id: &Id, name: &SmolStr, names: &Names| Named { id: id.clone(), name: name.clone(), names: names.clone() };
+        let named = |id: &Id, name: &SmolStr, names: &Names| NamedInTerms {
+            id: id.clone(),
+            name: name.clone(),
+            names: names.clone(),
+        };
         let areas = extras.areas.iter().map(|Area { id, name, names, .. }| named(id, name, names));
         let offering = extras.offering.as_deref();
         let types = offering.iter().flat_map(|offering| &offering.price_types);
@@ -342,7 +320,7 @@ impl Sale {
             + self.opened.len() * 2 * size_of::<Id>()
             + self.changes.capacity() * size_of::<TermsChange>()
             + changes
-            + past * size_of::<Named>()
+            + past * size_of::<NamedInTerms>()
             + opened
     }
 }

@@ -1,16 +1,26 @@
 //! A session as clients and audits see it.
 
-use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    vec,
+    vec::Vec,
+};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Session, TERMS_CHANGES_MAX, TermsNames, book::Book, share::Share};
+use super::{Session, SessionTerms, TERMS_CHANGES_MAX, book::Book, share::Share};
 use crate::{
-    answer::{AreaCounts, MapView, SaleMark, SeatCounts, SessionAudit, SessionSale, SessionView},
+    answer::{
+        AreaCounts, MapView, SaleMark, SeatCounts, SeatLabels, SessionAudit, SessionNames, SessionSale, SessionView,
+        TermsNames,
+    },
     ask::Opening,
     command::Offer,
     id::HoldId,
-    seat::SeatState,
+    refusal::Refusal,
+    seat::{Seat, SeatState},
     time::Timestamp,
 };
 
@@ -62,6 +72,32 @@ impl Session {
         let sale = self.sale.as_deref()?;
         let public = self.terms.offering()?.offers.iter().filter(|offer| offer.is_for_everybody() && !offer.closed);
         public.filter(|offer| !sale.has_opened(&offer.id)).filter_map(|offer| offer.from).min()
+    }
+
+    /// What its orders say by id and number: the names of these versions of the terms, and the labels of these seats.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRequest`] if the layout has no such seat.
+    pub(crate) fn names(&self, terms: &[u32], seats: &[Seat]) -> Result<SessionNames, Refusal> {
+        let SessionTerms { id, title, venue, hall, starts_at, ends_at, zone, layout, .. } = &*self.terms;
+        let labels = |&seat: &Seat| {
+            let index = layout.index(seat).ok_or_else(|| {
+                Refusal::BadRequest(format_smolstr!("the hall has no seat {} in row {}", seat.seat, seat.row))
+            })?;
+            Ok(SeatLabels { seat, row: layout.row_label(index).clone(), label: layout.seat_label(index) })
+        };
+        let terms: BTreeSet<u32> = terms.iter().copied().collect();
+        Ok(SessionNames {
+            session: id.clone(),
+            title: title.clone(),
+            venue: venue.clone(),
+            hall: hall.clone(),
+            starts_at: *starts_at,
+            ends_at: *ends_at,
+            zone: zone.name.clone(),
+            terms: terms.into_iter().map(|version| (version, self.names_at(version))).collect(),
+            seats: seats.iter().map(labels).collect::<Result<_, _>>()?,
+        })
     }
 
     /// What the ids in lines mean that were held under this version of the terms.

@@ -450,7 +450,7 @@ impl Reference {
             *owner = Owner::Order(cart);
         }
         let (payment, refunds) = (PaymentStatus::Recorded, Vec::new());
-        Ok(Answer::Order { order: order.into(), settling: false, payment, refunds })
+        Ok(Answer::Order { order: order.into(), settling: false, payment, refunds, sessions: Vec::new() })
     }
 
     fn office(&mut self, session: usize, seats: &[Seat], block: bool) -> StepResult {

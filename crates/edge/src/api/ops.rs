@@ -167,6 +167,10 @@ async fn carry_out(
             let venues = Arc::clone(&caller.access.venues);
             run_query(shared, permit, &caller, FanOutQuery::AuditWithCarts { command, venues }, deadline).await
         }
+        Call::NamedOrder(command) => {
+            let query = FanOutQuery::NamedOrder { command, caller: Box::new(caller.clone()) };
+            run_query(shared, permit, &caller, query, deadline).await
+        }
         Call::SearchCity(search) => run_query(shared, permit, &caller, FanOutQuery::City(search), deadline).await,
         Call::Backup(query) => {
             let by = caller.access.name.clone();

@@ -208,6 +208,10 @@ impl Connection {
                 self.submit(pending, spare_ms, op.permission().venues, command, key);
                 Ok(())
             }
+            Call::NamedOrder(command) => {
+                let caller = Box::new(self.caller.clone());
+                self.start_query(id, op, FanOutQuery::NamedOrder { command, caller }, now, deadline)
+            }
             Call::SearchCity(search) => self.start_query(id, op, FanOutQuery::City(search), now, deadline),
             Call::Backup(query) => {
                 let by = self.caller.access.name.clone();

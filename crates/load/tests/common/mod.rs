@@ -146,6 +146,7 @@ impl StubServer {
             | Call::Backup(_)
             | Call::History { .. }
             | Call::AsOf { .. }
+            | Call::NamedOrder(_)
             | Call::AuditWithCarts(_) => {
                 unreachable!("a load run searches nothing")
             }
@@ -289,7 +290,7 @@ impl ServerState {
         let order =
             Order { id: id.order(), customer: None, at: now(), lines: vec![line], total, payment, shipping: None };
         let (payment, refunds) = (PaymentStatus::Recorded, Vec::new());
-        let answer = Answer::Order { order: Arc::new(order), settling: false, payment, refunds };
+        let answer = Answer::Order { order: Arc::new(order), settling: false, payment, refunds, sessions: Vec::new() };
         Some(Ok(Answered { answer, at }))
     }
 

@@ -44,7 +44,7 @@ impl Class {
                 Purpose::GiveBack | Purpose::Inside => None,
             },
             Command::Session(_, command) => match command {
-                SessionCommand::Get | SessionCommand::Map => Some(Class::Read),
+                SessionCommand::Get | SessionCommand::Map | SessionCommand::Names { .. } => Some(Class::Read),
                 SessionCommand::Block(_) | SessionCommand::Unblock(_) => None,
                 SessionCommand::Change(_) | SessionCommand::Cancel { .. } | SessionCommand::Audit => None,
             },

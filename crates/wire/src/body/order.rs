@@ -8,6 +8,7 @@ use boxoffice_core::{
 use boxoffice_declare::op;
 
 use crate::{
+    call::Call,
     convert::{Converted, distinct},
     limits::{CART_LINES_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
     repr::{List, order::Order, shape::Each},
@@ -17,14 +18,19 @@ use crate::{
 /// Read an order.
 #[op("order.get", read, roles(Sell, Report), owner(OrdersCustomer), venues(OfCartLines), weight(3), answers(Order))]
 #[example(r#"{"order": "0f1e1892ba91625a7bb986fa704738a5"}"#)]
+#[example(r#"{"order": "0f1e1892ba91625a7bb986fa704738a5", "names": true}"#)]
 #[derive(Eq)]
 pub struct OrderGet {
     pub order: OrderId,
+    /// Whether the answer has `sessions`, which say in words what the lines say by id and number. For receipts.
+    #[optional]
+    pub names: bool,
 }
 
 impl OrderGet {
-    fn command(self) -> Converted<Command> {
-        Ok(Command::Cart(self.order.cart(), CartCommand::Order))
+    fn command(self) -> Converted<Call> {
+        let command = Command::Cart(self.order.cart(), CartCommand::Order);
+        Ok(if self.names { Call::NamedOrder(command) } else { Call::Command(command) })
     }
 }
 

@@ -1,10 +1,13 @@
 //! Orders and purchases.
 
 use boxoffice_core::{
+    answer::{NamedInTerms, SeatLabels, SessionNames, TermsNames},
     command::{Payment, Shipping},
     id::{Entity, Id, OrderId},
     money::{AMOUNT_MAX, Money},
+    names::Names,
     portion::{Tax, TaxSum, taxes},
+    seat::Seat,
     time::Timestamp,
 };
 use serde::{Serializer, ser::SerializeStruct};
@@ -38,6 +41,48 @@ shapes! {
         pub settling!: bool,
         pub payment_status: PaymentStatus,
         pub refunds?: Vec<RefundRecord>,
+        /// What the lines say by id and number, in words, if `names` asked for it. By session.
+        pub sessions?: Vec<SessionNames>,
+    }
+
+    /// A session of an order. It says what the lines say by id and number.
+    struct SessionNamesFields as SessionNames {
+        session: Id,
+        title: Id,
+        venue: Id,
+        hall: Id,
+        starts_at: Timestamp,
+        ends_at: Timestamp,
+        /// The IANA name of its venue's time zone.
+        zone?: Option<SmolStr>,
+        /// The names of the versions of the terms under which lines were held, with what the lines name.
+        terms!: Vec<(u32, TermsNames)>,
+        /// The seats of the lines, with their labels.
+        seats!: Vec<SeatLabels>,
+    }
+
+    /// What the ids in lines mean that were held under a version of the terms.
+    struct TermsOfLine {
+        /// The `terms` of a line's `bought_as`, or 0 for lines without it.
+        terms: u32,
+        areas?: Vec<NamedInTerms>,
+        price_types?: Vec<NamedInTerms>,
+        offers?: Vec<NamedInTerms>,
+    }
+
+    /// A thing with its names.
+    struct NamedFields as NamedInTerms {
+        id: Id,
+        name!: SmolStr,
+        /// Its names for people.
+        names?: Names,
+    }
+
+    /// A seat with the labels of its row and of itself.
+    struct SeatFields as SeatLabels {
+        seat: Seat,
+        row!: SmolStr,
+        label!: SmolStr,
     }
 
     /// The tax that the prices of an order contain at one rate.
@@ -81,6 +126,12 @@ shapes! {
 
 same_fields! {
     TaxSum: [TaxSum { tax: Tax { rate, code }, amount }] = TaxSumFields { rate, code, amount },
+    SessionNames: [SessionNames { session, title, venue, hall, starts_at, ends_at, zone, terms, seats }]
+        = SessionNamesFields { session, title, venue, hall, starts_at, ends_at, zone, terms, seats },
+    (u32, TermsNames): [(terms, TermsNames { areas, price_types, offers })]
+        = TermsOfLine { terms, areas, price_types, offers },
+    NamedInTerms: [NamedInTerms { id, name, names }] = NamedFields { id, name, names },
+    SeatLabels: [SeatLabels { seat, row, label }] = SeatFields { seat, row, label },
 }
 
 /// Writes an order with its payment and refunds.
@@ -88,12 +139,14 @@ pub(crate) fn write_order<S: Serializer>(
     order: &decided::Order,
     settling: bool,
     payment: &decided::PaymentStatus,
-    refunds: &Vec<decided::RefundRecord>,
+    (refunds, sessions): (&Vec<decided::RefundRecord>, &Vec<SessionNames>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let decided::Order { id, customer, at, lines, total, payment: paid_by, shipping } = order;
     let taxes = taxes(lines.iter().map(|line| &line.content));
-    let optional = [customer.is_some(), shipping.is_some(), !refunds.is_empty(), !taxes.is_empty()].map(usize::from);
+    let optional =
+        [customer.is_some(), shipping.is_some(), !refunds.is_empty(), !taxes.is_empty(), !sessions.is_empty()];
+    let optional = optional.map(usize::from);
     let mut map = serializer.serialize_struct("Order", 7 + optional.iter().sum::<usize>())?;
     map.serialize_field("id", &ToWire(id))?;
     if let Some(customer) = customer {
@@ -113,6 +166,9 @@ pub(crate) fn write_order<S: Serializer>(
     map.serialize_field("payment_status", &ToWire(payment))?;
     if !refunds.is_empty() {
         map.serialize_field("refunds", &ToWire(refunds))?;
+    }
+    if !sessions.is_empty() {
+        map.serialize_field("sessions", &ToWire(sessions))?;
     }
     map.end()
 }

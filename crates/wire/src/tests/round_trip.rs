@@ -112,16 +112,19 @@ fn orders_round_trip_with_payment_and_refunds() {
     let stands = [PaymentStatus::Recorded, PaymentStatus::Authorized, PaymentStatus::Captured, failed];
     for (order, payment) in [order(), long_order()].into_iter().zip(stands) {
         for (settling, refunds) in [(true, Vec::new()), (false, vec![refund()])] {
-            let answer = Answer::Order { order: order.clone(), settling, payment: payment.clone(), refunds };
+            let (order, payment) = (order.clone(), payment.clone());
+            let sessions = if settling { vec![session_names()] } else { Vec::new() };
+            let answer = Answer::Order { order, settling, payment, refunds, sessions };
             let read: crate::view::Order = check(answer, Shape::Plain);
             assert_eq!((read.settling, read.refunds.len()), (settling, usize::from(!settling)));
+            assert_eq!(read.sessions.len(), usize::from(settling));
         }
     }
     // The gateway's source is private. The order's id is not a secret.
     let gateway = Payment::Gateway { source: "tok_visa".into(), on_decline: None };
     let secret = Arc::new(Order { payment: gateway, ..(*order()).clone() });
     let (payment, refunds) = (PaymentStatus::Captured, Vec::new());
-    let answer = Answer::Order { order: secret, settling: false, payment, refunds };
+    let answer = Answer::Order { order: secret, settling: false, payment, refunds, sessions: Vec::new() };
     for encoding in Encoding::ALL {
         let mut out = BytesMut::new();
         let answered = Answered { answer: answer.clone(), at: Vec::new() };

@@ -22,7 +22,7 @@ pub(super) fn describe(outcome: &Outcome) -> String {
                 let lines: Vec<_> = held.lines.iter().map(describe_line).collect();
                 format!("{}, until {}", lines.join(", "), seconds(held.deadline))
             }
-            Answer::Order { order, settling, payment, refunds } => {
+            Answer::Order { order, settling, payment, refunds, sessions: _ } => {
                 let lines: Vec<_> = order.lines.iter().map(describe_line).collect();
                 let settling = if *settling { ", settling" } else { "" };
                 let mut text = format!("order of {}, total {}{settling}", lines.join(", "), cents(order.total.amount));

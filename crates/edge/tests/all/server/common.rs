@@ -442,7 +442,13 @@ fn order(cart: CartId, customer: Option<Id>) -> Answer {
         payment: Payment::Recorded { method: "card".into(), transaction_id: "4711".into() },
         shipping: None,
     };
-    Answer::Order { order: Arc::new(order), settling: false, payment: PaymentStatus::Recorded, refunds: Vec::new() }
+    Answer::Order {
+        order: Arc::new(order),
+        settling: false,
+        payment: PaymentStatus::Recorded,
+        refunds: Vec::new(),
+        sessions: Vec::new(),
+    }
 }
 
 /// A booking that operators made, and one that cart 7 bought.

@@ -26,7 +26,7 @@ use super::{
     node_audit, offered_lines, offered_session_view, order, product_audit, product_delta, product_snapshot,
     product_view, purchases_delta, purchases_page, purchases_snapshot, refund, refusals, refused_lines, rejections,
     resource_audit, resource_delta, resource_snapshot, resource_view, sample, session_audit, session_entry,
-    session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page, watching_counts,
+    session_names, session_view, snapshot, sold_booking, status, title_view, venue_view, venues_page, watching_counts,
 };
 
 /// Every frame a server sends.
@@ -53,7 +53,13 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok held, of every kind", Answer::Held(Held { lines: lines(), ..held() }), Shape::Plain),
         answer(
             "ok order",
-            Answer::Order { order: order(), settling: true, payment: PaymentStatus::Recorded, refunds: Vec::new() },
+            Answer::Order {
+                order: order(),
+                settling: true,
+                payment: PaymentStatus::Recorded,
+                refunds: Vec::new(),
+                sessions: Vec::new(),
+            },
             Shape::Plain,
         ),
         answer(
@@ -63,6 +69,18 @@ pub fn server_frames() -> Vec<Sample> {
                 settling: false,
                 payment: PaymentStatus::Recorded,
                 refunds: Vec::new(),
+                sessions: Vec::new(),
+            },
+            Shape::Plain,
+        ),
+        answer(
+            "ok order, with names",
+            Answer::Order {
+                order: Arc::new(Order { lines: offered_lines(), ..Order::clone(&order()) }),
+                settling: false,
+                payment: PaymentStatus::Recorded,
+                refunds: Vec::new(),
+                sessions: vec![session_names()],
             },
             Shape::Plain,
         ),
@@ -73,6 +91,7 @@ pub fn server_frames() -> Vec<Sample> {
                 settling: false,
                 payment: PaymentStatus::CaptureFailed { reason: "the card is blocked".into() },
                 refunds: vec![refund()],
+                sessions: Vec::new(),
             },
             Shape::Plain,
         ),

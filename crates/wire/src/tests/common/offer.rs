@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{
-        AreaCounts, BookingState, BookingView, HallView, MapView, ProductView, ResourceView, SaleMark, SeatCounts,
-        SessionChanged, SessionEntry, SessionSale, SessionView, StockCounts, TermsChange, TitleView, VenueEntry,
-        VenueView, VenuesPage,
+        AreaCounts, BookingState, BookingView, HallView, MapView, NamedInTerms, ProductView, ResourceView, SaleMark,
+        SeatCounts, SeatLabels, SessionChanged, SessionEntry, SessionNames, SessionSale, SessionView, StockCounts,
+        TermsChange, TermsNames, TitleView, VenueEntry, VenueView, VenuesPage,
     },
     command::{
         Allotment, Area, Counter, CustomerLimit, HoldPolicy, Limits as Quotas, NewSession, Offer, Offering,
@@ -14,6 +14,7 @@ use boxoffice_core::{
         VenueDetails,
     },
     layout::{Labels, Layout, Point, Row, Run},
+    names::Names,
     portion::Tax,
     refusal::Conflict,
     seat::Seat,
@@ -25,6 +26,33 @@ use super::{HOUR, cart, euro, evening, id};
 
 pub fn quotas() -> Quotas {
     Quotas { per_order: Some(8), per_customer: Some(CustomerLimit { quota: id("hamlet"), max: 12 }) }
+}
+
+/// What the offered lines say, in words. The yard had no name.
+pub fn session_names() -> SessionNames {
+    let called = |what: &str, name: &str, names: Names| NamedInTerms { id: id(what), name: name.into(), names };
+    let danish = Names::new([("da".into(), "Unge".into())]).expect("a name");
+    let terms = TermsNames {
+        areas: vec![called("yard", "", Names::default())],
+        price_types: vec![called("adult", "Adults", Names::default()), called("under26", "Under 26", danish)],
+        offers: vec![called("everybody", "", Names::default())],
+    };
+    let labels = |row: u16, seat: u16, label: &str| SeatLabels {
+        seat: Seat { row, seat },
+        row: ["A", "B", "C", "D"][usize::from(row)].into(),
+        label: label.into(),
+    };
+    SessionNames {
+        session: id("hamlet-tonight"),
+        title: id("hamlet"),
+        venue: id("globe"),
+        hall: id("main"),
+        starts_at: evening(),
+        ends_at: evening().after(3 * HOUR),
+        zone: Some("Europe/London".into()),
+        terms: vec![(0, TermsNames::default()), (2, terms)],
+        seats: vec![labels(2, 1, "2"), labels(3, 2, "103")],
+    }
 }
 
 pub fn title_view() -> TitleView {

@@ -233,7 +233,7 @@ pub fn requests() -> Vec<Sample> {
         of(rid, &body::CartCancel(only.clone())),
         of(rid, &body::CartCheckoutCancel(only.clone())),
         of(rid, &checkout),
-        of(None, &body::OrderGet { order: cart().order() }),
+        of(None, &body::OrderGet { order: cart().order(), names: true }),
         of(rid, &refund),
         of(None, &purchases),
         of(None, &watch),
