@@ -70,6 +70,47 @@ async fn a_product_is_put_and_read() {
     audit(&port).await;
 }
 
+/// A line keeps the tax with which it was begun, and an order sums the taxes of its lines, rounded for each unit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn units_contain_the_tax_of_their_product() {
+    let mut rng = Rng::of_test("units_contain_the_tax_of_their_product");
+    let (_home, server, _) = shop(Encoding::Json).await;
+    for encoding in Encoding::BOTH {
+        let port = Arc::new(server.port(encoding).await);
+        let (book, late) = (format!("book-{encoding:?}"), format!("late-{encoding:?}"));
+        let put = async |id: &str, hold: &str, rate: u32| {
+            let body = json!({
+                "id": id, "name": id, "price": {"amount": 350, "currency": "EUR"}, "stock": 100, "hold": hold,
+                "tax": {"rate": rate, "code": "reduced"},
+            });
+            port.ask("product.put", &format!("{id}-{rate}"), body).await
+        };
+        assert_eq!(put(&book, "at_add", 700).await.ok()["tax"], json!({"rate": 700, "code": "reduced"}));
+        put(&late, "at_checkout", 700).await.ok();
+        put(&book, "at_add", 100_001).await.no(101, "bad_request");
+
+        let buyer = Shopper::new(&port, &mut rng);
+        let held = buyer.stock(&book, 2).await.ok();
+        assert_eq!(held["lines"][0]["tax"], json!({"rate": 700, "code": "reduced"}));
+        buyer.stock(&late, 1).await.ok();
+        put(&book, "at_add", 1_900).await.ok();
+        let grown = buyer.set(1, 3).await.ok();
+        assert_eq!(grown["lines"][0]["tax"]["rate"], 700, "{grown}");
+        let order = buyer.checkout().await.ok();
+        // 350 × 7 / 107 is 22.9, so 23 for each of four units.
+        let taxes = json!([{"rate": 700, "code": "reduced", "amount": 4 * 23}]);
+        assert_eq!((&order["taxes"], &buyer.order().await["taxes"]), (&taxes, &taxes));
+
+        let buyer = Shopper::new(&port, &mut rng);
+        let held = buyer.stock(&book, 1).await.ok();
+        assert_eq!(held["lines"][0]["tax"]["rate"], 1_900);
+        // 350 × 19 / 119 is 55.9.
+        let order = buyer.checkout().await.ok();
+        assert_eq!(order["taxes"], json!([{"rate": 1_900, "code": "reduced", "amount": 56}]));
+    }
+    server.stop();
+}
+
 /// Worked examples 5, 6 and 7, in both encodings on one node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn units_are_held_changed_and_sold() {

@@ -93,7 +93,15 @@ fn house_seats() -> Vec<Seat> {
 
 fn kept(release_at: Option<Timestamp>) -> Allotment {
     let seats = house_seats();
-    Allotment { id: id("house"), name: "House".into(), names: Default::default(), seats, release_at, released: false }
+    Allotment {
+        id: id("house"),
+        name: "House".into(),
+        names: Default::default(),
+        seats,
+        release_at,
+        released: false,
+        companions: false,
+    }
 }
 
 /// A code is shown by many members at once, before everybody may buy, while the leaders of the code and of the session die: no use is

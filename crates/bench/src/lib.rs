@@ -68,6 +68,7 @@ pub fn product() -> ProductDetails {
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     }
 }
 

@@ -55,6 +55,7 @@ fn product(holds: u64) -> Arc<Product> {
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     };
     let mut product = Product::first(
         id("p"),

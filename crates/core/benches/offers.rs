@@ -93,6 +93,7 @@ fn offering(categories: usize, types: usize, offers: usize) -> Offering {
         seats: vec![seat],
         release_at: Some(Timestamp(900_000)),
         released: false,
+        companions: false,
     };
     let allotments = numbered("allotment", if offers > 1 { offers } else { 0 });
     Offering {

@@ -407,7 +407,9 @@ impl SessionView {
     /// what the house has changed, because that names both. Allotments are the house's business, too.
     pub fn for_everybody(mut self) -> SessionView {
         let Some(offering) = self.session.extras.offering.as_deref() else { return self.without_changes() };
-        let Offering { price_types, mut offers, counters, allotments: _ } = offering.clone();
+        let Offering { price_types, mut offers, counters, mut allotments } = offering.clone();
+        // Everybody may have these, beside an accessible seat.
+        allotments.retain(|allotment| allotment.companions);
         offers.retain(Offer::is_for_everybody);
         let is_shown = |counter: &Counter| offers.iter().any(|offer| offer.counters.contains(&counter.id));
         let shown: Vec<bool> = counters.iter().map(is_shown).collect();
@@ -419,8 +421,7 @@ impl SessionView {
             sale.counted.retain(|_| shows.next() == Some(&true));
             (sale.released, sale.kept) = (Vec::new(), Vec::new());
         }
-        self.session.extras.offering =
-            Some(Arc::new(Offering { price_types, offers, counters, allotments: Vec::new() }));
+        self.session.extras.offering = Some(Arc::new(Offering { price_types, offers, counters, allotments }));
         self.without_changes()
     }
 

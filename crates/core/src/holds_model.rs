@@ -328,6 +328,7 @@ pub(crate) fn product_details(stock: u64) -> ProductDetails {
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     }
 }
 

@@ -391,6 +391,9 @@ pub enum Content {
         /// The product's name when they were held.
         #[n(2)]
         name: SmolStr,
+        /// The tax that the price contains.
+        #[n(3)]
+        tax: Option<Arc<Tax>>,
     },
     /// Time of a resource, `[begin, end)`.
     #[n(3)]
@@ -468,7 +471,9 @@ impl Content {
                 let (area, bought_as) = (area.clone(), bought_as.clone());
                 Some(Content::Places { area, quantity, price: *price, bought_as })
             }
-            Content::Units { price, name, .. } => Some(Content::Units { quantity, price: *price, name: name.clone() }),
+            Content::Units { price, name, tax, .. } => {
+                Some(Content::Units { quantity, price: *price, name: name.clone(), tax: tax.clone() })
+            }
             Content::Seats(_) | Content::Slot { .. } => None,
         }
     }
@@ -544,23 +549,27 @@ pub fn total<'a>(contents: impl Iterator<Item = &'a Content>) -> Option<i64> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaxSum {
     pub tax: Tax,
-    /// In minor units, rounded for each seat and place, so it is the same for parts of an order.
+    /// In minor units, rounded for each seat, place and unit, so it is the same for parts of an order.
     pub amount: i64,
 }
 
 /// The taxes that these contents contain, by rate and code.
 pub fn taxes<'a>(contents: impl Iterator<Item = &'a Content>) -> Vec<TaxSum> {
     let mut sums: BTreeMap<&Tax, i128> = BTreeMap::new();
-    let mut add = |bought_as: &'a Option<Arc<BoughtAs>>, price: i64, quantity: u32| {
-        if let Some(tax) = bought_as.as_ref().and_then(|bought_as| bought_as.tax.as_ref()) {
+    let mut add = |tax: Option<&'a Tax>, price: i64, quantity: u32| {
+        if let Some(tax) = tax {
             *sums.entry(tax).or_default() += i128::from(tax.of(price)) * i128::from(quantity);
         }
     };
+    let of_offer = |bought_as: &'a Option<Arc<BoughtAs>>| bought_as.as_ref()?.tax.as_ref();
     for content in contents {
         match content {
-            Content::Seats(seats) => seats.iter().for_each(|priced| add(&priced.bought_as, priced.price, 1)),
-            Content::Places { quantity, price, bought_as, .. } => add(bought_as, *price, *quantity),
-            Content::Units { .. } | Content::Slot { .. } => {}
+            Content::Seats(seats) => {
+                seats.iter().for_each(|priced| add(of_offer(&priced.bought_as), priced.price, 1));
+            }
+            Content::Places { quantity, price, bought_as, .. } => add(of_offer(bought_as), *price, *quantity),
+            Content::Units { quantity, price, tax, .. } => add(tax.as_deref(), *price, *quantity),
+            Content::Slot { .. } => {}
         }
     }
     let sum = |(tax, amount): (&Tax, i128)| TaxSum { tax: tax.clone(), amount: amount.try_into().unwrap_or(i64::MAX) };

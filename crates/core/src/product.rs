@@ -20,7 +20,7 @@ use crate::{
     fairness::Amount,
     holds::{Hold, Holds},
     id::{Id, Request},
-    portion::Portion,
+    portion::{Portion, Tax},
     refusal::Refusal,
     taken::Taken,
 };
@@ -180,8 +180,9 @@ impl Product {
 
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        let ProductDetails { properties, blob, .. } = &*self.details;
-        let details = size_of::<ProductDetails>() + properties.capacity() * size_of::<(SmolStr, SmolStr)>();
+        let ProductDetails { properties, blob, tax, .. } = &*self.details;
+        let tax = tax.as_ref().map_or(0, |_| size_of::<Tax>());
+        let details = size_of::<ProductDetails>() + properties.capacity() * size_of::<(SmolStr, SmolStr)>() + tax;
         let puts = self.puts.heap_bytes();
         self.id.heap_bytes() + 2 * size_of::<usize>() + details + blob.capacity() + self.holds.heap_bytes() + puts
     }

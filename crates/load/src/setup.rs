@@ -180,6 +180,7 @@ fn put_product(
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms,
         limits: Limits::default(),
+        tax: None,
     };
     BatchCommand::product_put(id.as_str(), &id, details)
 }

@@ -198,6 +198,7 @@ fn units_sold() -> (u64, u64) {
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     };
     let product = Entity::Product(id("thing"));
     let request = Request { id: RequestHash(1), body: 1 };

@@ -240,6 +240,7 @@ impl Fixture {
             hold: if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd },
             hold_ttl_ms: self.own_ttl_ms(rng),
             limits: Limits { per_order: None, per_customer },
+            tax: None,
         };
         let put = ProductCommand::Put(Box::new(details));
         self.must(client, rng, Command::Product(id(&format!("p{number}")), put)).await;
@@ -285,6 +286,7 @@ impl Fixture {
             seats,
             release_at: Some(release_at),
             released: false,
+            companions: false,
         };
         // Members buy before everybody else, and for less.
         let members = Offer {

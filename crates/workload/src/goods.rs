@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn the_good_of_a_line_follows_from_its_ids() {
         let goods = Goods { prefix: "r1".into(), products: 9, ..Goods::default() };
-        let content = Content::Units { quantity: 2, price: 1, name: "mug".into() };
+        let content = Content::Units { quantity: 2, price: 1, name: "mug".into(), tax: None };
         let line = |entity| LineView::new(1, entity, content.clone(), false);
         assert_eq!(goods.of_line(&line(Entity::Product(goods.product_id(7)))), Some(Good::Product(7)));
         let other = Goods { prefix: "r2".into(), ..Goods::default() };

@@ -145,6 +145,7 @@ async fn watch_everything(web: WebConfig, tls: Option<TlsAuthorities>) {
             hold: HoldPolicy::AtAdd,
             hold_ttl_ms: None,
             limits: Limits::default(),
+            tax: None,
         };
         client.product_put(&id("mug"), details).await.expect("a product");
 

@@ -103,7 +103,7 @@ pub struct Offer {
     /// The counters that each seat and place under it takes one of.
     #[n(12)]
     pub counters: Vec<Id>,
-    /// The allotments whose seats it sells, and no others. Only the desk's offers name any.
+    /// The allotments whose seats it sells, and no others. Only offers of the desk and of codes name any.
     #[n(13)]
     pub allotments: Vec<Id>,
     /// The group of codes of which one must be shown.
@@ -118,8 +118,8 @@ impl Offer {
     }
 }
 
-/// Seats that are kept for the press, a sponsor, an agency or the house. Until the release only the desk sells them, and all other
-/// callers see them as blocked.
+/// Seats that are kept for the press, a sponsor, an agency or the house. Until the release only the desk and the codes of its offers buy
+/// them, and all callers but the desk see them as blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Allotment {
     #[n(0)]
@@ -138,6 +138,10 @@ pub struct Allotment {
     /// Released by hand.
     #[n(5)]
     pub released: bool,
+    /// They are for those who accompany wheelchair users. Before the release anybody buys one in one hold with an accessible seat beside
+    /// it, under the offers for all other seats.
+    #[n(6)]
+    pub companions: bool,
 }
 
 /// How an offer changes a list price.

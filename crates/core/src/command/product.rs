@@ -1,12 +1,12 @@
 //! Commands to a product.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use super::limits::Limits;
-use crate::money::Money;
+use crate::{money::Money, portion::Tax};
 
 /// Commands to a product.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
@@ -46,6 +46,9 @@ pub struct ProductDetails {
     pub hold_ttl_ms: Option<u64>,
     #[n(3)]
     pub limits: Limits,
+    /// The tax that the price contains.
+    #[n(8)]
+    pub tax: Option<Arc<Tax>>,
 }
 
 /// When a product's units are set aside for a cart.

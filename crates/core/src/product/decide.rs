@@ -50,9 +50,15 @@ impl Product {
     /// The reply to an ask that sets nothing aside before the checkout.
     fn late(&self, ask: &HoldAsk<'_>, want_hash: u64, quantity: u32) -> Granted {
         let HoldAsk { hold, revision, deadline, .. } = *ask;
-        let content = Content::Units { quantity, price: self.details.price.amount, name: self.details.name.clone() };
+        let content = self.units(quantity, self.details.price.amount);
         let asked = Hold::new(revision, want_hash, deadline, self.version, ());
         Granted { late: true, ..self.grant(hold, &asked, Some(content)) }
+    }
+
+    /// Units with what a line takes over of the product.
+    fn units(&self, quantity: u32, price: i64) -> Content {
+        let ProductDetails { name, tax, .. } = &*self.details;
+        Content::Units { quantity, price, name: name.clone(), tax: tax.clone() }
     }
 
     /// Decides a total of `quantity` units for a hold that has `has`.
@@ -97,7 +103,7 @@ impl Inventory for Product {
 
     fn content(&self, hold: HoldId) -> Option<Content> {
         let Units { quantity, price } = self.holds.live(hold)?.what;
-        Some(Content::Units { quantity, price, name: self.details.name.clone() })
+        Some(self.units(quantity, price))
     }
 
     fn held(&self, hold: HoldId) -> Option<Portion> {

@@ -139,7 +139,10 @@ fn example_15_a_late_product_is_checked_at_the_checkout() {
     let before = late.clone();
     let granted = hold(&mut late, 1, 1, 1_000).expect("nothing is reserved");
     assert!(granted.late);
-    assert_eq!(granted.content, Some(Content::Units { quantity: 1_000, price: 250, name: late.details.name.clone() }));
+    assert_eq!(
+        granted.content,
+        Some(Content::Units { quantity: 1_000, price: 250, name: late.details.name.clone(), tax: None })
+    );
     assert_eq!(hold(&mut late, 1, 1, 0).map_err(|no| no.code()), Err(402));
     assert_eq!(late, before);
     assert_eq!(ask(&mut late, 1, 1, 1_000, true), Err(short(1_000, 100, 0)));

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, collections::BTreeSet, sync::Arc, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Session, areas::check_areas, difference::changes_between};
+use super::{Session, areas::check_areas, difference::changes_between, kept::accessible_beside};
 use crate::{
     answer::{AreaCounts, SessionChanged},
     command::{
@@ -87,6 +87,7 @@ fn check_offering(layout: &Layout, areas: &[Area], offering: &Offering) -> Resul
         types: price_types.iter().map(|of| &of.id).collect(),
         counters: counters.iter().map(|of| &of.id).collect(),
         allotments: allotments.iter().map(|of| &of.id).collect(),
+        companions: allotments.iter().filter(|of| of.companions).map(|of| &of.id).collect(),
     };
     for (place, of) in price_types.iter().enumerate() {
         names.check_type(of, place == 0)?;
@@ -101,14 +102,24 @@ struct Names<'a> {
     types: BTreeSet<&'a Id>,
     counters: BTreeSet<&'a Id>,
     allotments: BTreeSet<&'a Id>,
+    /// Those of them that are for companions.
+    companions: BTreeSet<&'a Id>,
 }
 
-/// Checks that the seats of allotments are in the hall, in order, and each in one allotment at most.
+/// Checks that the seats of allotments are in the hall, in order, each in one allotment at most, and those of companions beside an
+/// accessible one.
 fn check_allotments(layout: &Layout, allotments: &[Allotment]) -> Result<(), Refusal> {
     let mut kept = SeatBits::default();
-    for Allotment { id, seats, .. } in allotments {
+    for Allotment { id, seats, companions, .. } in allotments {
         if seats.is_empty() {
             return bad(format_smolstr!("allotment {id} has no seats"));
+        }
+        let goes_with =
+            |seat: &Seat| layout.index(*seat).is_some_and(|index| accessible_beside(layout, index).next().is_some());
+        if let Some(Seat { row, seat }) = seats.iter().find(|seat| *companions && !goes_with(seat)) {
+            return bad(format_smolstr!(
+                "allotment {id} is for companions, and no accessible seat is beside {seat} of row {row}"
+            ));
         }
         if let Some(pair) = seats.windows(2).find(|pair| pair[0] >= pair[1]) {
             let Seat { row, seat } = pair[1];
@@ -161,8 +172,21 @@ impl Names<'_> {
     }
 
     fn check_offer(&self, offer: &Offer) -> Result<(), Refusal> {
-        let Offer { id, types, categories, areas, from, until, change, per_order, counters, allotments, desk, .. } =
-            offer;
+        let Offer {
+            id,
+            types,
+            categories,
+            areas,
+            from,
+            until,
+            change,
+            per_order,
+            counters,
+            allotments,
+            desk,
+            code_group,
+            ..
+        } = offer;
         let of = format_smolstr!("offer {id}");
         let lists = [
             (types, &self.types, "price type"),
@@ -180,11 +204,16 @@ impl Names<'_> {
                 }
             }
         }
+        if let Some(companions) = allotments.iter().find(|name| self.companions.contains(name)) {
+            return bad(format_smolstr!("{of} names allotment {companions}, whose seats go with those beside them"));
+        }
         if counters.len() > OFFER_COUNTERS_MAX {
             return bad(format_smolstr!("{of} has more than {OFFER_COUNTERS_MAX} counters"));
         }
-        if !allotments.is_empty() && !desk {
-            return bad(format_smolstr!("{of} sells allotments, so it is one of the desk's: say `desk`"));
+        if !allotments.is_empty() && !desk && code_group.is_none() {
+            return bad(format_smolstr!(
+                "{of} sells allotments, so it is the desk's or a code's: say `desk` or `code_group`"
+            ));
         }
         if let (Some(from), Some(until)) = (from, until)
             && from >= until

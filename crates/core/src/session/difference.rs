@@ -203,11 +203,12 @@ fn offer(of: &Offer) -> SmolStr {
 }
 
 fn allotment(of: &Allotment) -> SmolStr {
-    let Allotment { id: _, name, names, seats, release_at, released } = of;
+    let Allotment { id: _, name, names, seats, release_at, released, companions } = of;
     let names = if names.is_empty() { SmolStr::default() } else { format_smolstr!(", called {names:?}") };
     let when = release_at.map_or_else(SmolStr::default, |at| format_smolstr!(", released at {}", instant(&at)));
     let released = if *released { ", released" } else { "" };
-    format_smolstr!("{}, {} seats, {}{names}{when}{released}", text(name), seats.len(), runs(seats))
+    let companions = if *companions { ", for companions" } else { "" };
+    format_smolstr!("{}, {} seats, {}{names}{when}{released}{companions}", text(name), seats.len(), runs(seats))
 }
 
 /// Seats as runs of neighbours, `row:first-last`. Only the first of many are said.

@@ -7,17 +7,18 @@ use smol_str::{SmolStr, format_smolstr};
 use super::{
     Session,
     areas::PlacesDecision,
+    kept::accessible_beside,
     share::{PriceNumber, Share},
     table::{self, Zone},
 };
 use crate::{
     ask::Reply,
     best,
-    command::{BestWish, BuyAs, Limits, Want},
+    command::{BestWish, BuyAs, Limits, Offer, Want},
     event::{Event, HoldEvent, SessionEvent},
     fairness::{Charge, Supply},
     holds::{HoldAsk, HoldIndex, Holds},
-    id::{Entity, HoldId, Id, OrderId},
+    id::{Entity, HoldId, OrderId},
     inventory::Inventory,
     money::Currency,
     planted,
@@ -150,7 +151,7 @@ impl Session {
             return Err(Refusal::SessionClosed("it has begun".into()));
         }
         let seats = match ask.want {
-            Want::Seats { seats, best_effort, .. } => self.named(ask.desk, seats.as_slice(), *best_effort)?,
+            Want::Seats { seats, best_effort, .. } => self.named(ask, seats.as_slice(), *best_effort)?,
             Want::Best(wish) => self.best(at, ask, wish)?,
             Want::Places { area, quantity, buy_as } => {
                 return self.decide_places((at, ask), want_hash, (area, *quantity, buy_as));
@@ -256,7 +257,10 @@ impl Session {
         let zone = |seat: &Seat| {
             let index = layout.index(*seat).expect("the seats are of the layout");
             let category = layout.category(index);
-            self.allotment_of(index).map_or(Zone::Category(category), |allotment| Zone::Kept { category, allotment })
+            match self.allotment_of(index) {
+                Some(allotment) if !self.is_companion(index) => Zone::Kept { category, allotment },
+                Some(_) | None => Zone::Category(category),
+            }
         };
         match ask.want {
             // With `best_effort` some may be left out, and the others keep their types.
@@ -290,10 +294,14 @@ impl Session {
     }
 
     /// The named seats if all are free, or those of them that are free with `best_effort`. Looks at all of them, so that the refusal
-    /// names every seat that is in the way. The desk gets seats of allotments, too.
-    fn named(&self, desk: bool, seats: &[Seat], best_effort: bool) -> Result<Vec<Seat>, Refusal> {
-        let desk = desk || planted::is("a guest gets seats of an allotment");
+    /// names every seat that is in the way. The desk gets seats of allotments, too, and a code those that it opens.
+    fn named(&self, ask: &HoldAsk<'_>, seats: &[Seat], best_effort: bool) -> Result<Vec<Seat>, Refusal> {
+        let all = ask.desk || planted::is("a guest gets seats of an allotment");
+        let opened = self.opened_by_code(ask);
         let layout = &*self.terms.layout;
+        let may_have = |index: u32| {
+            all || self.is_companion(index) || self.allotment_of(index).is_some_and(|of| opened.contains(&of))
+        };
         let unknown = |seats: &[Seat]| seats.iter().copied().filter(|seat| layout.index(*seat).is_none()).collect();
         let mut free = Vec::with_capacity(seats.len());
         let mut taken = Vec::new();
@@ -301,12 +309,18 @@ impl Session {
             let Some(index) = layout.index(seat) else {
                 return Err(Refusal::NoSuchSeat(unknown(seats)));
             };
-            match if desk { self.state_for_desk(index) } else { self.state(index) } {
+            match if may_have(index) { self.state_for_desk(index) } else { self.state(index) } {
                 SeatState::Free => free.push(seat),
                 state @ (SeatState::Held | SeatState::Sold | SeatState::Blocked) => {
                     taken.push(TakenSeat { seat, state })
                 }
             }
+        }
+        if !all {
+            let alone = self.companions_alone(&free);
+            free.retain(|seat| !alone.contains(seat));
+            taken.extend(alone.into_iter().map(|seat| TakenSeat { seat, state: SeatState::Blocked }));
+            taken.sort_unstable_by_key(|taken| taken.seat);
         }
         if taken.is_empty() || (best_effort && !free.is_empty()) {
             return Ok(free);
@@ -315,10 +329,30 @@ impl Session {
         Err(if blocked { Refusal::SeatBlocked(taken) } else { Refusal::SeatsTaken(taken) })
     }
 
-    /// Free seats that fit a wish best and are on sale for the caller.
+    /// Free seats that fit a wish best and are on sale for the caller. A wish for accessible seats may get the seats of companions beside
+    /// them.
     fn best(&self, now: Timestamp, ask: &HoldAsk<'_>, wish: &BestWish) -> Result<Vec<Seat>, Refusal> {
+        let companions = self.companions().filter(|_| wish.accessible > 0 && wish.accessible < wish.count);
+        let companions: Vec<u16> = companions.collect();
+        if !companions.is_empty()
+            && let Ok(seats) = self.best_among(now, ask, wish, &companions)
+            && self.companions_alone(&seats).is_empty()
+        {
+            return Ok(seats);
+        }
+        self.best_among(now, ask, wish, &[])
+    }
+
+    /// Free seats that fit a wish best and are on sale for the caller, among those of everybody and those kept for these allotments.
+    fn best_among(
+        &self,
+        now: Timestamp,
+        ask: &HoldAsk<'_>,
+        wish: &BestWish,
+        also: &[u16],
+    ) -> Result<Vec<Seat>, Refusal> {
         let layout = &*self.terms.layout;
-        let free_word = |number: u32| self.free_word_under(wish.buy_as.offer(), number);
+        let free_word = |number: u32| self.free_word_for(ask, wish, also, number);
         let indexes = match self.on_sale_in(now, ask, &wish.buy_as)? {
             None => best::choose(layout, free_word, wish)?,
             Some(categories) => {
@@ -339,23 +373,69 @@ impl Session {
         Ok(indexes.into_iter().map(|index| layout.seat(index)).collect())
     }
 
-    /// 64 seats, one that is free for a wish that names this offer as a set bit. Seats of allotments are only for one that names an offer
-    /// of their own.
-    fn free_word_under(&self, offer: Option<&Id>, number: u32) -> u64 {
+    /// The allotments for companions, by number.
+    fn companions(&self) -> impl Iterator<Item = u16> {
+        let all = self.terms.offering().map_or(&[][..], |offering| &offering.allotments);
+        (0..).zip(all).filter(|(_, allotment)| allotment.companions).map(|(number, _)| number)
+    }
+
+    /// Whether a seat is kept for somebody who accompanies a wheelchair user.
+    fn is_companion(&self, index: u32) -> bool {
+        let of = self.allotment_of(index).and_then(|of| self.terms.offering()?.allotments.get(usize::from(of)));
+        of.is_some_and(|of| of.companions)
+    }
+
+    /// The companions' seats among these that have no accessible seat of their own beside them among these.
+    fn companions_alone(&self, seats: &[Seat]) -> Vec<Seat> {
+        if planted::is("a companion's seat alone") {
+            return Vec::new();
+        }
+        let layout = &*self.terms.layout;
+        let all = super::indexes(layout, seats);
+        // From left to right, each takes the accessible seat at its left, which no later one could take.
+        let mut accompanied: Vec<u32> = Vec::new();
+        let mut is_alone = |index: &u32| {
+            let own = accessible_beside(layout, *index).find(|it| all.contains(it) && !accompanied.contains(it));
+            accompanied.extend(own);
+            own.is_none()
+        };
+        let alone = all.iter().copied().filter(|index| self.is_companion(*index) && is_alone(index));
+        alone.map(|index| layout.seat(index)).collect()
+    }
+
+    /// The allotments that the caller's code opens, by number: those of the offers of its group.
+    fn opened_by_code(&self, ask: &HoldAsk<'_>) -> Vec<u16> {
+        let (Some(code), Some(sale)) = (ask.code, self.sale.as_deref()) else { return Vec::new() };
+        let offers = self.terms.offering().map_or(&[][..], |offering| &offering.offers);
+        let of_group = |offer: &&Offer| offer.code_group.as_ref() == Some(&code.group) && (ask.desk || !offer.desk);
+        let numbers = offers.iter().enumerate().filter(|(_, offer)| of_group(offer)).map(|(number, _)| number);
+        numbers.flat_map(|number| sale.table.allotments(number)).copied().collect()
+    }
+
+    /// 64 seats, one that is free for this wish as a set bit. Seats of allotments are only for one that names an offer of their own, and
+    /// for one with a code that opens them. Those of `also` are, too.
+    fn free_word_for(&self, ask: &HoldAsk<'_>, wish: &BestWish, also: &[u16], number: u32) -> u64 {
         let sale = self.sale.as_deref();
-        let allotments = offer.and_then(|id| {
+        let allotments = wish.buy_as.offer().and_then(|id| {
             let table = &sale?.table;
             Some(table.allotments(table.offer(id)?)).filter(|allotments| !allotments.is_empty())
         });
         match (sale, allotments) {
             (Some(sale), Some(allotments)) => self.free_word_for_desk(number) & sale.kept.word_of(number, allotments),
+            (Some(sale), None) if sale.kept.word(number) != 0 => {
+                let mut opened = also.to_vec();
+                if wish.buy_as.offer().is_none() {
+                    opened.extend(self.opened_by_code(ask));
+                }
+                self.free_word(number) | (self.free_word_for_desk(number) & sale.kept.word_of(number, &opened))
+            }
             _ => self.free_word(number),
         }
     }
 
     /// The refusal of a wish for the best seats that no offer sells any seat for.
     fn why_none(&self, now: Timestamp, ask: &HoldAsk<'_>, wish: &BestWish) -> Refusal {
-        match best::choose(&self.terms.layout, |number| self.free_word_under(wish.buy_as.offer(), number), wish) {
+        match best::choose(&self.terms.layout, |number| self.free_word_for(ask, wish, &[], number), wish) {
             Err(refusal) => refusal,
             Ok(indexes) => {
                 let seats: Vec<Seat> = indexes.into_iter().map(|index| self.terms.layout.seat(index)).collect();

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec, vec::Vec};
 
 use super::{SessionTerms, book::Book};
-use crate::{command::Allotment, id::Id, seat::SeatState};
+use crate::{command::Allotment, id::Id, layout::Layout, seat::SeatState};
 
 /// In place of the number of an allotment: the seat is in none, or in one that is released.
 const NONE: u16 = 0;
@@ -72,6 +72,12 @@ impl Kept {
     pub(super) fn heap_bytes(&self) -> usize {
         size_of_val(&*self.of_seat) + size_of_val(&*self.words)
     }
+}
+
+/// The accessible seats beside a seat.
+pub(super) fn accessible_beside(layout: &Layout, index: u32) -> impl Iterator<Item = u32> {
+    let beside = [layout.left_neighbour(index), layout.right_neighbour(index)];
+    beside.into_iter().flatten().filter(|seat| layout.accessible(*seat))
 }
 
 /// The seats whose allotments are among these, in the order of their indexes.

@@ -23,7 +23,7 @@ enum KeptSeats {
 }
 
 impl Session {
-    /// Checks the seats that a hold is to get, which ascend. The desk may hold what it likes.
+    /// Checks the seats that a hold is to get, which ascend. The desk may hold what it likes, and a code what is kept for it.
     ///
     /// # Errors
     /// [`Refusal::PartyTooSmall`] and [`Refusal::LeavesSingle`].
@@ -33,8 +33,9 @@ impl Session {
             return Ok(());
         }
         let layout = &*self.terms.layout;
-        let taken = super::indexes(layout, seats);
-        if let Some(min) = min_party.filter(|min| taken.len() < usize::from(*min))
+        let mut taken = super::indexes(layout, seats);
+        taken.retain(|seat| self.allotment_of(*seat).is_none());
+        if let Some(min) = min_party.filter(|min| seats.len() < usize::from(*min))
             && taken.iter().any(|seat| self.has_run_of(usize::from(min), *seat))
         {
             return Err(Refusal::PartyTooSmall { min: min.into() });

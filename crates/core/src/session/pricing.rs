@@ -277,7 +277,7 @@ impl Pricing<'_> {
         let mut opens_at: Option<Timestamp> = None;
         // The cheapest one that is open, whether it has room or not.
         let mut cheapest: Option<(i64, usize)> = None;
-        for (number, offer) in self.offers().filter(|(number, _)| table.sells(*number, of, zone)) {
+        for (number, offer) in self.offers().filter(|(number, _)| table.sells(*number, (of, zone), self.ask.desk)) {
             match self.admission(number, offer) {
                 Admission::Closed => continue,
                 Admission::Opens(at) => {
@@ -392,7 +392,7 @@ impl Pricing<'_> {
             }
             let Some(list_price) = table.list_price(number, zone) else { continue };
             let open = self.offers().filter(|(offer, row)| {
-                table.sells(*offer, number, zone)
+                table.sells(*offer, (number, zone), self.ask.desk)
                     && self.admission(*offer, row) == Admission::Open
                     && self.room(*offer, row) > 0
             });

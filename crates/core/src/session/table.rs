@@ -8,6 +8,7 @@ use crate::{
     command::{Offer, Offering, PRICE_TYPES_MAX, PriceType},
     id::Id,
     layout::LAYOUT_CATEGORIES_MAX,
+    planted,
     portion::SeatPrice,
     time::Timestamp,
 };
@@ -185,15 +186,17 @@ impl PriceTable {
         (price != NOT_SOLD).then_some(price)
     }
 
-    /// Whether the offer sells this type in this zone.
-    pub(super) fn sells(&self, offer: usize, of: usize, zone: Zone) -> bool {
+    /// Whether the offer sells this type in this zone, to the desk or to others.
+    pub(super) fn sells(&self, offer: usize, (of, zone): (usize, Zone), desk: bool) -> bool {
         let row = &self.offers[offer];
         let is_there = |ordinal: u8| row.zones.as_ref().is_none_or(|zones| has(&zones.0, ordinal));
         let is_there = match zone {
             Zone::Category(ordinal) => is_there(ordinal) && row.allotments.is_empty(),
             // The desk sells kept seats also under an offer that names no allotment.
             Zone::Kept { category, allotment } => {
-                is_there(category) && (row.allotments.is_empty() || row.allotments.contains(&allotment))
+                let without =
+                    row.allotments.is_empty() && (desk || planted::is("a kept seat without a use of its code"));
+                is_there(category) && (without || row.allotments.contains(&allotment))
             }
             Zone::Area(number) => {
                 row.zones.as_ref().is_none_or(|zones| zones.1.contains(&number)) && row.allotments.is_empty()

@@ -491,6 +491,7 @@ fn product_house() -> (House, Entity) {
         hold: HoldPolicy::default(),
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     };
     let command = Command::Product(mug, ProductCommand::Put(Box::new(details)));
     let request = Some(boxoffice_core::id::Request { id: RequestHash(1), body: 0 });

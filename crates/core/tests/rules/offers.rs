@@ -264,6 +264,7 @@ pub(crate) fn an_allotment_is_released_by_itself_and_before_a_hold_that_sees_its
         seats: vec![Seat { row: 0, seat }],
         release_at: Some(Timestamp(release_at)),
         released: false,
+        companions: false,
     };
     let offering = || Offering {
         price_types: offering().price_types,

@@ -262,7 +262,7 @@ fn repeated_holds_fill_the_bucket() {
 fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
     let entity = || Entity::Product(Id::new("mug").expect("an id"));
     let line = |(line, quantity): &(u32, u32)| {
-        let content = Content::Units { quantity: *quantity, price: 1, name: "mug".into() };
+        let content = Content::Units { quantity: *quantity, price: 1, name: "mug".into(), tax: None };
         LineView::new(*line, entity(), content, false)
     };
     CartView {

@@ -375,6 +375,7 @@ fn put(number: u64) -> Command {
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     };
     Command::Product(product(number), ProductCommand::Put(Box::new(details)))
 }

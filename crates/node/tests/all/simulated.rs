@@ -241,6 +241,7 @@ fn put_held(name: &str, stock: u64, hold: HoldPolicy) -> Command {
         hold,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     };
     Command::Product(id(name), ProductCommand::Put(Box::new(details)))
 }

@@ -138,6 +138,7 @@ impl Shop {
             hold: HoldPolicy::AtAdd,
             hold_ttl_ms: None,
             limits: Limits::default(),
+            tax: None,
         };
         self.must(Command::Product(id("mug"), ProductCommand::Put(Box::new(details))), 1);
     }

@@ -132,6 +132,10 @@ pub struct AllotmentBody {
     /// Whether it is released by hand.
     #[optional]
     pub released: bool,
+    /// Whether they are for those who accompany wheelchair users: before the release anybody buys one in one hold with an accessible seat
+    /// beside it.
+    #[optional]
+    pub companions: bool,
 }
 
 /// A number of seats and places that several offers share.
@@ -180,8 +184,9 @@ impl From<CounterBody> for Counter {
 }
 
 impl From<Allotment> for AllotmentBody {
-    fn from(Allotment { id, name, names, seats, release_at, released }: Allotment) -> AllotmentBody {
-        AllotmentBody { id, name: Text::as_said(name), names, seats: seats.into_iter().collect(), release_at, released }
+    fn from(Allotment { id, name, names, seats, release_at, released, companions }: Allotment) -> AllotmentBody {
+        let (name, seats) = (Text::as_said(name), seats.into_iter().collect());
+        AllotmentBody { id, name, names, seats, release_at, released, companions }
     }
 }
 
@@ -190,11 +195,11 @@ impl TryFrom<AllotmentBody> for Allotment {
 
     /// Seats in their order in the hall, since their order in the request has no meaning.
     fn try_from(body: AllotmentBody) -> Converted<Allotment> {
-        let AllotmentBody { id, name, names, seats, release_at, released } = body;
+        let AllotmentBody { id, name, names, seats, release_at, released, companions } = body;
         let mut seats = seats.into_plain();
         seats.sort_unstable();
         distinct(&seats, |seat| seat, "an allotment names a seat twice")?;
-        Ok(Allotment { id, name: name.into_plain(), names, seats, release_at, released })
+        Ok(Allotment { id, name: name.into_plain(), names, seats, release_at, released, companions })
     }
 }
 

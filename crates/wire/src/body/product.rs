@@ -1,15 +1,18 @@
 //! The ops on products.
 
+use std::sync::Arc;
+
 use boxoffice_core::{
     command::{Command, HoldPolicy, ProductCommand, ProductDetails},
     id::Id,
     money::Money,
+    portion::Tax,
     text::Name,
 };
 use boxoffice_declare::op;
 use smol_str::SmolStr;
 
-use super::{Get, LimitsBody};
+use super::{Get, LimitsBody, offer::TaxBody};
 use crate::{
     convert::{Converted, bytes_at_most, price, properties},
     limits::{BLOB_BYTES_MAX, STOCK_MAX},
@@ -46,6 +49,9 @@ pub struct ProductPut {
     pub hold_ttl_ms: Option<u64>,
     #[optional]
     pub limits: LimitsBody,
+    /// The tax that the price contains.
+    #[since(1, 6)]
+    pub tax: Option<TaxBody>,
 }
 
 impl ProductPut {
@@ -61,6 +67,7 @@ impl ProductPut {
             hold: self.hold,
             hold_ttl_ms: self.hold_ttl_ms,
             limits: self.limits.try_into()?,
+            tax: self.tax.map(|tax| Arc::new(Tax::from(tax))),
         };
         Ok(Command::Product(self.id, ProductCommand::Put(Box::new(details))))
     }
@@ -80,8 +87,9 @@ impl ProductGet {
 impl ProductPut {
     /// The body with these details.
     pub fn new(id: Id, details: ProductDetails) -> ProductPut {
-        let ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits } = details;
+        let ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits, tax } = details;
         let (name, stock, limits) = (Name::as_said(name), Quantity::Whole(stock), LimitsBody::from(limits));
-        ProductPut { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits }
+        let tax = tax.map(|tax| TaxBody::from(Arc::unwrap_or_clone(tax)));
+        ProductPut { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits, tax }
     }
 }

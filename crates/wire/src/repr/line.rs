@@ -77,7 +77,7 @@ fn write_line<S: Serializer>(
     let is_offered = matches!(content, Content::Seats(seats) if !is_plain(seats));
     let fields = match content {
         Content::Seats(_) => 5 + usize::from(is_offered),
-        Content::Units { name, .. } => 5 + usize::from(!name.is_empty()),
+        Content::Units { name, tax, .. } => 5 + usize::from(!name.is_empty()) + usize::from(tax.is_some()),
         Content::Places { bought_as, .. } => 6 + usize::from(bought_as.is_some()),
         Content::Slot { details, .. } => 6 + usize::from(!details.is_empty()),
     };
@@ -105,12 +105,15 @@ fn write_line<S: Serializer>(
                 map.serialize_field("bought_as", &ListOf(|| [ToWire(&**bought_as)].into_iter()))?;
             }
         }
-        Content::Units { quantity, price, name } => {
+        Content::Units { quantity, price, name, tax } => {
             if !name.is_empty() {
                 map.serialize_field("name", name)?;
             }
             map.serialize_field("quantity", quantity)?;
             map.serialize_field("price", price)?;
+            if let Some(tax) = tax {
+                map.serialize_field("tax", &ToWire(&**tax))?;
+            }
         }
         Content::Slot { begin, end, price, details } => {
             map.serialize_field("begin", &ToWire(begin))?;
@@ -203,6 +206,8 @@ shapes! {
         price?: Option<i64> = 0..=PRICE_MAX,
         /// What each seat was bought as, or one for all seats or places. Only lines of sessions with offers or changed terms have it.
         bought_as?: Vec<BoughtAs>,
+        /// The tax that the price of a unit contains. Those of seats and places are in `bought_as`.
+        tax?: Option<Tax>,
         /// What the line comes to, in minor units. A node of before 1.5 does not say it.
         total?: Option<i64> = 0..=AMOUNT_MAX,
         /// The details of a slot.
@@ -249,7 +254,9 @@ impl LineFields {
                 Ok((Entity::Session(session), content))
             }
             (None, Some(product), None) => {
-                Ok((Entity::Product(product), Content::Units { quantity: quantity?, price: price?, name: self.name }))
+                let tax = self.tax.map(Arc::new);
+                let content = Content::Units { quantity: quantity?, price: price?, name: self.name, tax };
+                Ok((Entity::Product(product), content))
             }
             (None, None, Some(resource)) => {
                 let (begin, end) = (self.begin.ok_or("`begin` is missing")?, self.end.ok_or("`end` is missing")?);

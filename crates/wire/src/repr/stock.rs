@@ -1,10 +1,13 @@
 //! Products.
 
+use std::sync::Arc;
+
 use boxoffice_core::{
     answer::{CodeView, StockCounts},
     command::{HoldPolicy, Limits, ProductDetails},
     id::Id,
     money::Money,
+    portion::Tax,
 };
 use smol_str::SmolStr;
 
@@ -48,6 +51,8 @@ shapes! {
         hold!: HoldPolicy,
         hold_ttl_ms?: Option<u64>,
         limits?: Limits,
+        /// The tax that the price contains.
+        tax?: Option<Arc<Tax>>,
         counts: StockCounts,
     }
 }
@@ -63,6 +68,6 @@ views! {
 
 same_fields! {
     ProductView: [ProductView {
-        id, details: ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits }, counts
-    }] = ProductFields { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits, counts },
+        id, details: ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits, tax }, counts
+    }] = ProductFields { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits, tax, counts },
 }

@@ -83,8 +83,9 @@ fn line() -> impl Strategy<Value = LineView> {
         bought_as: None,
     });
     let of_session = (id(), prop_oneof![seats, places]).prop_map(|(id, content)| (Entity::Session(id), content));
-    let units = (id(), any::<u32>(), any::<i64>())
-        .prop_map(|(id, quantity, price)| (Entity::Product(id), Content::Units { quantity, price, name: "".into() }));
+    let units = (id(), any::<u32>(), any::<i64>()).prop_map(|(id, quantity, price)| {
+        (Entity::Product(id), Content::Units { quantity, price, name: "".into(), tax: None })
+    });
     let slot = (id(), time(), time(), any::<i64>()).prop_map(|(id, begin, end, price)| {
         (Entity::Resource(id), Content::Slot { begin, end, price, details: "".into() })
     });
@@ -113,6 +114,7 @@ fn details() -> impl Strategy<Value = ProductDetails> {
             hold,
             hold_ttl_ms,
             limits,
+            tax: None,
         },
     )
 }

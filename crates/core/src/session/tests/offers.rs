@@ -29,21 +29,20 @@ use crate::{
 const OPENS: Timestamp = Timestamp(10_000);
 const LATER: Timestamp = Timestamp(500_000);
 
-/// Two rows of eight seats: stalls in front, a box behind.
+/// Two rows of eight seats: stalls in front, a box behind, in which the fourth seat is for a wheelchair.
 fn hall() -> Arc<Layout> {
-    let row = |(label, category): (&str, &str)| Row {
-        label: label.into(),
-        section: None,
-        runs: vec![Run {
-            gap: 0,
-            count: 8,
-            labels: Labels::Numbers { first: 1, step: 1 },
-            category: id(category),
-            accessible: false,
-            points: vec![],
-        }],
+    let run = |category: &str, first: i32, count: u16, accessible| Run {
+        gap: 0,
+        count,
+        labels: Labels::Numbers { first, step: 1 },
+        category: id(category),
+        accessible,
+        points: vec![],
     };
-    Arc::new(Layout::new([("A", "stalls"), ("B", "box")].map(row).into(), None).expect("a good hall"))
+    let row = |label: &str, runs| Row { label: label.into(), section: None, runs };
+    let stalls = row("A", vec![run("stalls", 1, 8, false)]);
+    let behind = row("B", vec![run("box", 1, 3, false), run("box", 4, 1, true), run("box", 5, 4, false)]);
+    Arc::new(Layout::new(vec![stalls, behind], None).expect("a good hall"))
 }
 
 fn price_type(name: &str, prices: &[(&str, i64)], area_prices: &[(&str, i64)]) -> PriceType {
@@ -75,7 +74,15 @@ fn offer(name: &str) -> Offer {
 
 fn allotment(name: &str, seats: &[(u16, u16)], release_at: Option<Timestamp>) -> Allotment {
     let seats = seats.iter().map(|(row, number)| seat(*row, *number)).collect();
-    Allotment { id: id(name), name: "".into(), names: Default::default(), seats, release_at, released: false }
+    Allotment {
+        id: id(name),
+        name: "".into(),
+        names: Default::default(),
+        seats,
+        release_at,
+        released: false,
+        companions: false,
+    }
 }
 
 /// Adults at 20 and 30 euros, under 26 at 10 and not in the box. Everybody from [`OPENS`], at most three under 26.
@@ -179,6 +186,16 @@ impl Hall {
             Err(Reply::Granted(granted)) => Ok(granted),
             Err(reply) => Err(reply),
         }
+    }
+
+    /// A guest asks for a hold, who shows a code of this group with these uses.
+    fn hold_with(&mut self, number: u64, want: &Want, code: Option<ShownCode>) -> Result<Granted, Reply> {
+        self.open_due();
+        let (hold, deadline, at, code) = (hold_id(number), LATER, Timestamp(0), code.as_ref());
+        let ask = HoldAsk { hold, revision: 1, want, deadline, at, holder: None, desk: false, code };
+        let event = self.session.decide_hold(self.now, &ask)?;
+        self.write([event]);
+        Ok(self.session.granted(hold))
     }
 
     fn change(&mut self, change: &SessionChange) -> Result<SessionEvent, Refusal> {
@@ -407,8 +424,124 @@ fn allotments_are_the_desks_until_they_are_released() {
     let refused = hall.change(&SessionChange { offers, ..Default::default() }).expect_err("not for everybody");
     assert_eq!(
         refused.to_string(),
-        "bad request: offer press sells allotments, so it is one of the desk's: say `desk`"
+        "bad request: offer press sells allotments, so it is the desk's or a code's: say `desk` or `code_group`"
     );
+}
+
+/// A voucher that reserves seats is an allotment of a code's offer.
+#[test]
+fn a_code_opens_the_allotments_of_its_offers() {
+    let agency = Offer {
+        code_group: Some(id("agency")),
+        allotments: vec![id("agency")],
+        change: Some(PriceChange::Minus(500)),
+        ..offer("agency")
+    };
+    // Everybody pays less, but not for what is kept.
+    let all = Offer { change: Some(PriceChange::Minus(1_000)), ..offer("all") };
+    let members = Offer { code_group: Some(id("members")), ..offer("members") };
+    let offering = Offering {
+        offers: vec![all, agency, members],
+        allotments: vec![allotment("agency", &[(0, 0), (0, 1)], Some(OPENS)), allotment("house", &[(1, 0)], None)],
+        ..Offering::default()
+    };
+    let mut hall = Hall::new(offering, Timestamp(5_000));
+    let code = |group: &str, uses| Some(ShownCode { group: id(group), uses });
+    let both = seats(&[(0, 0), (0, 3)], &[]);
+    let blocked = Refusal::SeatBlocked(vec![TakenSeat { seat: seat(0, 0), state: SeatState::Blocked }]);
+    assert_eq!(refused(hall.hold(10, 1, &both, false)), blocked);
+    assert_eq!(refused(hall.hold_with(11, &both, code("members", 2))), blocked, "another group opens nothing");
+    let house = refused(hall.hold_with(12, &seats(&[(1, 0)], &[]), code("agency", 2)));
+    assert!(matches!(house, Refusal::SeatBlocked(_)), "another allotment: {house:?}");
+    hall.hold_with(13, &both, code("agency", 1)).expect("one kept seat with its use, and one of everybody's");
+    assert_eq!(hall.prices(13), [1_500, 1_000]);
+    let content = hall.session.content(hold_id(13)).expect("it is held");
+    assert_eq!(content.uses(), 1, "what is kept is never bought without its code");
+    let two = refused(hall.hold_with(14, &seats(&[(0, 1), (0, 2)], &[]), None));
+    assert!(matches!(two, Refusal::SeatBlocked(_)), "{two:?}");
+
+    // The best seats are among the kept ones, too, and only there under the offer that names them.
+    let best = |count, offer: Option<&str>| {
+        let buy_as = BuyAs::new(vec![], offer.map(id));
+        Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: false, buy_as })
+    };
+    let granted = hall.hold_with(15, &best(1, Some("agency")), code("agency", 1)).expect("the last kept seat");
+    assert_eq!(granted.content.map(|content| content.seats()[0].seat), Some(seat(0, 1)));
+    let none = refused(hall.hold_with(16, &best(1, Some("agency")), code("agency", 1)));
+    assert!(matches!(none, Refusal::NoAdjacentSeats { free: 0, .. }), "{none:?}");
+    assert!(matches!(refused(hall.hold(17, 1, &best(1, Some("agency")), false)), Refusal::NotFound(_)));
+    let release = hall.session.decide_release(hold_id(15), 2, None, false);
+    hall.write(release);
+    let spent = refused(hall.hold_with(18, &seats(&[(0, 1)], &[]), code("agency", 0)));
+    assert!(matches!(spent, Refusal::PriceSoldOut { .. }), "{spent:?}");
+
+    // After the release it is a seat like all others, and the code is for nothing.
+    hall.now = OPENS;
+    hall.hold(19, 1, &seats(&[(0, 1)], &[]), false).expect("it is released");
+    assert_eq!(hall.prices(19), [1_000]);
+}
+
+/// A wheelchair user and a companion sit side by side, and nobody else has the companion's seat before it is released.
+#[test]
+fn a_companion_goes_with_a_wheelchair_place() {
+    let both_sides = Allotment { companions: true, ..allotment("beside", &[(1, 2), (1, 4)], Some(OPENS)) };
+    let offering = Offering { offers: vec![offer("all")], allotments: vec![both_sides.clone()], ..Offering::default() };
+    let mut hall = Hall::new(offering, Timestamp(5_000));
+    let blocked = |named: &[(u16, u16)]| {
+        let taken = |&(row, number): &(u16, u16)| TakenSeat { seat: seat(row, number), state: SeatState::Blocked };
+        Refusal::SeatBlocked(named.iter().map(taken).collect())
+    };
+    assert_eq!(refused(hall.hold(10, 1, &seats(&[(1, 1), (1, 2)], &[]), false)), blocked(&[(1, 2)]));
+    let three = seats(&[(1, 2), (1, 3), (1, 4)], &[]);
+    assert_eq!(refused(hall.hold(11, 1, &three, false)), blocked(&[(1, 4)]), "one companion for each wheelchair");
+    let Want::Seats { seats: named, buy_as, .. } = three.clone() else { panic!("seats") };
+    let rest = Want::Seats { seats: named, best_effort: true, buy_as };
+    let granted = hall.hold(12, 1, &rest, false).expect("the pair");
+    let had: Vec<Seat> = granted.content.iter().flat_map(Content::seats).map(|priced| priced.seat).collect();
+    assert_eq!((had, hall.prices(12)), (vec![seat(1, 2), seat(1, 3)], vec![3_000, 3_000]));
+    let release = hall.session.decide_release(hold_id(12), 2, None, false);
+    hall.write(release);
+
+    // The best seats: never one alone, and with the wheelchair's if that is asked for.
+    let best = |count, accessible| {
+        let buy_as = BuyAs::default();
+        Want::Best(BestWish { count, category: Some(id("box")), section: None, accessible, split: false, buy_as })
+    };
+    let found = |granted: Result<Granted, Reply>| -> Vec<u16> {
+        let content = granted.expect("seats").content.expect("a content");
+        content.seats().iter().map(|priced| priced.seat.seat).collect()
+    };
+    assert_eq!(found(hall.hold(13, 1, &best(2, 0), false)), [0, 1]);
+    let pair = found(hall.hold(14, 1, &best(2, 1), false));
+    assert!(pair == [2, 3] || pair == [3, 4], "{pair:?}");
+    let release = hall.session.decide_release(hold_id(14), 2, None, false);
+    hall.write(release);
+    // The desk does as it likes, and everybody sees which seats these are.
+    hall.hold(15, 1, &seats(&[(1, 4)], &[]), true).expect("the desk's");
+    let everybodys = SessionView::clone(&hall.session.view()).for_everybody();
+    assert_eq!(everybodys.offering.as_ref().map(|offering| offering.allotments.len()), Some(1));
+    hall.now = OPENS;
+    hall.hold(16, 1, &seats(&[(1, 2)], &[]), false).expect("it is released");
+
+    for (change, why) in [
+        (
+            SessionChange {
+                allotments: Some(vec![Allotment { companions: true, ..allotment("beside", &[(1, 0)], None) }]),
+                ..Default::default()
+            },
+            "allotment beside is for companions, and no accessible seat is beside 0 of row 1",
+        ),
+        (
+            SessionChange {
+                offers: Some(vec![Offer { desk: true, allotments: vec![id("beside")], ..offer("all") }]),
+                ..Default::default()
+            },
+            "offer all names allotment beside, whose seats go with those beside them",
+        ),
+    ] {
+        let refused = hall.change(&change);
+        assert_eq!(refused.expect_err(why).to_string(), format!("bad request: {why}"));
+    }
 }
 
 /// A session that asks this of parties.
@@ -711,8 +844,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..3_usize, any::<bool>()).prop_map(|(offer, closed)| Step::Close { offer, closed }),
         1 => (0..3_usize, 1..40_000_u64).prop_map(|(offer, from)| Step::From { offer, from }),
         1 => (0..16_u32).prop_map(Step::Block),
-        1 => (0..2_usize).prop_map(Step::Free),
-        1 => (0..2_usize, 1..40_000_u64).prop_map(|(allotment, at)| Step::FreeAt { allotment, at }),
+        1 => (0..3_usize).prop_map(Step::Free),
+        1 => (0..3_usize, 1..40_000_u64).prop_map(|(allotment, at)| Step::FreeAt { allotment, at }),
         2 => (any::<bool>(), 1..5_u16).prop_map(
             |(no_single_seats, min_party)| Step::Party { no_single_seats, min_party: min_party.saturating_sub(1).max(1) }
         ),
@@ -755,13 +888,21 @@ fn random_terms() -> Offering {
         counters: vec![id("all")],
         ..offer("members")
     };
+    let agency = Offer {
+        code_group: Some(id("members")),
+        allotments: vec![id("house")],
+        change: Some(PriceChange::Minus(100)),
+        counters: vec![id("young")],
+        ..offer("agency")
+    };
     Offering {
         price_types: vec![price_type("adult", &[], &[]), theatre().price_types[1].clone(), carer],
-        offers: vec![first, young, adults, desk, press, members],
+        offers: vec![first, young, adults, desk, press, members, agency],
         counters: vec![Counter { id: id("all"), max: 7 }, Counter { id: id("young"), max: 4 }],
         allotments: vec![
             allotment("press", &[(0, 1), (0, 2), (1, 0)], Some(Timestamp(20_000))),
             allotment("house", &[(0, 6), (1, 6), (1, 7)], None),
+            Allotment { companions: true, ..allotment("beside", &[(1, 2)], Some(Timestamp(30_000))) },
         ],
     }
 }
@@ -830,9 +971,12 @@ impl Reference {
 
     /// Why a guest may not have these seats, if they are on sale. The seats that are free, and free or kept, are those of `free`.
     fn refuses_party(&self, free: &[Vec<bool>; 2], seats: &[u32]) -> Option<Refusal> {
-        let min = usize::from(self.min_party);
+        let (min, party) = (usize::from(self.min_party), seats.len());
+        // What is kept is for its code.
+        let is_public = |index: &&u32| free[0][**index as usize];
+        let seats: &[u32] = &seats.iter().filter(is_public).copied().collect::<Vec<u32>>();
         let has_room = |run: &Vec<u32>| run.len() >= min && run.iter().any(|index| seats.contains(index));
-        if seats.len() < min && runs(&free[0]).iter().any(has_room) {
+        if party < min && runs(&free[0]).iter().any(has_room) {
             return Some(Refusal::PartyTooSmall { min: min as u32 });
         }
         let [with_walls, without] = free.each_ref().map(|free| single_without_need(free, seats));
@@ -852,9 +996,6 @@ impl Reference {
         besides: &[Taken],
         kept_for: Option<&Id>,
     ) -> Option<(Option<Id>, i64)> {
-        if kept_for.is_some() && !desk {
-            return None;
-        }
         let prices = &self.offering.price_types[of];
         let listed = if is_area { &prices.area_prices } else { &prices.prices };
         let list_price = match (of, zone) {
@@ -876,7 +1017,11 @@ impl Reference {
                 && offer.until.is_none_or(|until| now < until.0)
                 && (offer.types.is_empty() || offer.types.contains(&id(TYPES[of])))
                 && ((offer.categories.is_empty() && offer.areas.is_empty()) || zones.contains(&id(zone)))
-                && (offer.allotments.is_empty() || kept_for.is_some_and(|kept| offer.allotments.contains(kept)));
+                && match kept_for {
+                    // The desk needs no offer of the allotment, and everybody else does.
+                    Some(kept) => (desk && offer.allotments.is_empty()) || offer.allotments.contains(kept),
+                    None => offer.allotments.is_empty(),
+                };
             if !admits {
                 continue;
             }
@@ -894,7 +1039,8 @@ impl Reference {
             let in_order =
                 taken().filter(|taken| taken.cart == cart && taken.offer.as_ref() == Some(&offer.id)).count();
             let price = offer.change.map_or(list_price, |change| change.of(list_price));
-            let with_code = besides.iter().filter(|taken| taken.offer == Some(id("members"))).count();
+            let is_of_code = |taken: &&Taken| [Some(id("members")), Some(id("agency"))].contains(&taken.offer);
+            let with_code = besides.iter().filter(is_of_code).count();
             if offer.code_group.is_some() && with_code >= uses as usize {
                 continue;
             }
@@ -952,7 +1098,10 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                     let zone = layout.categories()[usize::from(layout.category(*index))].clone();
                     let besides = expected.clone().unwrap_or_default();
                     let who = (hall.now.0, *cart, *desk, *uses);
+                    // The seat beside the wheelchair's is sold with it as all others are.
+                    let goes_with = *desk || indexes.contains(&11);
                     let kept_for = reference.kept_for(layout.seat(*index));
+                    let kept_for = kept_for.filter(|kept| **kept != id("beside") || !goes_with);
                     let one = reference.price((of, zone.as_str(), false, 1), who, &besides, kept_for);
                     expected = expected.zip(one).map(|(mut all, (offer, price))| {
                         all.push(Taken { hold: number, cart: *cart, offer, price });
@@ -1181,11 +1330,13 @@ fn planted_bugs_of_offers_are_found() {
             run(&steps).expect("as the reference says");
         }
     }
-    let bugs: [(&str, fn()); 14] = [
+    let bugs: [(&str, fn()); 16] = [
         ("an orphan rule that blocks a row at a border", by_reference),
         ("an orphan rule that blocks a row at a border", the_border_of_an_allotment_is_a_wall_and_is_none),
         ("a single seat that cannot be helped", by_reference),
         ("a guest gets seats of an allotment", by_reference),
+        ("a kept seat without a use of its code", by_reference),
+        ("a companion's seat alone", by_reference),
         ("an allotment that is never released", by_reference),
         ("an allotment that is released twice", by_reference),
         ("a seat in two allotments", allotments_are_the_desks_until_they_are_released),

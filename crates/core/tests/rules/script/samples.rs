@@ -96,6 +96,7 @@ pub(crate) fn product(price: Money, stock: u64) -> ProductDetails {
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     }
 }
 

@@ -109,6 +109,7 @@ pub(crate) fn stock_of(stock: u64) -> Box<ProductDetails> {
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     })
 }
 

@@ -19,6 +19,7 @@ fn put(shop: &Shop, name: &str, stock: u64, request: u64) -> Answered {
         hold: HoldPolicy::AtAdd,
         hold_ttl_ms: None,
         limits: Limits::default(),
+        tax: None,
     };
     let command = Command::Product(id(name), ProductCommand::Put(Box::new(details)));
     shop.ask(command, Some(request)).expect("the node answers").expect("it may be put")

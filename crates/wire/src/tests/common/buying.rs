@@ -31,7 +31,7 @@ pub fn lines() -> Vec<LineView> {
         line(
             3,
             Entity::Product(id("programme")),
-            Content::Units { quantity: 2, price: 350, name: "Programme".into() },
+            Content::Units { quantity: 2, price: 350, name: "Programme".into(), tax: None },
             true,
         ),
         line(
@@ -54,6 +54,8 @@ pub fn offered_lines() -> Vec<LineView> {
     let tax = Tax { rate: 700, code: "reduced".into() };
     let young = PricedSeat { seat: seat(2, 1), price: 750, bought_as: bought_as("under26", Some(tax)) };
     let adults = |number| PricedSeat { seat: seat(3, number), price: 900, bought_as: bought_as("adult", None) };
+    let taxed = Some(Arc::new(Tax { rate: 700, code: "reduced".into() }));
+    let units = Content::Units { quantity: 2, price: 350, name: "Programme".into(), tax: taxed };
     let mixed = Content::Seats([young, PricedSeat { seat: seat(2, 2), ..adults(2) }].into());
     let same = Content::Seats([adults(1), adults(2)].into());
     let yard = Content::Places { area: id("yard"), quantity: 2, price: 300, bought_as: bought_as("under26", None) };
@@ -61,6 +63,7 @@ pub fn offered_lines() -> Vec<LineView> {
         line(6, Entity::Session(id("hamlet-tonight")), mixed, false),
         line(7, Entity::Session(id("hamlet-tonight")), same, false),
         line(8, Entity::Session(id("hamlet-tonight")), yard, false),
+        line(9, Entity::Product(id("programme")), units, false),
     ]
 }
 

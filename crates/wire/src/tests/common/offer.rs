@@ -222,6 +222,7 @@ pub fn offering() -> Offering {
         seats: vec![Seat { row: 0, seat: 1 }, Seat { row: 0, seat: 2 }],
         release_at: Some(evening()),
         released: true,
+        companions: true,
     };
     Offering {
         price_types: vec![adult, under26],
@@ -313,6 +314,7 @@ pub fn product_view() -> ProductView {
         hold: HoldPolicy::AtCheckout,
         hold_ttl_ms: Some(600_000),
         limits: quotas(),
+        tax: Some(Arc::new(Tax { rate: 700, code: "reduced".into() })),
     };
     ProductView { id: id("programme"), details, counts: stock_counts() }
 }
