@@ -128,3 +128,56 @@ async fn an_order_of_a_plain_session_says_its_labels() {
     assert_eq!(told[0]["terms"], json!([{"terms": 0}]));
     server.stop();
 }
+
+/// What a hall says of a seat is in its layout, in that of its sessions, and on the receipt of who bought it. Each note is of seats that are
+/// there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restricted_view_is_told_before_and_after() {
+    let home = Home::new();
+    let server = home.start();
+    for encoding in Encoding::BOTH {
+        let mut rng = Rng::of_test("a_restricted_view_is_told_before_and_after");
+        let desk = server.port(encoding).await;
+        Theatre::open(&desk, 1, (2, 4), None).await;
+        let (hall, show) = (format!("hall-{encoding:?}"), format!("show-{encoding:?}"));
+        let put = |notes: Value| {
+            let layout = json!({"rows": 2, "seats": 4, "seat_notes": notes});
+            json!({"venue": "royal", "id": hall, "name": "Hall", "layout": layout})
+        };
+        let notes = json!([
+            {"text": "Restricted view", "names": {"da": "Begrænset udsyn"}, "seats": [[0, 0], [0, 3]]},
+            {"text": "Behind a pillar", "seats": [[1, 2]]},
+        ]);
+        desk.ask("hall.put", &format!("{hall}-1"), put(notes.clone())).await.ok();
+        for (wrong, why) in [
+            (json!([{"text": "", "seats": [[0, 0]]}]), "1 to 200 bytes"),
+            (json!([{"text": "A lamp", "seats": [[0, 4]]}]), "no seat 4 in row 0"),
+            (json!([{"text": "A lamp", "seats": [[0, 1]]}, {"text": "A pillar", "seats": [[0, 1]]}]), "two notes"),
+        ] {
+            let no = desk.ask("hall.put", &format!("{hall}-{why}"), put(wrong)).await.no(101, "bad_request");
+            assert!(no["message"].as_str().is_some_and(|message| message.contains(why)), "{no}");
+        }
+        let seen = desk.read("hall.get", json!({"venue": "royal", "id": hall})).await.ok();
+        assert_eq!(seen["layout"]["seat_notes"], notes);
+        let create = json!({
+            "id": show, "venue": "royal", "hall": hall, "title": "hamlet",
+            "starts_at": time(&desk, 1_900_000_000_000), "ends_at": time(&desk, 1_900_010_000_000),
+            "prices": {"standard": {"amount": 500, "currency": "EUR"}},
+        });
+        desk.ask("session.create", &format!("{show}-1"), create).await.ok();
+        let seen = desk.read("session.get", json!({"id": show})).await.ok();
+        assert_eq!(seen["layout"]["seat_notes"], notes);
+        let token = rng.token();
+        let hold = json!({"token": token, "session": show, "seats": [[0, 2], [1, 2]]});
+        desk.ask("cart.hold_seats", &format!("{show}-hold"), hold).await.ok();
+        let pay = json!({"token": token, "payment": recorded()});
+        let paid = desk.ask("cart.checkout", &format!("{show}-pay"), pay).await.ok();
+        let told = receipt(&desk, paid["id"].as_str().expect("an order")).await;
+        let seats = json!([
+            {"seat": [0, 2], "row": "A", "label": "3"},
+            {"seat": [1, 2], "row": "B", "label": "3", "note": "Behind a pillar"},
+        ]);
+        assert_eq!(told[0]["seats"], seats);
+    }
+    server.stop();
+}

@@ -142,5 +142,5 @@ pub use watch::Watch;
 
 /// The parts of a hall's [`Layout`].
 pub mod layout {
-    pub use boxoffice_core::layout::{Labels, Layout, LayoutError, Point, Row, Run};
+    pub use boxoffice_core::layout::{Labels, Layout, LayoutError, Point, Row, Run, SeatNote};
 }

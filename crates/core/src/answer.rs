@@ -538,6 +538,9 @@ pub struct SeatLabels {
     pub row: SmolStr,
     #[n(2)]
     pub label: SmolStr,
+    /// What is said of it. Empty if nothing is.
+    #[n(3)]
+    pub note: SmolStr,
 }
 
 /// What a change of a session's terms has changed.

@@ -29,6 +29,12 @@ pub const LAYOUT_CATEGORIES_MAX: usize = 255;
 /// The longest label of a row or a seat, in bytes.
 pub const LABEL_BYTES_MAX: usize = 32;
 
+/// The longest note of seats, in bytes.
+pub const SEAT_NOTE_BYTES_MAX: usize = 200;
+
+/// The most notes of one layout.
+pub const SEAT_NOTES_MAX: usize = 255;
+
 /// The highest coordinate of a seat, in hundredths of a seat's width. With it sums of distances stay exact, so stored layouts are read
 /// with it as well, and it is never lowered.
 pub const POINT_MAX: i32 = 100_000_000;
@@ -129,6 +135,23 @@ pub struct LayoutNames {
     /// Of the stage, which may be a screen or a pitch. Without any it is called a stage.
     #[n(0)]
     pub stage: Names,
+    /// What is said of seats. A seat is in one note at most.
+    #[n(3)]
+    pub notes: Vec<SeatNote>,
+}
+
+/// What buyers are told of some seats, such as that a pillar is in the way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Stored)]
+pub struct SeatNote {
+    /// 1 to [`SEAT_NOTE_BYTES_MAX`] bytes.
+    #[n(0)]
+    pub text: SmolStr,
+    /// The same in other languages, by locale.
+    #[n(1)]
+    pub names: Names,
+    /// Ascending.
+    #[n(2)]
+    pub seats: Vec<Seat>,
 }
 
 /// The computed properties of one seat.
@@ -178,6 +201,9 @@ pub enum LayoutError {
         kind: &'static str,
         id: Id,
     },
+    /// A note that is empty, too long or not text, one too many, or one of a seat that is not there or has another one.
+    #[error("the note {text:?} of seats cannot be: {why}")]
+    BadNote { text: SmolStr, why: SmolStr },
     /// A point beyond [`POINT_MAX`].
     #[error("a point of row {row}, or the focal point, is further out than {POINT_MAX}; move it closer")]
     TooFar {
@@ -235,12 +261,12 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The same layout with these names of its sections, categories and stage.
+    /// The same layout with these names of its sections, categories and stage, and with these notes.
     ///
     /// # Errors
-    /// [`LayoutError::NamedWrongly`].
+    /// [`LayoutError::NamedWrongly`] and [`LayoutError::BadNote`].
     pub fn named(self, names: LayoutNames) -> Result<Layout, LayoutError> {
-        let LayoutNames { mut sections, mut categories, stage } = names;
+        let LayoutNames { mut sections, mut categories, stage, mut notes } = names;
         for (kind, named) in [("section", &mut sections), ("category", &mut categories)] {
             named.retain(|(_, names)| !names.is_empty());
             named.sort_by(|one, other| one.0.cmp(&other.0));
@@ -254,20 +280,59 @@ impl Layout {
                 return Err(LayoutError::NamedWrongly { kind, id: id.clone() });
             }
         }
-        Ok(self.with_names(LayoutNames { sections, categories, stage }))
+        self.check_notes(&mut notes)?;
+        Ok(self.with_names(LayoutNames { sections, categories, stage, notes }))
+    }
+
+    /// Checks notes, and puts their seats in order.
+    fn check_notes(&self, notes: &mut [SeatNote]) -> Result<(), LayoutError> {
+        let (many, mut noted) = (notes.len() > SEAT_NOTES_MAX, BTreeSet::new());
+        for SeatNote { text, names: _, seats } in notes {
+            let bad = |why: SmolStr| Err(LayoutError::BadNote { text: text.clone(), why });
+            if many {
+                return bad(format_smolstr!("there are more than {SEAT_NOTES_MAX}"));
+            }
+            if !(1..=SEAT_NOTE_BYTES_MAX).contains(&text.len()) || text.chars().any(char::is_control) {
+                return bad(format_smolstr!("it has 1 to {SEAT_NOTE_BYTES_MAX} bytes and no control characters"));
+            }
+            if seats.is_empty() {
+                return bad(SmolStr::new_static("it is of no seat"));
+            }
+            seats.sort_unstable();
+            for &Seat { row, seat } in &*seats {
+                if self.index(Seat { row, seat }).is_none() {
+                    return bad(format_smolstr!("there is no seat {seat} in row {row}"));
+                }
+                if !noted.insert((row, seat)) {
+                    return bad(format_smolstr!("seat {seat} of row {row} has two notes"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is said of a seat, if anything is.
+    pub fn note(&self, index: u32) -> Option<&SeatNote> {
+        let seat = (!self.names.notes.is_empty()).then(|| self.seat(index))?;
+        self.names.notes.iter().find(|note| note.seats.binary_search(&seat).is_ok())
     }
 
     fn with_names(mut self, names: LayoutNames) -> Layout {
         self.names = names;
         if self.names != LayoutNames::default() {
             let mut digest = Digest(self.digest);
-            self.names.hash(&mut digest);
+            let LayoutNames { sections, categories, stage, notes } = &self.names;
+            (sections, categories, stage).hash(&mut digest);
+            // Without notes a layout has the digest that it had before there were any.
+            if !notes.is_empty() {
+                notes.hash(&mut digest);
+            }
             self.digest = digest.finish();
         }
         self
     }
 
-    /// The names of its sections, categories and stage.
+    /// The names of its sections, categories and stage, and its notes.
     pub fn names(&self) -> &LayoutNames {
         &self.names
     }

@@ -7,9 +7,13 @@ use std::mem::take;
 
 use boxoffice_core::{
     id::Id,
-    layout::{LABEL_BYTES_MAX, LAYOUT_SEATS_MAX, Labels, Layout, LayoutNames, POINT_MAX, Point, Row, Run},
+    layout::{
+        LABEL_BYTES_MAX, LAYOUT_SEATS_MAX, Labels, Layout, LayoutNames, POINT_MAX, Point, Row, Run,
+        SEAT_NOTE_BYTES_MAX, SEAT_NOTES_MAX, SeatNote,
+    },
     names::Names,
     runs::{self, SingleSeat},
+    seat::Seat,
 };
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -21,7 +25,7 @@ use smol_str::SmolStr;
 use crate::{
     newer::Newer,
     repr::{
-        WireRepr, WireWrite,
+        WireRepr, WireWrite, same_fields,
         shape::{Each, Narrow, Shapes, shapes},
     },
 };
@@ -45,6 +49,16 @@ shapes! {
         category_names?: Vec<(Id, Names)>,
         /// Names for people of the stage, such as a screen or a pitch.
         stage_names?: Names,
+        /// What buyers are told of seats. A seat has one note at most.
+        seat_notes?: Vec<SeatNote> = 0..=SEAT_NOTES_MAX,
+    }
+
+    /// What buyers are told of some seats, such as that their view is restricted.
+    struct NoteFields as SeatNote {
+        text: SmolStr = 1..=SEAT_NOTE_BYTES_MAX,
+        /// The same in other languages.
+        names?: Names,
+        seats: Vec<Seat>,
     }
 
     /// A row with one of `count`, `seats` and `runs`.
@@ -93,6 +107,8 @@ shapes! {
         category_names?: Vec<(Id, Names)>,
         /// Names for people of the stage, such as a screen or a pitch.
         stage_names?: Names,
+        /// What buyers are told of seats. A seat has one note at most.
+        seat_notes?: Vec<SeatNote> = 0..=SEAT_NOTES_MAX,
     }
 
     struct FullRow as Row {
@@ -114,13 +130,17 @@ shapes! {
     }
 }
 
+same_fields! {
+    SeatNote: [SeatNote { text, names, seats }] = NoteFields { text, names, seats },
+}
+
 impl WireWrite for Layout {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let focal = self.focal().map(|focal| (focal.x, focal.y));
         let rows = self.rows().iter().map(FullRow::from).collect();
-        let LayoutNames { sections: section_names, categories: category_names, stage: stage_names } =
+        let LayoutNames { sections: section_names, categories: category_names, stage: stage_names, notes: seat_notes } =
             self.names().clone();
-        FullLayout { focal, rows, section_names, category_names, stage_names }.serialize(serializer)
+        FullLayout { focal, rows, section_names, category_names, stage_names, seat_notes }.serialize(serializer)
     }
 }
 
@@ -132,6 +152,7 @@ impl WireRepr for Layout {
             sections: take(&mut body.section_names),
             categories: take(&mut body.category_names),
             stage: take(&mut body.stage_names),
+            notes: take(&mut body.seat_notes),
         };
         let rows = body.rows().map_err(D::Error::custom)?;
         let layout = Layout::new(rows, focal).and_then(|layout| layout.named(names));
@@ -142,6 +163,7 @@ impl WireRepr for Layout {
         newer.field("section_names", 5, |_| ());
         newer.field("category_names", 5, |_| ());
         newer.field("stage_names", 5, |_| ());
+        newer.field("seat_notes", 6, |_| ());
     }
 
     fn schema(shapes: &mut Shapes) -> Value {

@@ -8,7 +8,13 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use boxoffice_core::{answer::SeatCounts, id::Id, layout::Layout, money::Money, seat::SeatState};
+use boxoffice_core::{
+    answer::SeatCounts,
+    id::Id,
+    layout::{Layout, SeatNote},
+    money::Money,
+    seat::SeatState,
+};
 
 pub use money::{amount, digits};
 pub use names::{Names, joined};
@@ -196,7 +202,7 @@ fn category_colour(category: u8) -> &'static str {
     CATEGORY_COLOURS[usize::from(category) % CATEGORY_COLOURS.len()]
 }
 
-/// The note beside a row: categories, if there are several, and accessible seats.
+/// The note beside a row: categories, if there are several, accessible seats, and what is said of seats.
 fn note(layout: &Layout, row: u16) -> String {
     let seats: Vec<u32> = layout.row_seats(row).collect();
     let mut notes = Vec::new();
@@ -216,6 +222,14 @@ fn note(layout: &Layout, row: u16) -> String {
     if !accessible.is_empty() {
         let runs = accessible.chunk_by(|one, next| one + 1 == *next).map(|run| span(layout, run));
         notes.push(format!("accessible {}", runs.collect::<Vec<_>>().join(" ")));
+    }
+    for SeatNote { text, .. } in &layout.names().notes {
+        let is_said = |index: &u32| layout.note(*index).is_some_and(|note| note.text == *text);
+        let noted: Vec<u32> = seats.iter().copied().filter(is_said).collect();
+        if !noted.is_empty() {
+            let runs = noted.chunk_by(|one, next| one + 1 == *next).map(|run| span(layout, run));
+            notes.push(format!("{text} {}", runs.collect::<Vec<_>>().join(" ")));
+        }
     }
     notes.join(", ")
 }

@@ -84,7 +84,8 @@ impl Session {
             let index = layout.index(seat).ok_or_else(|| {
                 Refusal::BadRequest(format_smolstr!("the hall has no seat {} in row {}", seat.seat, seat.row))
             })?;
-            Ok(SeatLabels { seat, row: layout.row_label(index).clone(), label: layout.seat_label(index) })
+            let note = layout.note(index).map_or_else(SmolStr::default, |note| note.text.clone());
+            Ok(SeatLabels { seat, row: layout.row_label(index).clone(), label: layout.seat_label(index), note })
         };
         let terms: BTreeSet<u32> = terms.iter().copied().collect();
         Ok(SessionNames {

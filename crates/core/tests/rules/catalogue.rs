@@ -7,11 +7,12 @@ use boxoffice_core::{
     command::{Area, Command, NewSession, VenueCommand},
     host::Input,
     id::{Entity, Id},
-    layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, LayoutNames, POINT_MAX, Point, Row, Run},
+    layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, LayoutNames, POINT_MAX, Point, Row, Run, SeatNote},
     money::{Currency, Money, PRICE_MAX},
     names::Names,
     refusal::Refusal,
     rules::Rules,
+    seat::Seat,
     stored,
     time::{TIMESTAMP_MAX, Timestamp},
 };
@@ -332,7 +333,7 @@ fn sections_and_categories_have_names_for_people_beside_their_ids() {
     let hall = (*layout("aa/bb")).clone();
     let named = |sections: &[&str], categories: &[&str]| {
         let of = |ids: &[&str]| ids.iter().map(|name| (id(name), names(name))).collect();
-        hall.clone().named(LayoutNames { sections: of(sections), categories: of(categories), stage: Names::default() })
+        hall.clone().named(LayoutNames { sections: of(sections), categories: of(categories), ..LayoutNames::default() })
     };
     let both = named(&[], &["b", "a"]).expect("the hall has them");
     assert_eq!(both, named(&[], &["a", "b"]).expect("the same"));
@@ -346,6 +347,27 @@ fn sections_and_categories_have_names_for_people_beside_their_ids() {
     assert_eq!(stored::read::<Layout>(&written).expect("and read"), screen);
     let written = stored::append(&both, Vec::new());
     assert_eq!(stored::read::<Layout>(&written).expect("and read"), both);
+    let note = |text: &str, seats: &[(u16, u16)]| {
+        let seats = seats.iter().map(|&(row, seat)| Seat { row, seat }).collect();
+        SeatNote { text: text.into(), names: Names::default(), seats }
+    };
+    let noted = |notes: Vec<SeatNote>| hall.clone().named(LayoutNames { notes, ..LayoutNames::default() });
+    let pillar = noted(vec![note("a pillar", &[(1, 1), (0, 1)])]).expect("seats of the hall");
+    assert_eq!((pillar.note(1).map(|note| note.text.as_str()), pillar.note(0)), (Some("a pillar"), None));
+    assert_ne!(pillar.digest(), noted(vec![note("a pillar", &[(0, 1)])]).expect("seats").digest());
+    let written = stored::append(&pillar, Vec::new());
+    assert_eq!(stored::read::<Layout>(&written).expect("and read"), pillar);
+    for (notes, why) in [
+        (vec![note("", &[(0, 0)])], "1 to 200 bytes"),
+        (vec![note("a\nb", &[(0, 0)])], "control characters"),
+        (vec![note("a pillar", &[])], "no seat"),
+        (vec![note("a pillar", &[(0, 2)])], "no seat 2 in row 0"),
+        (vec![note("a pillar", &[(0, 0)]), note("a lamp", &[(0, 0)])], "two notes"),
+        (vec![note("a pillar", &[(0, 0)]); 256], "more than 255"),
+    ] {
+        let refused = noted(notes).expect_err(why).to_string();
+        assert!(refused.contains(why), "{refused} says {why}");
+    }
     let wrong = |kind, name| Err(LayoutError::NamedWrongly { kind, id: id(name) });
     assert_eq!(named(&[], &["c"]), wrong("category", "c"));
     assert_eq!(named(&["stalls"], &[]), wrong("section", "stalls"));

@@ -83,6 +83,8 @@ shapes! {
         seat: Seat,
         row!: SmolStr,
         label!: SmolStr,
+        /// What the hall says of it, such as that its view is restricted.
+        note?: SmolStr,
     }
 
     /// The tax that the prices of an order contain at one rate.
@@ -131,7 +133,7 @@ same_fields! {
     (u32, TermsNames): [(terms, TermsNames { areas, price_types, offers })]
         = TermsOfLine { terms, areas, price_types, offers },
     NamedInTerms: [NamedInTerms { id, name, names }] = NamedFields { id, name, names },
-    SeatLabels: [SeatLabels { seat, row, label }] = SeatFields { seat, row, label },
+    SeatLabels: [SeatLabels { seat, row, label, note }] = SeatFields { seat, row, label, note },
 }
 
 /// Writes an order with its payment and refunds.

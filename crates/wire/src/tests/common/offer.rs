@@ -37,7 +37,8 @@ pub fn session_names() -> SessionNames {
         price_types: vec![called("adult", "Adults", Names::default()), called("under26", "Under 26", danish)],
         offers: vec![called("everybody", "", Names::default())],
     };
-    let labels = |row: u16, seat: u16, label: &str| SeatLabels {
+    let labels = |row: u16, seat: u16, label: &str, note: &str| SeatLabels {
+        note: note.into(),
         seat: Seat { row, seat },
         row: ["A", "B", "C", "D"][usize::from(row)].into(),
         label: label.into(),
@@ -51,7 +52,7 @@ pub fn session_names() -> SessionNames {
         ends_at: evening().after(3 * HOUR),
         zone: Some("Europe/London".into()),
         terms: vec![(0, TermsNames::default()), (2, terms)],
-        seats: vec![labels(2, 1, "2"), labels(3, 2, "103")],
+        seats: vec![labels(2, 1, "2", ""), labels(3, 2, "103", "behind a pillar")],
     }
 }
 
