@@ -1,7 +1,7 @@
 // <boxoffice-map session="…" node="http://…">: a live seat map for other sites. docs/reference/widget.md describes its use, and
 // widget.d.ts its types.
 
-import { CodeField } from './js/code-field.js';
+import { CodeField, codeIn } from './js/code-field.js';
 import { Connection, RequestError } from './js/connection.js';
 import { SEAT_STATES } from './js/feeds.js';
 import { wholeSession } from './js/layout.js';
@@ -209,7 +209,7 @@ class BoxofficeMap extends HTMLElement {
   }
 
   set code(code) {
-    this.#takeCode(code ?? null);
+    this.#takeCode(codeIn(code));
     this.#codeField?.set(this.#code);
   }
 
@@ -519,15 +519,15 @@ class BoxofficeMap extends HTMLElement {
 
   /** The session as it is sold to this buyer. */
   #asSold() {
-    return this.#code === null ? this.#session : withCode(this.#session);
+    return this.#code === null || !hasOffers(this.#session) ? this.#session : withCode(this.#session);
   }
 
   #takeCode(code) {
     if (code === this.#code) return;
     this.#code = code;
     this.#stamp = null;
-    // Before the states are known, their view looks at the sale itself.
-    if (this.#map?.known ?? this.#state === 'ready') this.#lookAtSale();
+    // A map that is not shown yet looks at the sale when it is.
+    if (this.#session && this.#state === 'ready') this.#lookAtSale();
   }
 
   /** Says what of a hold was bought with the code. */

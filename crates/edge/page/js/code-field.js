@@ -10,8 +10,8 @@ const CODE = /^[\w.:-]{1,64}$/;
 const NOT_VALID = { code: 218, name: 'code_not_valid' };
 const LIMITED = { code: 109, name: 'rate_limited' };
 
-/** Codes have no spaces, and what is copied from a letter often does. Null if there is nothing else. */
-const cleaned = (text) => (text ?? '').replace(/\s/g, '') || null;
+/** The code in a text. Codes have no spaces, and what is copied from a letter often has some. Null if there is nothing else. */
+export const codeIn = (text) => String(text ?? '').replace(/\s/g, '') || null;
 
 /** Whether a hold was refused because of its code, of which a list of lines may have other refusals before. */
 const isRefused = ({ name2, details }) => [{ name: name2 }, ...(details?.lines || [])].some(({ name }) => name === NOT_VALID.name);
@@ -67,7 +67,7 @@ export class CodeField {
 
   /** Takes another code, or null for none. */
   set(code) {
-    this.code = cleaned(code);
+    this.code = code;
     this.told = null;
     this.isOpen = false;
     this.input.value = '';
@@ -76,7 +76,7 @@ export class CodeField {
 
   /** Takes what the buyer has entered. Returns whether it can be a code. */
   take() {
-    const code = cleaned(this.input.value);
+    const code = codeIn(this.input.value);
     if (code === null || !CODE.test(code)) {
       this.refuse(this.words.form);
       return false;
@@ -94,11 +94,15 @@ export class CodeField {
 
   /**
    * Why nothing can be held with the code now, as the details of a refusal, which the buyer is told as well. Null if nothing is in
-   * the way. What stands in the open field is taken first.
+   * the way. What stands in the open field is taken first, and an empty one is no code.
    */
   hindrance() {
-    const entered = this.isOpen ? cleaned(this.input.value) : null;
-    if (entered !== null && entered !== this.code && !this.take()) return { ...NOT_VALID, message: this.words.form };
+    const entered = this.isOpen ? codeIn(this.input.value) : this.code;
+    if (entered !== this.code && entered !== null && !this.take()) return { ...NOT_VALID, message: this.words.form };
+    if (entered !== this.code) {
+      this.set(null);
+      this.onchange(null);
+    }
     if (this.code === null) return null;
     if (!CODE.test(this.code)) return { ...NOT_VALID, message: this.refuse(this.words.form) };
     const wait = this.waitsUntil - Date.now();

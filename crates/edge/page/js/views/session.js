@@ -446,6 +446,8 @@ class SessionView {
     const { app, session, plan, map } = this;
     if (this.code.hindrance()) return;
     const picked = [...map.picked];
+    // Without the code nothing may be on sale any more.
+    if (picked.length === 0) return;
     const focused = this.focusIn() !== null;
     // A note on seats that were lost just before the click is still to be read.
     if (!(Date.now() - this.lostAt < LOST_READ_MS)) this.note.clear();
