@@ -180,9 +180,9 @@ test('with a code all types are for sale, and what everybody buys has the price 
 test('a line says which of its seats were bought with a code', () => {
   const as = (code_group) => ({ terms: 0, price_type: 'adult', offer: code_group ?? 'all', list_price: 3000, ...(code_group && { code_group }) });
   const line = { seats: [[0, 0], [0, 1]], prices: [3000, 3000], bought_as: [as('members'), as()] };
-  assert.deepEqual(withCodeIn(line), [[0, 0]]);
+  assert.deepEqual(withCodeIn(line), [{ seat: [0, 0], price: 3000 }]);
   assert.equal(boughtSummary(session(), line, ['en']), '1 × Adult (with a code), 1 × Adult');
-  assert.deepEqual(withCodeIn({ area: 'yard', quantity: 2, price: 1000, bought_as: [as('members')] }), [undefined]);
+  assert.deepEqual(withCodeIn({ area: 'yard', quantity: 2, price: 1000, bought_as: [as('members')] }), [{ price: 1000 }]);
   assert.deepEqual(withCodeIn({ product: 'programme', quantity: 2 }), []);
 });
 

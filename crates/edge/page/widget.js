@@ -269,7 +269,7 @@ class BoxofficeMap extends HTMLElement {
       if (session.counters?.length) this.#terms?.look();
       if (map === this.#map && areas === this.#areas) {
         this.#unpick(seats, places);
-        if (code !== undefined) this.#tellCode(ok.lines);
+        if (code !== undefined) this.#tellCode(ok);
       }
       return { session: session.id, cart: cart.token, seats: picked, places, deadline: ok.deadline };
     } catch (error) {
@@ -398,13 +398,9 @@ class BoxofficeMap extends HTMLElement {
   #show(session) {
     const language = this.lang || document.documentElement.lang || 'en';
     const words = wordsOf(language);
-    const money = ({ amount, currency }) => {
-      const digits = digitsOf(currency);
-      const format = new Intl.NumberFormat(language, { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits });
-      return format.format(amount / 10 ** digits);
-    };
     this.#session = session;
     this.#language = language;
+    const money = (price) => this.#money(price);
     this.#stamp = null;
     this.#plan = new Plan(session, language);
     this.#place.replaceChildren();
@@ -531,10 +527,10 @@ class BoxofficeMap extends HTMLElement {
   }
 
   /** Says what of a hold was bought with the code. */
-  #tellCode(lines) {
+  #tellCode({ lines, currency }) {
     const { words } = this.#plan;
     const name = ({ area, quantity }, seat) => (seat ? this.#plan.name(this.#plan.index(seat)) : `${quantity} × ${this.#areas.areas.get(area)?.name ?? area}`);
-    const names = lines.filter((line) => line.session === this.#session.id).flatMap((line) => withCodeIn(line).map((seat) => name(line, seat)));
+    const names = lines.filter((line) => line.session === this.#session.id).flatMap((line) => withCodeIn(line).map(({ seat, price }) => `${name(line, seat)} (${this.#money({ amount: price, currency })})`));
     this.#codeField.tell(names.length > 0 ? words.code.bought(names.join(', ')) : words.code.unused);
   }
 
@@ -711,6 +707,12 @@ class BoxofficeMap extends HTMLElement {
   }
 
   // What is told
+
+  #money({ amount, currency }) {
+    const digits = digitsOf(currency);
+    const format = new Intl.NumberFormat(this.#language, { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits });
+    return format.format(amount / 10 ** digits);
+  }
 
   /** Seats for the site: `row` and `seat` are those of `cart.hold_seats`. The price is that of the chosen type, if all are bought together. */
   #toldAll(indexes) {

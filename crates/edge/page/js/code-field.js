@@ -97,9 +97,9 @@ export class CodeField {
    * the way. What stands in the open field is taken first, and an empty one is no code.
    */
   hindrance() {
-    const entered = this.isOpen ? codeIn(this.input.value) : this.code;
-    if (entered !== this.code && entered !== null && !this.take()) return { ...NOT_VALID, message: this.words.form };
-    if (entered !== this.code) {
+    const entered = this.isOpen ? codeIn(this.input.value) : null;
+    if (entered !== null && !this.take()) return { ...NOT_VALID, message: this.words.form };
+    if (this.isOpen && this.code !== null) {
       this.set(null);
       this.onchange(null);
     }

@@ -170,9 +170,10 @@ export function heldUnder(lines) {
   return held;
 }
 
-/** The seats of a line that were bought with a code, or `[undefined]` if its places were. */
+/** What of a line was bought with a code: [{seat, price}], or [{price}] if its places were. */
 export function withCodeIn(line) {
-  return (line.seats ?? [undefined]).filter((_, number) => boughtAs(line, number)?.code_group);
+  const all = line.seats?.map((seat, number) => ({ seat, price: line.prices[number] })) ?? [{ price: line.price }];
+  return all.filter((_, number) => boughtAs(line, number)?.code_group);
 }
 
 /**

@@ -18,7 +18,7 @@ const ENGLISH = {
   held: (count) => `${count} yours`, less: (name) => `${name}: one less`, more: (name) => `${name}: one more`,
   code: {
     have: 'I have a code', label: 'Code', use: 'Use it', remove: 'Remove the code',
-    used: (code) => `Your code ${code} counts for what you hold here. What it makes cheaper is shown when it is held.`,
+    used: (code) => `Your code ${code} is used when you hold something here. The price with it is shown then.`,
     form: 'A code has up to 64 letters and digits, and no other signs than . - _ :',
     wrong: 'This code is not valid here, or it is used up. Nothing was held. Please check it, or remove it.',
     wait: (seconds) => `Too much was tried from your network. Please try again in ${seconds === 1 ? 'a second' : `${seconds} seconds`}.`,
@@ -46,7 +46,7 @@ const GERMAN = {
   held: (count) => `${count} für Sie`, less: (name) => `${name}: einer weniger`, more: (name) => `${name}: einer mehr`,
   code: {
     have: 'Ich habe einen Code', label: 'Code', use: 'Verwenden', remove: 'Code entfernen',
-    used: (code) => `Ihr Code ${code} gilt für das, was Sie hier reservieren. Was er günstiger macht, sehen Sie dann.`,
+    used: (code) => `Ihr Code ${code} wird verwendet, wenn Sie hier etwas reservieren. Den Preis damit sehen Sie dann.`,
     form: 'Ein Code hat bis zu 64 Buchstaben und Ziffern und keine anderen Zeichen als . - _ :',
     wrong: 'Dieser Code gilt hier nicht oder ist aufgebraucht. Es wurde nichts reserviert. Bitte prüfen oder entfernen Sie ihn.',
     wait: (seconds) => `Aus Ihrem Netz wurde zu viel versucht. Bitte versuchen Sie es in ${seconds === 1 ? 'einer Sekunde' : `${seconds} Sekunden`} wieder.`,
@@ -74,7 +74,7 @@ const FRENCH = {
   held: (count) => `${count} à vous`, less: (name) => `${name} : une de moins`, more: (name) => `${name} : une de plus`,
   code: {
     have: 'J’ai un code', label: 'Code', use: 'Utiliser', remove: 'Retirer le code',
-    used: (code) => `Votre code ${code} compte pour ce que vous réservez ici. Ce qu’il rend moins cher s’affiche ensuite.`,
+    used: (code) => `Votre code ${code} sera utilisé quand vous réserverez ici. Le prix avec ce code s’affiche ensuite.`,
     form: 'Un code a au plus 64 lettres et chiffres, et pas d’autres signes que . - _ :',
     wrong: 'Ce code n’est pas valable ici, ou il est épuisé. Rien n’a été réservé. Veuillez le vérifier ou le retirer.',
     wait: (seconds) => `Trop d’essais depuis votre réseau. Veuillez réessayer dans ${seconds === 1 ? 'une seconde' : `${seconds} secondes`}.`,

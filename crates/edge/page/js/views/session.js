@@ -249,10 +249,10 @@ class SessionView {
   }
 
   /** Says what of a hold was bought with the code. */
-  tellCode(lines) {
+  tellCode(lines, currency) {
     if (this.code.code === null) return;
     const { plan: { words: { code: words } } } = this;
-    const names = lines.flatMap((line) => withCodeIn(line).map((seat) => this.nameOf(line, seat)));
+    const names = lines.flatMap((line) => withCodeIn(line).map(({ seat, price }) => `${this.nameOf(line, seat)} (${money(price, currency)})`));
     this.code.tell(names.length > 0 ? words.bought(names.join(', ')) : words.unused);
   }
 
@@ -327,7 +327,11 @@ class SessionView {
   /** A refusal of the caller's rights or code is no matter of these seats. */
   refused(error) {
     if (OLD_TERMS.has(error.name2)) this.terms.look();
-    if (this.code.note(error)) return true;
+    if (this.code.note(error)) {
+      // It stands in the field, from where the next hold takes it again.
+      this.app.cart.codes.delete(this.session.id);
+      return true;
+    }
     if (!this.app.rights.note(error)) return false;
     this.note.clear();
     this.showSale();
@@ -502,7 +506,7 @@ class SessionView {
   tellHeld(ok) {
     const lines = ok.lines.filter((line) => line.session === this.session.id);
     const names = lines.flatMap((line) => (line.seats ?? [undefined]).map((seat) => this.nameOf(line, seat)));
-    this.tellCode(lines);
+    this.tellCode(lines, ok.currency);
     const until = ok.deadline ? ` until ${ownClock(ok.deadline)}` : '';
     // What is held is counted.
     if (this.session.counters?.length) this.terms.look();
