@@ -45,6 +45,13 @@ async function goTo(page, id) {
   await go(page, `#/session/${id}`);
 }
 
+/** Checks that no code stands outside of a window, by what `outside` has returned for it. */
+async function standsNowhere(outsideOf, kept) {
+  const all = await outsideOf();
+  assert.ok(all.includes(kept), 'it has what the storages keep');
+  assert.ok(!all.toLowerCase().includes('globe'), all);
+}
+
 const focused = (page) => page.evaluate(() => document.activeElement.id);
 
 pageTest('with a code a member buys before the sale opens, and the code stands nowhere', (people) => withOwn(people, async (own) => {
@@ -72,6 +79,7 @@ pageTest('with a code a member buys before the sale opens, and the code stands n
   await hold(page);
   await inCart(page, 2);
   assert.equal(seats[0].code, CODE);
+  await standsNowhere(outsideOf, 'boxoffice.cart');
   await reads(page, '#code-said', /^With your code: Stalls, Row A seat 2 \(€15\), Stalls, Row A seat 3 \(€15\)\.$/);
   await page.click('[data-act=hold-area]');
   await inCart(page, 3);
@@ -89,9 +97,7 @@ pageTest('with a code a member buys before the sale opens, and the code stands n
   await page.click('#pay');
   await page.waitForSelector('#order');
   await reads(page, '#order', /2 × with a code/);
-  const all = await outsideOf();
-  assert.ok(all.includes('boxoffice.'), 'it has what the storages keep');
-  assert.ok(!all.toLowerCase().includes('globe'), all);
+  await standsNowhere(outsideOf, 'boxoffice.');
   await goTo(page, 'pre');
   await page.reload();
   await reads(page, '#sale', /^The sale opens on \w+/);
@@ -308,9 +314,7 @@ for (const browser of ['chromium', 'firefox']) {
       assert.deepEqual(await held(page), []);
       assert.equal(await uses(), 4);
       assert.match(await page.locator(`${MAP}#code-said`).innerText(), /^Mit Ihrem Code: 1 × Yard \(15,00\s€\)\.$/);
-      const all = await outsideOf();
-      assert.ok(all.includes('boxoffice.cart'), 'it has what the storages keep');
-      assert.ok(!all.toLowerCase().includes('globe'), all);
+      await standsNowhere(outsideOf, 'boxoffice.cart');
       // The opening for everybody.
       await page.evaluate(() => { document.querySelector('boxoffice-map').code = null; });
       await sold(page, 'not_yet');
