@@ -220,6 +220,27 @@ pageTest('a member chooses the price type that the code is for', (people) => wit
   await reads(page, '#lines [data-seat="0,2"]', /Adult€30/);
 }), { within: 90_000 });
 
+pageTest('what two codes had bought and ran out is held again, by a request for each code', (people) => withOwn(people, async (own) => {
+  const { create, url, ask } = await houseWithCode(own, 1);
+  await ask('code.put', { code: 'PAPER-1', group: 'readers', uses: 1 });
+  await create('one', { hold_ttl_ms: 4_000, offers: [{ id: 'inner-circle', code_group: 'circle' }] });
+  await create('two', { hold_ttl_ms: 4_000, offers: [{ id: 'readers', code_group: 'readers' }] });
+  let all;
+  const page = await visit(people, url, 'one', { locale: 'en-GB' }, (window) => { all = sentOf(window, 'cart.hold_all'); });
+  await reads(page, '#sale', /^This is not on sale\.$/);
+  await enter(page, CODE);
+  await pick(page, 0, 1);
+  await hold(page);
+  await goTo(page, 'two');
+  await enter(page, 'PAPER-1');
+  await page.click('[data-act=hold-area]');
+  await inCart(page, 2);
+  await go(page, '#/cart');
+  await page.click('#hold-again');
+  await inCart(page, 2);
+  assert.deepEqual(all.map(({ lines }) => lines.map(({ session, code }) => `${session} ${code}`)), [[`one ${CODE}`], ['two PAPER-1']]);
+}));
+
 pageTest('seats that would be left alone are named and taken as well, and small parties are told the number', (people) => withOwn(people, async (own) => {
   const { create, url } = await house(own);
   await create('single', { no_single_seats: true });

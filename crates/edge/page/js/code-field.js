@@ -9,6 +9,8 @@ const CODE = /^[\w.:-]{1,64}$/;
 /** The refusals of a code that is not sent, as a node would answer. */
 const NOT_VALID = { code: 218, name: 'code_not_valid' };
 const LIMITED = { code: 109, name: 'rate_limited' };
+/** How long the next code waits if the node does not say it. */
+const WAIT_MS = 1_000;
 
 /** The code in a text. Codes have no spaces, and what is copied from a letter often has some. Null if there is nothing else. */
 export const codeIn = (text) => String(text ?? '').replace(/\s/g, '') || null;
@@ -117,7 +119,7 @@ export class CodeField {
       return true;
     }
     if (error.name2 !== LIMITED.name) return false;
-    const wait = error.details?.retry_after_ms || 1_000;
+    const wait = error.details?.retry_after_ms || WAIT_MS;
     this.waitsUntil = Date.now() + wait;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.isOpen && this.complain(this.words.again, false), wait);
