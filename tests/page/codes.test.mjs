@@ -346,5 +346,5 @@ for (const browser of ['chromium', 'firefox']) {
       shop.close();
       await own.end();
     }
-  }, { browser, within: 120_000 });
+  }, { browser, within: 180_000 });
 }
