@@ -19,9 +19,12 @@ pageTest('axe finds no serious violation in any view', async (people, print) => 
   await look('home', '.session-card');
   await go(page, '#/session/page-axe');
   await pick(page, 0, 3, 4);
+  await page.click('#code-open');
+  await page.click('#code-use');
   await page.click('#list summary');
   await page.click('.rows__name');
   await look('session', '.rows__seat');
+  await page.fill('#code', '');
   await hold(page);
   await inCart(page, 2);
   await look('cart', '#lines .line__title a', '#/cart');

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  boughtSummary, boughtText, choices, chosenOf, heldUnder, leftOf, offersKey, opensAt, priceUnder, quote, stampOf, typesIn, typesTold,
+  boughtSummary, boughtText, choices, chosenOf, heldUnder, leftOf, offersKey, opensAt, priceUnder, quote, stampOf, typesIn, typesTold, withCode, withCodeIn,
 } from '../../crates/edge/page/js/offers.js';
 import { Terms, closedKey } from '../../crates/edge/page/js/sale.js';
 
@@ -155,6 +155,35 @@ test('a line says its price types, and the offer that has made it cheaper', () =
   assert.equal(typesIn({ seats: [[0, 0]] }), undefined);
   assert.deepEqual(typesTold(['adult', 'adult']), ['adult']);
   assert.deepEqual(typesTold(['adult', 'under26']), ['adult', 'under26']);
+});
+
+test('with a code all types are for sale, and what everybody buys has the price of everybody', () => {
+  const presale = session({ offers: [{ id: 'sale', from: at(1) }] });
+  const members = { ...session({ sale: { terms: 0, desk_only: true } }), offers: [] };
+  for (const [closed, key] of [[presale, 'not_yet'], [members, 'ended']]) {
+    assert.equal(offersKey(closed, NOON), key);
+    assert.equal(offersKey(withCode(closed), NOON), null);
+    assert.deepEqual(short(choices(withCode(closed), stalls, NOON)), [['adult', 3000, Infinity], ['under26', 2000, Infinity]]);
+  }
+  const open = session({
+    offers: [{ id: 'few', types: ['adult'], set_price: 2500, counters: ['few'] }, { id: 'dear', types: ['adult'], categories: ['box'], set_price: 9900 }],
+    counters: [{ id: 'few', max: 1 }],
+  });
+  assert.deepEqual(short(choices(withCode(open), stalls, NOON)), [['adult', 2500, 1], ['under26', 2000, Infinity]]);
+  assert.deepEqual(short(choices(withCode({ ...open, offers: [open.offers[1]] }), { category: 'box' }, NOON)), [['adult', 9900, Infinity]]);
+  const adult = { type: 'adult', zone: stalls };
+  assert.deepEqual(short(quote(withCode(open), [adult, adult], NOON)), [['adult', 2500, 1], ['adult', 3000, Infinity]]);
+  // The session itself stays as it is.
+  assert.equal(presale.offers.length, 1);
+});
+
+test('a line says which of its seats were bought with a code', () => {
+  const as = (code_group) => ({ terms: 0, price_type: 'adult', offer: code_group ?? 'all', list_price: 3000, ...(code_group && { code_group }) });
+  const line = { seats: [[0, 0], [0, 1]], prices: [3000, 3000], bought_as: [as('members'), as()] };
+  assert.deepEqual(withCodeIn(line), [{ seat: [0, 0], price: 3000 }]);
+  assert.equal(boughtSummary(session(), line, ['en']), '1 × Adult (with a code), 1 × Adult');
+  assert.deepEqual(withCodeIn({ area: 'yard', quantity: 2, price: 1000, bought_as: [as('members')] }), [{ price: 1000 }]);
+  assert.deepEqual(withCodeIn({ product: 'programme', quantity: 2 }), []);
 });
 
 test('the terms are read again when the mark of the feed changes, and not before', async (t) => {

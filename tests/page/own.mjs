@@ -27,9 +27,9 @@ export class Own {
     this.home = mkdtempSync(join(tmpdir(), 'boxoffice-web-'));
     this.children = [];
     const drawn = () => randomBytes(32).toString('hex');
-    // A node that can be reached from elsewhere has these. A cluster's nodes have the other one.
+    // A node that can be reached from elsewhere has these. All nodes have the others.
     this.credentials = { BOXOFFICE_ADMIN_TOKEN: drawn(), BOXOFFICE_CUSTOMER_SECRET: drawn() };
-    this.peersSecret = { BOXOFFICE_PEERS_SECRET: drawn() };
+    this.shared = { BOXOFFICE_PEERS_SECRET: drawn(), BOXOFFICE_CODE_SECRET: drawn() };
     // The operators' ports of nodes with credentials.
     this.closed = new Set();
   }
@@ -57,7 +57,7 @@ export class Own {
     writeFileSync(file, config ?? `[listen]\nanonymous = "${anonymous}"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
     const all = ['serve', '--config', file, '--listen', `127.0.0.1:${at}`, '--ops-listen', '127.0.0.1:0', '--data-dir', join(this.home, `data-${id}`), '--fsync', 'never', '--log', 'error', ...args];
     const isClosed = args.some((arg) => arg === '--public-url' || arg === '--advertise');
-    const env = { ...process.env, ...this.peersSecret, ...(isClosed ? this.credentials : {}) };
+    const env = { ...process.env, ...this.shared, ...(isClosed ? this.credentials : {}) };
     const child = spawn(PROGRAM, all, { stdio: ['ignore', 'pipe', 'inherit'], env });
     this.children.push(child);
     let output = '';

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after } from 'node:test';
 import './buyers.test.mjs';
+import './codes.test.mjs';
 import './hours.test.mjs';
 import './names.test.mjs';
 import { closeChrome, connected, eventually, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';

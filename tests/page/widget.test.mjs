@@ -488,6 +488,7 @@ test('the types fit programs that use the element, and refuse those that do not'
       map.addEventListener('pick', ({ detail }) => { const rows: number[] = detail.seats.map(({ row }) => row); map.max = rows.length; });
       map.addEventListener('fault', ({ detail }) => { const code: number | null = detail.code; map.title = String(code); });
       map.mine = [[1, 2], { area: 'standing', quantity: 3 }];
+      map.code = map.code === null ? 'GLOBE-7Q2M' : null;
       const held: Promise<MapHeld | null> = map.hold();
       held.then((each) => map.release(each?.seats.map(({ row, seat }) => [row, seat] as const)));
       // @ts-expect-error It is read only.

@@ -394,12 +394,12 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    /// Whether there is anything of its offers that only the desk may see.
+    /// Whether there is anything of its offers that not everybody may see.
     pub fn has_secrets(&self) -> bool {
         let offers = self.session.offering.iter().flat_map(|offering| &offering.offers);
         let has_allotments = self.session.offering.iter().any(|offering| !offering.allotments.is_empty());
         has_allotments
-            || offers.into_iter().any(|offer| offer.desk)
+            || offers.into_iter().any(|offer| !offer.is_for_everybody())
             || self.sale.as_ref().is_some_and(|sale| !sale.changes.is_empty())
     }
 

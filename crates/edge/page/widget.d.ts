@@ -84,6 +84,9 @@ export declare class BoxofficeMap extends HTMLElement {
   /** The token of the cart, a secret. */
   get cart(): string | null;
   set cart(token: string | null);
+  /** The code that `hold` shows: what the site has set, or what the buyer has entered since. Never written to the attribute. */
+  get code(): string | null;
+  set code(code: string | null);
   readonly state: 'idle' | 'connecting' | 'ready' | 'fault';
   /** Whether the session that is shown sells. Otherwise nothing can be picked. */
   readonly sale: 'on' | 'not_yet' | 'begun' | 'ended' | 'over' | 'canceled';
@@ -109,6 +112,7 @@ export interface BoxofficeMapProps {
   lang?: string;
   mine?: readonly Mine[] | null;
   cart?: string | null;
+  code?: string | null;
   onready?: (event: CustomEvent<MapDetail>) => void;
   onpick?: (event: CustomEvent<MapDetail>) => void;
   onlost?: (event: CustomEvent<MapDetail>) => void;

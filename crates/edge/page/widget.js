@@ -1,6 +1,7 @@
 // <boxoffice-map session="…" node="http://…">: a live seat map for other sites. docs/reference/widget.md describes its use, and
 // widget.d.ts its types.
 
+import { CodeField, codeIn } from './js/code-field.js';
 import { Connection, RequestError } from './js/connection.js';
 import { SEAT_STATES } from './js/feeds.js';
 import { wholeSession } from './js/layout.js';
@@ -10,7 +11,7 @@ import { Plan } from './js/map/plan.js';
 import { SeatMap } from './js/map/seatmap.js';
 import { wordsOf } from './js/map/words.js';
 import { digitsOf } from './js/money.js';
-import { choices, chosenOf, hasTypes, heldUnder, opensAt, quote, shown, stampOf, typesTold } from './js/offers.js';
+import { choices, chosenOf, hasOffers, hasTypes, heldUnder, opensAt, quote, shown, stampOf, typesTold, withCode, withCodeIn } from './js/offers.js';
 import { Terms, closedKey } from './js/sale.js';
 import { MapCart } from './js/widget/cart.js';
 import { Areas, Picks, legend, make } from './js/widget/panel.js';
@@ -57,10 +58,10 @@ const OLD_TERMS = new Set(['session_closed', 'not_on_sale', 'not_sold_as', 'pric
 const LOST_AFTER_MS = 2_000;
 
 /** Properties that a page may have set before this script defines the element. */
-const PROPERTIES = ['session', 'node', 'max', 'mine', 'cart'];
+const PROPERTIES = ['session', 'node', 'max', 'mine', 'cart', 'code'];
 
 class BoxofficeMap extends HTMLElement {
-  static observedAttributes = ['session', 'node', 'max', 'lang', 'mine'];
+  static observedAttributes = ['session', 'node', 'max', 'lang', 'mine', 'code'];
 
   #root;
   #place = make('div', 'seats place', { part: 'map' });
@@ -95,6 +96,9 @@ class BoxofficeMap extends HTMLElement {
   /** Seats and places that the site says are the buyer's: `[row, seat]` and `{area, quantity}`. */
   #mine = [];
   #token = null;
+  /** The code that the site has set or the buyer has entered. */
+  #code = null;
+  #codeField = null;
   /** What is being held at this moment, so that it is no loss. */
   #holding = { seats: new Set(), places: new Map() };
   /** Picked seats and areas of picked places that are not free, with the time from which they count as lost. */
@@ -146,6 +150,7 @@ class BoxofficeMap extends HTMLElement {
     if (before === now) return;
     if (name === 'max') this.#limit();
     else if (name === 'mine') this.mine = pairsOf(now);
+    else if (name === 'code') this.code = now;
     else this.#renew();
   }
 
@@ -198,6 +203,16 @@ class BoxofficeMap extends HTMLElement {
     this.#follow();
   }
 
+  /** The code that holds show: that of the site or the attribute, or what the buyer has entered since. Never written to the attribute. */
+  get code() {
+    return this.#code;
+  }
+
+  set code(code) {
+    this.#takeCode(codeIn(code));
+    this.#codeField?.set(this.#code);
+  }
+
   /** "idle" without a session, "connecting", "ready" or "fault". */
   get state() {
     return this.#state;
@@ -233,14 +248,17 @@ class BoxofficeMap extends HTMLElement {
 
   /** Holds what is picked. Resolves with `{session, cart, seats, places, deadline}`, or null if nothing is picked. */
   async hold() {
-    const [session, map, areas, cart] = [this.#session, this.#map, this.#areas, this.#cart];
+    const hindrance = this.#isCodeTaken() ? this.#codeField.hindrance() : null;
+    if (hindrance) throw faultOf(new RequestError('no', hindrance));
+    const [session, map, areas, cart, field] = [this.#session, this.#map, this.#areas, this.#cart, this.#codeField];
+    const code = this.#isCodeTaken() ? this.#code ?? undefined : undefined;
     const seats = map ? [...map.picked].filter((seat) => !this.#holding.seats.has(seat)) : [];
     const places = areas?.picked.filter(({ area }) => !this.#holding.places.has(area)) ?? [];
     if (!cart || seats.length + places.length === 0) return null;
     const picked = this.#toldAll(seats);
     const lines = [
-      ...(seats.length > 0 ? [{ session: session.id, seats: picked.map(({ row, seat }) => [row, seat]), types: typesTold(picked.map(({ type }) => type)) }] : []),
-      ...places.map(({ area, quantity, type }) => ({ session: session.id, area, quantity, types: typesTold([type]) })),
+      ...(seats.length > 0 ? [{ session: session.id, seats: picked.map(({ row, seat }) => [row, seat]), types: typesTold(picked.map(({ type }) => type)), code }] : []),
+      ...places.map(({ area, quantity, type }) => ({ session: session.id, area, quantity, types: typesTold([type]), code })),
     ];
     const holding = this.#holding;
     seats.forEach((seat) => holding.seats.add(seat));
@@ -249,10 +267,14 @@ class BoxofficeMap extends HTMLElement {
       const ok = await cart.hold(lines);
       // What is held is counted.
       if (session.counters?.length) this.#terms?.look();
-      if (map === this.#map && areas === this.#areas) this.#unpick(seats, places);
+      if (map === this.#map && areas === this.#areas) {
+        this.#unpick(seats, places);
+        if (code !== undefined) this.#tellCode(ok);
+      }
       return { session: session.id, cart: cart.token, seats: picked, places, deadline: ok.deadline };
     } catch (error) {
       if (OLD_TERMS.has(error.name2)) this.#terms?.look();
+      if (field === this.#codeField) this.#sayRefused(error, code !== undefined);
       throw faultOf(error);
     } finally {
       seats.forEach((seat) => holding.seats.delete(seat));
@@ -357,7 +379,8 @@ class BoxofficeMap extends HTMLElement {
     this.#feed?.stop();
     this.#link?.stop();
     this.#map?.stop();
-    this.#link = this.#map = this.#plan = this.#areas = this.#picks = this.#session = this.#feed = this.#cart = this.#terms = null;
+    this.#codeField?.stop();
+    this.#link = this.#codeField = this.#map = this.#plan = this.#areas = this.#picks = this.#session = this.#feed = this.#cart = this.#terms = null;
     this.#sale = 'on';
     this.#types.clear();
     this.#below.replaceChildren();
@@ -375,13 +398,9 @@ class BoxofficeMap extends HTMLElement {
   #show(session) {
     const language = this.lang || document.documentElement.lang || 'en';
     const words = wordsOf(language);
-    const money = ({ amount, currency }) => {
-      const digits = digitsOf(currency);
-      const format = new Intl.NumberFormat(language, { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits });
-      return format.format(amount / 10 ** digits);
-    };
     this.#session = session;
     this.#language = language;
+    const money = (price) => this.#money(price);
     this.#stamp = null;
     this.#plan = new Plan(session, language);
     this.#place.replaceChildren();
@@ -404,9 +423,10 @@ class BoxofficeMap extends HTMLElement {
       this.#showPicks();
       this.#tellPicked();
     } });
+    this.#codeField = new CodeField(words.code, { code: this.#code, onchange: (code) => this.#takeCode(code) });
     this.#legend = make('div', '', {});
     this.#dressLegend = () => this.#legend.replaceChildren(legend(this.#plan, money));
-    this.#below.replaceChildren(this.#closedNote, ...(this.#plan.size > 0 ? [this.#legend] : []), this.#picks.element, this.#areas.element, this.#said);
+    this.#below.replaceChildren(this.#closedNote, this.#codeField.element, ...(this.#plan.size > 0 ? [this.#legend] : []), this.#picks.element, this.#areas.element, this.#said);
     this.#terms = new Terms(this.#link, session, () => {
       this.#stamp = null;
       // The house may have added an area.
@@ -460,7 +480,8 @@ class BoxofficeMap extends HTMLElement {
   /** Nothing can be picked while the session does not sell, and what was picked is picked no more. The site is told once. */
   #lookAtSale() {
     this.#lookAtOffers();
-    const key = closedKey(this.#session, this.#link.now());
+    this.#codeField.element.hidden = !this.#isCodeTaken();
+    const key = closedKey(this.#asSold(), this.#link.now());
     const words = key ? this.#closedWords(key) : '';
     if (this.#closedNote.textContent !== words) this.#closedNote.textContent = words;
     if ((key ?? 'on') === this.#sale) return;
@@ -485,24 +506,65 @@ class BoxofficeMap extends HTMLElement {
     return opens === null ? words.closed[key](this.#session) : words.opens(momentIn(this.#language, opens, this.#session.zone));
   }
 
+  // The buyer's code
+
+  /** Whether a code could open something of the session. Sessions that take none are asked for without it. */
+  #isCodeTaken() {
+    return this.#session !== null && hasOffers(this.#session) && closedKey(withCode(this.#session), this.#link.now()) === null;
+  }
+
+  /** The session as it is sold to this buyer. */
+  #asSold() {
+    return this.#code === null || !hasOffers(this.#session) ? this.#session : withCode(this.#session);
+  }
+
+  #takeCode(code) {
+    if (code === this.#code) return;
+    this.#code = code;
+    this.#stamp = null;
+    // A map that is not shown yet looks at the sale when it is.
+    if (this.#session && this.#state === 'ready') this.#lookAtSale();
+  }
+
+  /** Says what of a hold was bought with the code. */
+  #tellCode({ lines, currency }) {
+    const { words } = this.#plan;
+    const name = ({ area, quantity }, seat) => (seat ? this.#plan.name(this.#plan.index(seat)) : `${quantity} × ${this.#areas.areas.get(area)?.name ?? area}`);
+    const names = lines.filter((line) => line.session === this.#session.id).flatMap((line) => withCodeIn(line).map(({ seat, price }) => `${name(line, seat)} (${this.#money({ amount: price, currency })})`));
+    this.#codeField.tell(names.length > 0 ? words.code.bought(names.join(', ')) : words.code.unused);
+  }
+
+  /** Says in the map what its buyer can do about a refusal. All others are the site's to tell. */
+  #sayRefused(error, hasCode) {
+    if (hasCode && this.#codeField.note(error)) return;
+    const { words } = this.#plan;
+    const { seats = [], min } = error.details ?? {};
+    if (error.name2 === 'party_too_small') this.#say(words.party(min));
+    if (error.name2 !== 'leaves_single') return;
+    const single = seats.map((seat) => this.#plan.index(seat)).filter((seat) => seat >= 0);
+    this.#say(words.single(single.map((seat) => this.#plan.name(seat)).join(', ')));
+    this.#map?.point(single);
+  }
+
   // Price types and offers
 
   /** Takes the prices of this moment, if something else is on sale than before. */
   #lookAtOffers() {
     const now = this.#link.now();
-    const stamp = stampOf(this.#session, now);
+    const session = this.#asSold();
+    const stamp = stampOf(session, now);
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
-    this.#plan.offer(this.#session, now);
+    this.#plan.offer(session, now);
     this.#dressLegend();
-    this.#areas.offer((area) => shown(this.#session, { area }, now, this.#held()));
+    this.#areas.offer((area) => shown(session, { area }, now, this.#held()));
     this.#showPicks();
     // What is picked again after a change of language or node is not known yet.
     if (!this.#kept) this.#tellPicked();
   }
 
   #choices(zone) {
-    return choices(this.#session, zone, this.#link.now(), this.#held());
+    return choices(this.#asSold(), zone, this.#link.now(), this.#held());
   }
 
   /** How much the cart has under each offer. */
@@ -646,10 +708,16 @@ class BoxofficeMap extends HTMLElement {
 
   // What is told
 
+  #money({ amount, currency }) {
+    const digits = digitsOf(currency);
+    const format = new Intl.NumberFormat(this.#language, { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits });
+    return format.format(amount / 10 ** digits);
+  }
+
   /** Seats for the site: `row` and `seat` are those of `cart.hold_seats`. The price is that of the chosen type, if all are bought together. */
   #toldAll(indexes) {
     const wishes = indexes.map((index) => ({ type: this.#typeOf(index), zone: this.#zoneOf(index) }));
-    const ways = quote(this.#session, wishes, this.#link.now(), this.#held());
+    const ways = quote(this.#asSold(), wishes, this.#link.now(), this.#held());
     return indexes.map((index, number) => {
       const [row, seat] = this.#plan.seat(index);
       const { id, name, price } = this.#plan.categories[this.#plan.category[index]];

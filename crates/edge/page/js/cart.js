@@ -39,6 +39,8 @@ export class Cart {
     this.id = kept?.id || null;
     /** The difference between the clock of the cart's leader and this device's. If null, the node's clock is used. */
     this.offset = kept?.offset ?? null;
+    /** The buyer's code of each session, which its holds show. Kept only here, so a reload forgets it. */
+    this.codes = new Map();
   }
 
   /** Follows the cart that this device had. */
@@ -151,16 +153,16 @@ export class Cart {
 
   /** `types` are the price types: one for all, or one for each seat. Without them all are of the session's first one. */
   holdSeats(session, seats, types) {
-    return this.hold('cart.hold_seats', { session, seats, types });
+    return this.hold('cart.hold_seats', { session, seats, types, code: this.codes.get(session) });
   }
 
   /** `wanted`: {count, category, section, accessible, split, types}. */
   holdBest(session, wanted) {
-    return this.hold('cart.hold_best', { session, ...wanted });
+    return this.hold('cart.hold_best', { session, ...wanted, code: this.codes.get(session) });
   }
 
   holdPlaces(session, area, quantity, types) {
-    return this.hold('cart.hold_places', { session, area, quantity, types });
+    return this.hold('cart.hold_places', { session, area, quantity, types, code: this.codes.get(session) });
   }
 
   holdStock(product, quantity) {
@@ -171,9 +173,12 @@ export class Cart {
     return this.hold('cart.hold_slot', { resource, begin, end });
   }
 
-  /** `lines`: each with the fields of one of the above. */
-  holdAll(lines) {
-    return this.hold('cart.hold_all', { lines });
+  /** `lines`: each with the fields of one of the above. A request shows one code, so each further code is a request of its own. */
+  async holdAll(lines) {
+    const codes = new Set(lines.map(({ code }) => code).filter(Boolean));
+    const [first, ...others] = codes.size > 0 ? codes : [undefined];
+    await this.hold('cart.hold_all', { lines: lines.filter(({ code }) => !code || code === first) });
+    for (const code of others) await this.hold('cart.hold_all', { lines: lines.filter((line) => line.code === code) });
   }
 
   setQuantity(line, quantity) {

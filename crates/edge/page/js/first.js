@@ -16,7 +16,7 @@ const MODULES = [
   'connection.js', 'feeds.js', 'cart.js', 'cart-token.js', 'store.js', 'store-catalogue.js',
   'customer.js', 'rights.js', 'operator/seen.js', 'dom.js', 'why.js', 'local-time.js', 'calendar/zone.js', 'names.js', 'views/session.js', 'explain.js', 'words.js',
   'map/plan.js', 'map/words.js', 'map/seatmap.js', 'map/brush.js', 'map/canvas.js', 'parts.js', 'sale.js', 'offers.js', 'money.js',
-  'views/session-areas.js', 'views/session-best.js', 'views/session-list.js', 'views/session-types.js',
+  'code-field.js', 'views/session-areas.js', 'views/session-best.js', 'views/session-list.js', 'views/session-types.js',
 ];
 
 /** The styles of views that no session needs. */

@@ -43,8 +43,17 @@ export function priceUnder({ set_price: set, amount_off: amount, rate_off: rate 
 const hasEnded = ({ closed, until }, now) => Boolean(closed) || (until !== undefined && Date.parse(until) <= now);
 const waits = (session, { id, from }) => from !== undefined && !session.sale?.opened?.includes(id);
 
-/** Whether only what an offer sells is on sale. A session whose offers are all the desk's tells none of them. */
-const hasOffers = ({ offers, sale }) => offers?.length > 0 || Boolean(sale?.desk_only);
+/** Whether only what an offer sells is on sale. A session whose offers are all the desk's, or need codes, tells none of them. */
+export const hasOffers = ({ offers, sale }) => offers?.length > 0 || Boolean(sale?.desk_only);
+
+/**
+ * What a code opens. Guests are told nothing of the offers of codes, so with a code every price type may be on sale. What no open
+ * offer sells to everybody is shown at its list price, and the hold tells the price.
+ */
+const UNTOLD = { id: '', isUntold: true };
+
+/** A session as it may be for who has a code. */
+export const withCode = (session) => ({ ...session, offers: [...(session.offers || []), UNTOLD] });
 
 /** The offers that are open at an instant. */
 const openOffers = (session, now) => (session.offers || []).filter((offer) => !hasEnded(offer, now) && !waits(session, offer));
@@ -99,7 +108,7 @@ function cheapest(session, open, type, zone, quantity, used, held) {
     const way = { amount: priceUnder(offer, list), list, offer, left: room(session, offer, used, held) };
     if (way.left < quantity) {
       if (!most || way.left > most.left) most = way;
-    } else if (!best || way.amount < best.amount) best = way;
+    } else if (!best || (way.amount < best.amount && !offer.isUntold)) best = way;
   }
   return best || most;
 }
@@ -161,11 +170,21 @@ export function heldUnder(lines) {
   return held;
 }
 
-/** What a seat of a line was bought as, in words: "Adult", "Adult (Early bird)" if its offer has made it cheaper, or "". */
+/** What of a line was bought with a code: [{seat, price}], or [{price}] if its places were. */
+export function withCodeIn(line) {
+  const all = line.seats?.map((seat, number) => ({ seat, price: line.prices[number] })) ?? [{ price: line.price }];
+  return all.filter((_, number) => boughtAs(line, number)?.code_group);
+}
+
+/**
+ * What a seat of a line was bought as, in words: "Adult", "Adult (Early bird)" if its offer has made it cheaper, or "". Guests are not
+ * told the names of offers that need a code.
+ */
 export function boughtText(session, line, number, languages) {
-  const { price_type: type, offer, list_price: list } = boughtAs(line, number) || {};
+  const { price_type: type, offer, list_price: list, code_group: group } = boughtAs(line, number) || {};
   const price = line.prices?.[number] ?? line.price;
-  const [name, under] = [type ? nameIn(session.price_types, type, languages) : '', offer && price < list ? nameIn(session.offers, offer, languages) : ''];
+  const name = type ? nameIn(session.price_types, type, languages) : '';
+  const under = group ? 'with a code' : offer && price < list ? nameIn(session.offers, offer, languages) : '';
   return name && under ? `${name} (${under})` : name || under;
 }
 

@@ -356,6 +356,17 @@ fn best_seats_are_those_on_sale() {
 }
 
 #[test]
+fn everybody_is_told_of_no_offer_that_needs_a_code() {
+    let members = Offer { code_group: Some(id("members")), ..offer("members") };
+    let hall = Hall::new(Offering { offers: vec![offer("all"), members], ..Offering::default() }, Timestamp(5_000));
+    let view = hall.session.view();
+    assert!(view.has_secrets(), "nothing else of it is the desk's");
+    let everybodys = SessionView::clone(&view).for_everybody();
+    let told: Vec<&Id> = everybodys.offering.iter().flat_map(|it| &it.offers).map(|offer| &offer.id).collect();
+    assert_eq!(told, [&id("all")]);
+}
+
+#[test]
 fn allotments_are_the_desks_until_they_are_released() {
     let press =
         Offer { desk: true, change: Some(PriceChange::Set(0)), allotments: vec![id("press")], ..offer("press") };

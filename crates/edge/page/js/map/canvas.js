@@ -35,6 +35,8 @@ export class Picture {
     this.flashes = new Map();
     this.focus = -1;
     this.hover = -1;
+    /** Seats with a ring around them, because something is said of them. */
+    this.pointed = [];
     /** The names of sections that are shown: {id, left, right, top, bottom}, in pixels. */
     this.named = [];
     this.stale = true;
@@ -195,6 +197,11 @@ export class Picture {
 
   setHover(seat) {
     this.hover = seat;
+    this.soon();
+  }
+
+  setPointed(seats) {
+    this.pointed = seats;
     this.soon();
   }
 
@@ -371,6 +378,7 @@ export class Picture {
       ring(seat, 46 + 22 * Math.max(0, age), this.colours.gold, 1.5);
     }
     context.globalAlpha = 1;
+    for (const seat of this.pointed) ring(seat, 54, this.colours.gold, 4);
     if (this.hover >= 0) ring(this.hover, 54, this.colours.ink, 1.5);
     if (this.focus >= 0) {
       ring(this.focus, 60, this.colours.bg, 5);

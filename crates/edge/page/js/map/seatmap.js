@@ -144,6 +144,7 @@ export class SeatMap {
       this.picked.add(seat);
     }
     this.dress(seat);
+    this.point([]);
     this.tellSeat(seat, true);
     this.onselect?.([...this.picked]);
   }
@@ -153,11 +154,18 @@ export class SeatMap {
     return this.plan.categories[this.plan.category[seat]].isSold !== false;
   }
 
+  /** Points at some seats, until others are picked. */
+  point(seats) {
+    this.picture.setPointed(seats);
+    if (seats.length > 0) this.picture.reveal(seats[0]);
+  }
+
   unpick(seats = [...this.picked]) {
     for (const seat of seats) {
       this.picked.delete(seat);
       this.dress(seat);
     }
+    this.point([]);
     this.onselect?.([...this.picked]);
   }
 

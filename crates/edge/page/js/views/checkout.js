@@ -3,7 +3,7 @@
 import { countdown, fill, h, money } from '../dom.js';
 import { explain } from '../explain.js';
 import { amountOf, lineElement, seatName } from '../lines.js';
-import { typesIn } from '../offers.js';
+import { typesIn, withCodeIn } from '../offers.js';
 import { button, noteBox, stepper } from '../parts.js';
 import { payForm } from './checkout-pay.js';
 
@@ -100,7 +100,7 @@ class CartView {
     fill(this.empty,
       h('p', { class: 'muted', id: 'expired' }, 'What you held is free again. With luck nobody has taken it yet.'),
       h('ul', { class: 'lines' }, expired.map((line) => lineElement(this.app, line, ''))),
-      button('Hold it again', () => this.act(() => cart.holdAll(expired.map(wanted))), { class: 'button--main', id: 'hold-again' }),
+      button('Hold it again', () => this.act(() => cart.holdAll(expired.map((line) => wanted(line, cart.codes)))), { class: 'button--main', id: 'hold-again' }),
       h('a', { href: '#/' }, 'To the programme'));
   }
 
@@ -175,10 +175,10 @@ class CartView {
 }
 
 /** Of a line, what its buyer asked for. The rest was added by the cart, and a hold takes no fields that it does not know. */
-const ASKED = ['session', 'seats', 'area', 'quantity', 'product', 'resource', 'begin', 'end', 'details', 'note', 'types'];
+const ASKED = ['session', 'seats', 'area', 'quantity', 'product', 'resource', 'begin', 'end', 'details', 'note', 'types', 'code'];
 
-/** The body of a hold of an expired line. */
-function wanted(line) {
-  const asked = { ...line, types: typesIn(line) };
+/** The body of a hold of an expired line. What was bought with a code is asked for with it, if the page still knows it. */
+function wanted(line, codes) {
+  const asked = { ...line, types: typesIn(line), code: withCodeIn(line).length > 0 ? codes.get(line.session) : undefined };
   return Object.fromEntries(ASKED.filter((name) => asked[name] !== undefined).map((name) => [name, asked[name]]));
 }

@@ -7,8 +7,8 @@ import { button, countsBar, stepper } from '../parts.js';
 import { typeOptions, typeSelect } from './session-types.js';
 
 /**
- * Cards of all areas, with `hold(area, quantity, types)`. `show(areas)` updates the free places, and `price(now, held)` what is on sale.
- * `close(is)` takes the buttons away.
+ * Cards of all areas, with `hold(area, quantity, types)`. `show(areas)` updates the free places, and `price(sold, now, held)` what is on
+ * sale of the session as it is `sold` to this buyer. `close(is)` takes the buttons away.
  */
 export function areaCards(session, words, hold) {
   const cards = new Map();
@@ -45,10 +45,10 @@ export function areaCards(session, words, hold) {
     }
     offer();
   };
-  const price = (now, held) => {
+  const price = (sold, now, held) => {
     for (const card of cards.values()) {
       const { area, type } = card;
-      card.ways = shown(session, { area: area.id }, now, held);
+      card.ways = shown(sold, { area: area.id }, now, held);
       card.isSold = card.ways.some(({ left }) => left > 0);
       type.show(typeOptions(session, card.ways, area.price.currency, words));
       tell(card);

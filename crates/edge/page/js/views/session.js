@@ -1,5 +1,6 @@
 // A session: its live house, the picked seats, and the held ones.
 
+import { CodeField } from '../code-field.js';
 import { clock as ownClock, countdown, fill, h, money, titled, whole } from '../dom.js';
 import { explain } from '../explain.js';
 import { SEAT_STATES } from '../feeds.js';
@@ -7,7 +8,7 @@ import { opening } from '../first.js';
 import { clock, day, moment, suffix } from '../local-time.js';
 import { Plan } from '../map/plan.js';
 import { SeatMap } from '../map/seatmap.js';
-import { choices, chosenOf, hasTypes, heldUnder, isChoice, nameOf, opensAt, quote, stampOf, typesTold } from '../offers.js';
+import { choices, chosenOf, hasOffers, hasTypes, heldUnder, isChoice, nameOf, opensAt, quote, stampOf, typesTold, withCode, withCodeIn } from '../offers.js';
 import { button, countsBar, noteBox, summed } from '../parts.js';
 import { Terms, closedKey } from '../sale.js';
 import { areaCards } from './session-areas.js';
@@ -21,6 +22,8 @@ const LOST_READ_MS = 5_000;
 const DAY_MS = 24 * 3_600_000;
 /** Refusals after which the terms are read again, because they or the counters have changed. */
 const OLD_TERMS = new Set(['session_closed', 'not_on_sale', 'not_sold_as', 'price_sold_out']);
+/** Refusals of a price type that the buyer's code may not be for. */
+const OTHER_TYPE = new Set(['not_on_sale', 'not_sold_as', 'price_sold_out']);
 
 /** Why a session does not sell, by the key of `closedKey`. */
 const CLOSED = {
@@ -57,6 +60,7 @@ class SessionView {
     this.summary = h('section', { class: 'summary', id: 'summary', 'aria-label': 'Your seats', tabindex: '-1' });
     this.sale = h('p', { class: 'notice sale', id: 'sale', role: 'status', hidden: true });
     this.opening = h('p', { class: 'sale__left number', id: 'sale-left', role: 'timer', hidden: true });
+    this.code = new CodeField(this.plan.words.code, { code: app.cart.codes.get(session.id), onchange: (code) => this.takeCode(code) });
     /** The chosen price types, by seat. */
     this.types = new Map();
     /** Free and held seats and places. Null until they are known. */
@@ -69,6 +73,7 @@ class SessionView {
   stop() {
     for (const end of this.ends) end();
     this.map?.stop();
+    this.code.stop();
     document.documentElement.style.removeProperty('--toasts-up');
   }
 
@@ -86,7 +91,7 @@ class SessionView {
         'div',
         { class: plan.size > 0 ? 'house' : 'house house--places' },
         plan.size > 0 ? h('section', { class: 'house__map', 'aria-label': 'The house' }, host, this.legend(), this.list.element) : null,
-        h('div', { class: 'house__side' }, this.note.element, this.sale, this.opening, this.summary, this.areas.element, this.best),
+        h('div', { class: 'house__side' }, this.note.element, this.sale, this.opening, this.code.element, this.summary, this.areas.element, this.best),
       ),
     );
     if (plan.size === 0) return;
@@ -221,13 +226,43 @@ class SessionView {
     this.showSale();
   }
 
+  // The buyer's code
+
+  /** The session as it is sold to this buyer, who may have a code. */
+  asSold() {
+    return this.code.code === null ? this.session : withCode(this.session);
+  }
+
+  takeCode(code) {
+    const { codes } = this.app.cart;
+    if (code === null) codes.delete(this.session.id);
+    else codes.set(this.session.id, code);
+    this.note.clear();
+    this.stamp = null;
+    this.showSale();
+  }
+
+  /** The field stands where a code could open something. */
+  showCode() {
+    const { session, app } = this;
+    this.code.element.hidden = !hasOffers(session) || !app.rights.mayBuy() || closedKey(withCode(session), app.link.now()) !== null;
+  }
+
+  /** Says what of a hold was bought with the code. */
+  tellCode(lines, currency) {
+    if (this.code.code === null) return;
+    const { plan: { words: { code: words } } } = this;
+    const names = lines.flatMap((line) => withCodeIn(line).map(({ seat, price }) => `${this.nameOf(line, seat)} (${money(price, currency)})`));
+    this.code.tell(names.length > 0 ? words.bought(names.join(', ')) : words.unused);
+  }
+
   // Whether anything is sold
 
   /** Why nothing is sold here now, as {key, words}. Null if something is. */
   closedBy() {
     const { session, app, left } = this;
     const now = app.link.now();
-    const key = closedKey(session, now);
+    const key = closedKey(this.asSold(), now);
     if (key) return { key, words: CLOSED[key](session, this.plan.words, opensAt(session, now)) };
     if (!app.rights.mayBuy()) return { key: 'watch', words: app.rights.words() };
     if (left?.free === 0) {
@@ -240,6 +275,7 @@ class SessionView {
   /** Shows the sentence on the sale, and only the buttons that can do something. */
   showSale() {
     this.showOffers();
+    this.showCode();
     const closed = this.closedBy();
     const key = closed?.key || '';
     this.showOpening(key);
@@ -269,14 +305,15 @@ class SessionView {
 
   /** Takes the prices of this moment, if something else is on sale than before. */
   showOffers() {
-    const { session, plan, app } = this;
+    const { plan, app } = this;
+    const session = this.asSold();
     const now = app.link.now();
     const stamp = stampOf(session, now);
     if (stamp === this.stamp) return;
     this.stamp = stamp;
     plan.offer(session, now);
     this.dressLegend?.();
-    this.areas.price(now, heldUnder(this.mine()));
+    this.areas.price(session, now, heldUnder(this.mine()));
     const open = new Set(plan.categories.flatMap(({ id }) => choices(session, { category: id }, now)).filter(({ left }) => left > 0).map(({ type }) => type));
     this.bestType.show((session.price_types || []).filter(({ id }) => open.has(id)).map((type) => h('option', { value: type.id }, nameOf(type))));
     this.show();
@@ -287,9 +324,14 @@ class SessionView {
     return this.app.cart.lines.filter((line) => line.session === this.session.id);
   }
 
-  /** A refusal of the caller's rights is no matter of these seats. */
+  /** A refusal of the caller's rights or code is no matter of these seats. */
   refused(error) {
     if (OLD_TERMS.has(error.name2)) this.terms.look();
+    if (this.code.note(error)) {
+      // It stands in the field, from where the next hold takes it again.
+      this.app.cart.codes.delete(this.session.id);
+      return true;
+    }
     if (!this.app.rights.note(error)) return false;
     this.note.clear();
     this.showSale();
@@ -354,15 +396,15 @@ class SessionView {
 
   /** What these seats cost together, as `quote` has it. */
   waysOf(seats) {
-    const { plan, session, app } = this;
+    const { plan, app } = this;
     const wishes = seats.map((seat) => ({ type: this.typeOf(seat), zone: { category: plan.categories[plan.category[seat]].id } }));
-    return quote(session, wishes, app.link.now(), heldUnder(this.mine()));
+    return quote(this.asSold(), wishes, app.link.now(), heldUnder(this.mine()));
   }
 
   /** What can be bought of a seat, as `choices` has it. */
   choicesOf(seat) {
-    const { plan, session, app } = this;
-    return choices(session, { category: plan.categories[plan.category[seat]].id }, app.link.now(), heldUnder(this.mine()));
+    const { plan, app } = this;
+    return choices(this.asSold(), { category: plan.categories[plan.category[seat]].id }, app.link.now(), heldUnder(this.mine()));
   }
 
   /** The price type of a picked seat. */
@@ -406,7 +448,10 @@ class SessionView {
 
   async hold() {
     const { app, session, plan, map } = this;
+    if (this.code.hindrance()) return;
     const picked = [...map.picked];
+    // Without the code nothing may be on sale any more.
+    if (picked.length === 0) return;
     const focused = this.focusIn() !== null;
     // A note on seats that were lost just before the click is still to be read.
     if (!(Date.now() - this.lostAt < LOST_READ_MS)) this.note.clear();
@@ -425,6 +470,7 @@ class SessionView {
   }
 
   async holdBest(wanted) {
+    if (this.code.hindrance()) return;
     this.note.clear();
     try {
       const ok = await this.app.cart.holdBest(this.session.id, wanted);
@@ -432,23 +478,35 @@ class SessionView {
       const seat = ok.lines[0]?.seats?.[0];
       if (seat) this.map.picture.reveal(this.plan.index(seat));
     } catch (error) {
-      if (!this.refused(error)) this.note.show('bad', explain(error));
+      if (!this.refused(error)) this.note.show('bad', this.why(error));
     }
   }
 
   async holdPlaces(area, quantity, types) {
+    if (this.code.hindrance()) return;
     this.note.clear();
     try {
       this.tellHeld(await this.app.cart.holdPlaces(this.session.id, area, quantity, types));
     } catch (error) {
-      if (!this.refused(error)) this.note.show('bad', explain(error));
+      if (!this.refused(error)) this.note.show('bad', this.why(error));
     }
   }
 
+  /** Why nothing was held. A code may be for another price type than the buyer has chosen, which only the hold tells. */
+  why(error) {
+    const isOther = this.code.code !== null && isChoice(this.session) && OTHER_TYPE.has(error.name2);
+    return isOther ? `${explain(error)} ${this.plan.words.code.other}` : explain(error);
+  }
+
+  /** The name of a seat of a line, or of its places. */
+  nameOf({ quantity }, seat) {
+    return seat ? this.plan.name(this.plan.index(seat)) : `${quantity} places`;
+  }
+
   tellHeld(ok) {
-    const names = ok.lines.filter((line) => line.session === this.session.id).flatMap((line) => (line.seats
-      ? line.seats.map((seat) => this.plan.name(this.plan.index(seat)))
-      : [`${line.quantity} places`]));
+    const lines = ok.lines.filter((line) => line.session === this.session.id);
+    const names = lines.flatMap((line) => (line.seats ?? [undefined]).map((seat) => this.nameOf(line, seat)));
+    this.tellCode(lines, ok.currency);
     const until = ok.deadline ? ` until ${ownClock(ok.deadline)}` : '';
     // What is held is counted.
     if (this.session.counters?.length) this.terms.look();
@@ -460,8 +518,12 @@ class SessionView {
   tellRefused(error, picked) {
     const { plan, map } = this;
     const seats = (error.details?.seats || []).map((seat) => plan.index(seat)).filter((seat) => picked.includes(seat));
+    if (error.name2 === 'leaves_single') {
+      this.tellSingle(error.details.seats.map((seat) => plan.index(seat)), explain(error));
+      return;
+    }
     if (seats.length === 0) {
-      this.note.show('bad', explain(error));
+      this.note.show('bad', this.why(error));
       this.app.cart.look();
       return;
     }
@@ -473,6 +535,20 @@ class SessionView {
       this.lostList(seats, (seat) => states[error.details.seats.findIndex((each) => plan.index(each) === seat)]),
       rest > 0 ? h('p', {}, rest === 1 ? 'The other one is still picked.' : `The other ${rest} are still picked.`) : null);
     this.app.say(`Gone: ${seats.map((seat) => plan.name(seat)).join(', ')}.`, 'bad');
+  }
+
+  /** Shows which seats would be left alone. Where the borders of kept seats are, only the house knows, so nothing is said before a hold. */
+  tellSingle(seats, why) {
+    const { plan, map } = this;
+    const room = map.max - map.picked.size;
+    const take = () => {
+      this.note.clear();
+      seats.filter((seat) => !map.picked.has(seat)).forEach((seat) => map.toggle(seat));
+    };
+    this.note.show('warn', h('p', { id: 'single' }, why), this.lostList(seats, () => ''),
+      seats.length <= room ? button(seats.length === 1 ? 'Take it as well' : 'Take them as well', take, { class: 'button--small', id: 'take-single' }) : null);
+    map.point(seats);
+    this.app.say(`Left alone: ${seats.map((seat) => plan.name(seat)).join(', ')}.`, 'bad');
   }
 
   tellLost(seats) {
