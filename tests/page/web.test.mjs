@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { after } from 'node:test';
 import './buyers.test.mjs';
 import './codes.test.mjs';
+import './companions.test.mjs';
 import './hours.test.mjs';
 import './names.test.mjs';
 import { closeChrome, connected, eventually, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';

@@ -32,6 +32,7 @@ export class Plan {
     this.ordinals = new Map(this.categories.map((category, ordinal) => [category.id, ordinal]));
     this.focal = session.layout?.focal || null;
     this.place(rows);
+    this.notes = notesOf(this, session.layout?.seat_notes || []);
     this.bounds = boundsOf(this);
     this.sections = sectionsOf(this);
     this.grid = new Grid(this);
@@ -91,6 +92,16 @@ export class Plan {
     return `${section}${name} ${this.words.seat(this.labels[index])}`;
   }
 
+  /** What the house says of a seat, such as that its view is restricted. Undefined if nothing. */
+  note(index) {
+    return this.notes.get(index);
+  }
+
+  /** The accessible seats beside a seat that is kept for somebody who comes along. Undefined for other seats. */
+  beside(index) {
+    return this.companions?.get(index);
+  }
+
   /** {amount, currency} */
   price(index) {
     return this.categories[this.category[index]].price;
@@ -98,6 +109,7 @@ export class Plan {
 
   /** Takes what is on sale at an instant: the price of each category for its first price type, the range of all, and whether it is sold. */
   offer(session, now) {
+    this.companions = companionsOf(this, session.allotments || []);
     for (const category of this.categories) {
       const list = session.prices?.[category.id] || null;
       const amounts = shown(session, { category: category.id }, now).filter(({ left }) => left > 0).map(({ amount }) => amount);
@@ -131,6 +143,25 @@ export class Plan {
     }
     return best;
   }
+}
+
+function notesOf(plan, notes) {
+  const all = new Map();
+  for (const { text, names, seats } of notes) {
+    const shown = nameFor(names, text, plan.languages);
+    for (const seat of seats) all.set(plan.index(seat), shown);
+  }
+  return all;
+}
+
+function companionsOf(plan, allotments) {
+  const all = new Map();
+  for (const seat of allotments.filter(({ companions }) => companions).flatMap(({ seats }) => seats)) {
+    const index = plan.index(seat);
+    const isBeside = (other) => plan.row[other] === plan.row[index] && plan.accessible[other] === 1;
+    all.set(index, [index - 1, index + 1].filter(isBeside));
+  }
+  return all;
 }
 
 function categoriesOf(plan, session, rows) {

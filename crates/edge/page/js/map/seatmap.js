@@ -1,6 +1,6 @@
 // An interactive seat map: pointer, touch and keyboard, a note on the current seat, and the picked seats.
 
-import { FREE, MINE, PICKED } from './brush.js';
+import { BLOCKED, FREE, MINE, PICKED } from './brush.js';
 import { Picture } from './canvas.js';
 import { wordsOf } from './words.js';
 
@@ -97,7 +97,7 @@ export class SeatMap {
 
   become(seat, state, flash, lost) {
     this.shown[seat] = state;
-    if (state !== FREE && this.picked.has(seat) && !this.spared.has(seat)) {
+    if (state !== FREE && this.picked.has(seat) && !this.spared.has(seat) && !this.isAccompanied(seat)) {
       this.picked.delete(seat);
       this.over[seat] = this.mine.has(seat) ? MINE : 0;
       lost.push(seat);
@@ -132,11 +132,15 @@ export class SeatMap {
       this.say?.(words.taken(this.plan.name(seat), words.mine));
     } else if (this.picked.has(seat)) {
       this.picked.delete(seat);
+      // Nobody has the seat of a companion alone.
+      for (const other of this.picked) if (this.plan.beside(other) && this.shown[other] !== FREE && !this.isAccompanied(other)) this.unpick([other]);
     } else if (this.closed !== null) {
       this.say?.(this.closed);
     } else if (!this.isSold(seat)) {
       this.say?.(words.taken(this.plan.name(seat), words.notSold));
-    } else if (this.shown[seat] !== FREE) {
+    } else if (this.shown[seat] === BLOCKED && this.plan.beside(seat) && !this.isAccompanied(seat)) {
+      this.say?.(words.companion(this.plan.name(seat)));
+    } else if (this.shown[seat] !== FREE && !this.isAccompanied(seat)) {
       this.say?.(words.taken(this.plan.name(seat), words.states[this.shown[seat]]));
     } else if (this.picked.size >= this.max) {
       this.say?.(words.most(this.max));
@@ -147,6 +151,11 @@ export class SeatMap {
     this.point([]);
     this.tellSeat(seat, true);
     this.onselect?.([...this.picked]);
+  }
+
+  /** Whether it is kept for a companion, and an accessible seat beside it is picked. */
+  isAccompanied(seat) {
+    return this.shown[seat] === BLOCKED && (this.plan.beside(seat) || []).some((other) => this.picked.has(other));
   }
 
   /** Whether its category is on sale. */
@@ -175,7 +184,7 @@ export class SeatMap {
     const category = plan.categories[plan.category[seat]];
     const price = this.money ? plan.priceText(category, this.money) : null;
     const state = this.mine.has(seat) ? words.mine : this.picked.has(seat) ? words.picked : words.states[this.shown[seat]];
-    const parts = [plan.name(seat), category.name, price, plan.accessible[seat] ? words.accessible : null, state];
+    const parts = [plan.name(seat), category.name, price, plan.accessible[seat] ? words.accessible : null, plan.note(seat), state];
     return parts.filter(Boolean);
   }
 

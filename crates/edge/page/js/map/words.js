@@ -25,6 +25,7 @@ const ENGLISH = {
     again: 'You can try again now.', other: 'Your code may be for another price. Please choose one.',
     bought: (names) => `With your code: ${names}.`, unused: 'None of this needed your code.',
   },
+  companion: (seat) => `${seat} is for somebody who comes along. Pick the wheelchair place beside it first.`,
   single: (seats) => `This would leave a single seat free: ${seats}.`, party: (count) => `Please choose at least ${count} seats.`,
 };
 
@@ -53,6 +54,7 @@ const GERMAN = {
     again: 'Sie können es jetzt wieder versuchen.', other: 'Ihr Code gilt vielleicht für einen anderen Preis. Bitte wählen Sie einen.',
     bought: (names) => `Mit Ihrem Code: ${names}.`, unused: 'Dafür war Ihr Code nicht nötig.',
   },
+  companion: (seat) => `${seat} ist für eine Begleitung. Bitte zuerst den Rollstuhlplatz daneben wählen.`,
   single: (seats) => `So bliebe ein einzelner Platz frei: ${seats}.`, party: (count) => `Bitte wählen Sie mindestens ${count} Plätze.`,
 };
 
@@ -81,6 +83,7 @@ const FRENCH = {
     again: 'Vous pouvez réessayer maintenant.', other: 'Votre code est peut-être pour un autre tarif. Veuillez en choisir un.',
     bought: (names) => `Avec votre code : ${names}.`, unused: 'Votre code n’était pas nécessaire ici.',
   },
+  companion: (seat) => `${seat} est pour un accompagnant. Choisissez d’abord la place pour fauteuil roulant à côté.`,
   single: (seats) => `Il resterait une place isolée : ${seats}.`, party: (count) => `Veuillez choisir au moins ${count} places.`,
 };
 

@@ -14,7 +14,7 @@ export function seatList(plan, toggle) {
   const open = new Set();
 
   const seatButton = (map, seat) => {
-    const free = map.shown[seat] === 0 && !map.mine.has(seat);
+    const free = (map.shown[seat] === 0 || map.isAccompanied(seat)) && !map.mine.has(seat);
     return h('button', {
       class: 'rows__seat', type: 'button', dataset: { seat: plan.seat(seat).join(','), state: map.mine.has(seat) ? 'mine' : map.shown[seat] },
       'aria-pressed': String(map.picked.has(seat)), 'aria-disabled': free ? undefined : 'true', 'aria-label': map.describe(seat).join(', '), onclick: () => toggle(seat),

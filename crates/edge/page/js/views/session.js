@@ -382,7 +382,7 @@ class SessionView {
       return plan.price(seat) && !isSaid(seat, way) ? money(way.amount, currency) : '';
     };
     const chip = (seat, number) => h('li', { class: 'chip', dataset: { seat: plan.seat(seat).join(',') } },
-      h('span', {}, plan.name(seat)),
+      h('span', {}, plan.name(seat), plan.note(seat) ? h('span', { class: 'muted small' }, ` ${plan.note(seat)}`) : null),
       isChoice(session) ? this.typePart(seat, currency) : null,
       h('span', { class: 'chip__price number' }, price(seat, ways[number])),
       h('button', { class: 'chip__away', type: 'button', dataset: { focus: `away-${seat}` }, 'aria-label': `Without ${plan.name(seat)}`, onclick: () => this.map.unpick([seat]) }, '×'));
