@@ -290,4 +290,18 @@ mod tests {
         codes.note(address(), now, &Ok(Err(Refusal::CartExpired)));
         codes.hide((address(), now), true, &mut hold(Some("right"))).expect("another refusal does not count");
     }
+    #[test]
+    #[cfg(debug_assertions)]
+    fn planted_faults_are_found() {
+        for (fault, test) in [
+            ("codes are guessed side by side", "few_codes_of_a_network_are_looked_at_side_by_side"),
+            ("wrong codes are looked at for ever", "wrong_codes_make_the_next_one_wait"),
+        ] {
+            let mut command = std::process::Command::new(std::env::current_exe().expect("this program"));
+            command.args(["--exact", &format!("codes::tests::{test}")]).env("BOXOFFICE_PLANTED_EDGE", fault);
+            let output = command.output().expect("it runs");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("1 failed"), "{test} does not find that {fault}: {text}");
+        }
+    }
 }
