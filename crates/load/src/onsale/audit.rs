@@ -11,10 +11,17 @@ use boxoffice_client::{
 
 use super::{
     Sale,
-    ledger::{CartFate, Differences, KnownCart, tickets_of},
+    ledger::{CartFate, Differences, KnownCart, earlier, seat_text, texts, tickets_of},
     terms::{Terms, TicketKind},
 };
-use crate::{LoadError, connection_pool::ConnectionPool, progress::Progress, report::Onsale};
+use crate::{
+    LoadError,
+    connection_pool::ConnectionPool,
+    progress::Progress,
+    report::{Onsale, money},
+};
+
+const POOL_DIFFERS: &str = "the pool counts another number than was sold of it";
 
 /// Reads under way on each connection.
 const UNDER_WAY: usize = 32;
@@ -86,6 +93,29 @@ pub(super) async fn run(
     report.unsure = carts.values().filter(|known| known.fate == CartFate::Unsure).count() as u64;
     report.audit_s = begun.elapsed().as_secs_f64();
     report.problems.extend(differences.sentences());
+    Ok(())
+}
+
+/// Compares the pools with what was bought of them, when nobody buys. A change of the terms counts them anew, so this comes before the
+/// next one.
+pub(super) async fn check_pools(sale: &Sale) -> Result<(), LoadError> {
+    let settle_until = Instant::now() + Duration::from_millis(sale.context.scenario.audit.settle_ms);
+    for (session, bought) in sale.ledger.under26_bought() {
+        loop {
+            let facts = session_facts(sale.desk.client(), &sale.terms, session, settle_until).await?;
+            if facts.counted == bought {
+                break;
+            }
+            if Instant::now() > settle_until {
+                sale.ledger.differ(POOL_DIFFERS, || {
+                    let name = sale.terms.house.session_id(session);
+                    format!("{} of {name} after the opening, and {bought} were sold", facts.counted)
+                });
+                break;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
     Ok(())
 }
 
@@ -237,7 +267,8 @@ pub(super) fn compare_session(
     }
     for (of, seat, one, other) in &bought.doubles {
         if *of == session {
-            differences.add("a seat is in two orders", || format!("{seat:?} of {name} in {one} and {other}"));
+            differences
+                .add("a seat is in two orders", || format!("{} of {name} in {one} and {other}", seat_text(*seat)));
         }
     }
     let told = bought.count(|of, _| of == session);
@@ -249,7 +280,7 @@ pub(super) fn compare_session(
     let mut sold = BTreeMap::new();
     for (seat, order, at) in &facts.sales {
         if sold.insert(*seat, *order).is_some() {
-            differences.add("a seat is sold twice", || format!("{seat:?} of {name}"));
+            differences.add("a seat is sold twice", || format!("{} of {name}", seat_text(*seat)));
         }
         let (buyer, with_code) = match bought.seats.get(&(session, *seat)) {
             Some((cart, with_code)) => (Some(cart.order()), *with_code),
@@ -257,18 +288,22 @@ pub(super) fn compare_session(
         };
         if buyer != Some(*order) {
             differences.add("a seat is sold to another cart than the one that was told so", || {
-                format!("{seat:?} of {name} to {order}, and {buyer:?} was told so")
+                let buyer = buyer.map_or("no cart".to_owned(), |buyer| format!("the cart of {buyer}"));
+                format!("{} of {name} to {order}, and {buyer} was told so", seat_text(*seat))
             });
         }
-        if !with_code && opens_at.is_some_and(|opens_at| *at < opens_at) {
-            differences
-                .add("a seat was sold to everybody before the opening", || format!("{seat:?} of {name} at {at:?}"));
+        if let Some(opens_at) = opens_at.filter(|opens_at| !with_code && at < opens_at) {
+            differences.add("a seat was sold to everybody before the opening", || {
+                format!("{} of {name}, {}", seat_text(*seat), earlier(at.0, opens_at))
+            });
         }
         // The last change of a session that the desk releases by hand is the release.
         let released_at = release_at.or(facts.changed_at);
         if terms.is_of_allotment(*seat) && released_at.is_none_or(|released_at| *at < released_at) {
             differences.add("a seat of an allotment was sold before its release", || {
-                format!("{seat:?} of {name} at {at:?}, released at {released_at:?}")
+                let early =
+                    released_at.map_or("which there never was".to_owned(), |released_at| earlier(at.0, released_at));
+                format!("{} of {name}, {early}", seat_text(*seat))
             });
         }
     }
@@ -276,14 +311,14 @@ pub(super) fn compare_session(
         bought.seats.range((session, Seat { row: 0, seat: 0 })..(session + 1, Seat { row: 0, seat: 0 }))
     {
         if !sold.contains_key(&seat.1) {
-            differences.add("a seat that was bought is not sold", || format!("{:?} of {name} of cart {cart}", seat.1));
+            differences.add("a seat that was bought is not sold", || {
+                format!("{} of {name} of cart {cart}", seat_text(seat.1))
+            });
         }
     }
     let under26 = bought.under26.get(&session).copied().unwrap_or(0);
     if facts.held == 0 && facts.counted != under26 {
-        differences.add("the pool counts another number than was sold of it", || {
-            format!("{} of {name}, and {under26} are sold", facts.counted)
-        });
+        differences.add(POOL_DIFFERS, || format!("{} of {name}, and {under26} are sold", facts.counted));
     }
     if under26 > u64::from(terms.spec.under26_max) {
         differences.add("more is sold of a pool than it has", || format!("{under26} of {name}"));
@@ -324,18 +359,19 @@ pub(super) fn compare_order(
     };
     let tickets = match tickets_of(terms, known.session, lines) {
         Ok(tickets) => tickets,
-        Err(why) => return differences.add("a line is none of a ticket", || why),
+        Err(why) => return differences.add("a line is no ticket that is sold", || why),
     };
     if tickets != known.tickets || known.fate != CartFate::Bought(total) {
         differences.add("an order is another one than its buyer was told", || {
-            format!("{cart}: {total} for {tickets:?} instead of {:?} for {:?}", known.fate, known.tickets)
+            format!("{cart}: {} instead of {}, for {}", texts(&tickets), texts(&known.tickets), money(total))
         });
     }
     let right =
         tickets.iter().map(|ticket| terms.price(ticket.seat, ticket.kind, ticket.with_code)).sum::<Option<i64>>();
     if right != Some(total) {
         differences.add("an order costs something else than its tickets in the table", || {
-            format!("{cart}: {total}, and the table says {right:?}")
+            let right = right.map_or("does not sell them".to_owned(), |right| format!("says {}", money(right)));
+            format!("{cart}: {}, and the table {right}", money(total))
         });
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use boxoffice_client::{CartId, Content, Id, LineView, PricedSeat, Seat, Timestamp};
 
 use super::terms::{Terms, TicketKind};
-use crate::report::grouped;
+use crate::report::{grouped, money};
 
 /// How far the clocks of this machine and of the nodes may differ beyond what their hello said, in milliseconds.
 const CLOCK_MS: u64 = 250;
@@ -26,6 +26,35 @@ pub(super) struct Ticket {
     pub(super) kind: TicketKind,
     pub(super) with_code: bool,
     pub(super) price: i64,
+}
+
+impl Ticket {
+    fn text(&self) -> String {
+        let code = if self.with_code { " with a code" } else { "" };
+        format!("{} as {}{code}", seat_text(self.seat), self.kind.name())
+    }
+}
+
+/// A seat as people call it.
+pub(super) fn seat_text(seat: Seat) -> String {
+    format!("row {} seat {}", seat.row + 1, seat.seat + 1)
+}
+
+/// How much earlier an instant is than another one, as a part of a sentence.
+pub(super) fn earlier(ms: u64, than: Timestamp) -> String {
+    format!("{} ms before", grouped(than.0.saturating_sub(ms)))
+}
+
+/// Tickets as a part of a sentence.
+pub(super) fn texts(tickets: &[Ticket]) -> String {
+    let each: Vec<String> =
+        tickets.iter().map(|ticket| format!("{} for {}", ticket.text(), money(ticket.price))).collect();
+    if each.is_empty() { "nothing".into() } else { each.join(", ") }
+}
+
+fn names(kinds: &[TicketKind]) -> String {
+    let each: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    if each.is_empty() { "nothing".into() } else { each.join(" and ") }
 }
 
 /// A request for tickets.
@@ -91,7 +120,7 @@ impl Differences {
     /// The tickets of an answer. If a line is no ticket, that is a difference.
     fn or_none(&mut self, tickets: Result<Vec<Ticket>, String>) -> Vec<Ticket> {
         tickets.unwrap_or_else(|why| {
-            self.add("a line is none of a ticket", || why);
+            self.add("a line is no ticket that is sold", || why);
             Vec::new()
         })
     }
@@ -165,27 +194,29 @@ impl Ledger {
         told.sort_unstable();
         if wanted != told {
             differences.add("a cart was granted other tickets than it asked for", || {
-                format!("{told:?} instead of {wanted:?} in {name}")
+                format!("{} instead of {} in {name}", names(&told), names(&wanted))
             });
         }
         for ticket in &tickets {
             let right = terms.price(ticket.seat, ticket.kind, ticket.with_code);
             if right != Some(ticket.price) {
                 differences.add("a ticket has another price than the table", || {
-                    let Ticket { seat, kind, with_code, price } = ticket;
-                    let code = if *with_code { " with a code" } else { "" };
-                    format!("{price} for seat {seat:?} of {name} as {}{code}, not {right:?}", kind.name())
+                    let right = right
+                        .map_or("it is not sold so".to_owned(), |right| format!("the table says {}", money(right)));
+                    format!("{} for {} of {name}, and {right}", money(ticket.price), ticket.text())
                 });
             }
             if ticket.with_code && ask.code.is_none() {
-                differences.add("a ticket was sold for a code that nobody showed", || format!("{ticket:?} of {name}"));
+                differences
+                    .add("a ticket was sold for a code that nobody showed", || format!("{} of {name}", ticket.text()));
             }
             if !ticket.with_code {
                 let first = &mut known.first_us[ticket.kind as usize];
                 *first = Some(first.map_or(now_us, |first| first.min(now_us)));
                 if known.opens_at.is_none_or(|opens_at| node_ms + CLOCK_MS < opens_at.0) {
                     differences.add("a ticket was sold to everybody before the opening", || {
-                        format!("{ticket:?} of {name} at {node_ms}, and it opens at {:?}", known.opens_at)
+                        let early = known.opens_at.map_or("which never opens".to_owned(), |at| earlier(node_ms, at));
+                        format!("{} of {name}, {early}", ticket.text())
                     });
                 }
             }
@@ -198,7 +229,7 @@ impl Ledger {
                 };
                 if is_early {
                     differences.add("a seat of an allotment was granted before its release", || {
-                        format!("{:?} of {name}", ticket.seat)
+                        format!("{} of {name}", ticket.text())
                     });
                 }
             }
@@ -230,7 +261,7 @@ impl Ledger {
                 if ask.code.is_none() && ask.kinds.iter().all(|kind| is_after(known.first_us[*kind as usize])) =>
             {
                 differences.add("a buyer was refused as not on sale after the same offer had sold", || {
-                    format!("{:?} of {name}", ask.kinds)
+                    format!("{} of {name}", names(&ask.kinds))
                 });
             }
             SEAT_BLOCKED if is_after(known.first_released_us) => {
@@ -271,12 +302,14 @@ impl Ledger {
         let tickets = differences.or_none(tickets_of(&self.terms, known.session, lines));
         if known.fate != CartFate::Unsure && tickets != known.tickets {
             differences.add("an order has other tickets than its cart", || {
-                format!("{cart}: {tickets:?} instead of {:?}", known.tickets)
+                format!("{cart}: {} instead of {}", texts(&tickets), texts(&known.tickets))
             });
         }
         let sum: i64 = tickets.iter().map(|ticket| ticket.price).sum();
         if sum != total {
-            differences.add("an order is not the sum of its tickets", || format!("{cart}: {total} instead of {sum}"));
+            differences.add("an order is not the sum of its tickets", || {
+                format!("{cart}: {} instead of {}", money(total), money(sum))
+            });
         }
         // What the order says counts from here on, and the audit compares it with the table.
         (known.tickets, known.fate) = (tickets, CartFate::Bought(total));
@@ -285,6 +318,18 @@ impl Ledger {
     /// The carts with this fate.
     pub(super) fn carts_with(&self, is_wanted: impl Fn(CartFate) -> bool) -> Vec<CartId> {
         self.state().carts.iter().filter(|(_, known)| is_wanted(known.fate)).map(|(cart, _)| *cart).collect()
+    }
+
+    /// Tickets of each session's pool that were bought.
+    pub(super) fn under26_bought(&self) -> BTreeMap<u32, u64> {
+        let state = self.state();
+        let mut bought: BTreeMap<u32, u64> = (0..self.terms.house.sessions_all()).map(|session| (session, 0)).collect();
+        let carts = state.carts.values().filter(|known| matches!(known.fate, CartFate::Bought(_)));
+        for known in carts {
+            let tickets = known.tickets.iter().filter(|ticket| ticket.kind == TicketKind::Under26).count();
+            *bought.entry(known.session).or_default() += tickets as u64;
+        }
+        bought
     }
 
     /// When everybody may buy.
@@ -314,13 +359,15 @@ pub(super) fn tickets_of(terms: &Terms, session: u32, lines: &[LineView]) -> Res
         let bought_as = priced.bought_as.as_deref();
         let kind = bought_as.and_then(|bought_as| TicketKind::of(bought_as.price_type.as_ref()?));
         let (Some(bought_as), Some(kind)) = (bought_as, kind) else {
-            return Err(format!("{:?} of {name} says not what it was bought as", priced.seat));
+            return Err(format!("{} of {name} says not what it was bought as", seat_text(priced.seat)));
         };
         let group = bought_as.code_group.as_ref();
         let offer: Option<&Id> = bought_as.offer.as_ref();
         let with_code = group == Some(&terms.group()) && offer.is_some_and(|offer| offer.as_str() == "members");
         if !with_code && (group.is_some() || offer != Some(&kind.offer())) {
-            return Err(format!("{:?} of {name} was bought under {offer:?} with {group:?}", priced.seat));
+            let text = |id: Option<&Id>| id.map_or("none".to_owned(), ToString::to_string);
+            let (seat, offer, group) = (seat_text(priced.seat), text(offer), text(group));
+            return Err(format!("{seat} of {name} as {} under the offer {offer} with a code of {group}", kind.name()));
         }
         Ok(Ticket { seat: priced.seat, kind, with_code, price: priced.price })
     };
@@ -328,7 +375,7 @@ pub(super) fn tickets_of(terms: &Terms, session: u32, lines: &[LineView]) -> Res
     for line in lines {
         let is_ours = line.entity == boxoffice_client::Entity::Session(name.clone());
         let (true, Content::Seats(seats)) = (is_ours, &line.content) else {
-            return Err(format!("{:?} is no line of seats of {name}", line.entity));
+            return Err(format!("one of {} is none of seats of {name}", line.entity));
         };
         for priced in seats.iter() {
             tickets.push(ticket(priced)?);

@@ -10,7 +10,7 @@ mod visit;
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -91,6 +91,8 @@ struct Sale {
     finished: FinishedFlows,
     /// How far the nodes' clock is ahead of this machine's, in milliseconds.
     clock_offset_ms: i64,
+    /// Some code has not got its uses back in time, so no other one is waited for.
+    is_stuck: AtomicBool,
     /// Of the phase that goes on.
     counts: Mutex<PhaseCounts>,
 }
@@ -119,6 +121,7 @@ pub(crate) async fn run(
         networks,
         finished: finished.clone(),
         clock_offset_ms: node_ms as i64 - now_ms() as i64,
+        is_stuck: AtomicBool::new(false),
         counts: Mutex::default(),
     });
     let mut report = Onsale { sessions: house.sessions_all(), codes: spec.codes, codes_put_s, ..Onsale::default() };
@@ -166,7 +169,8 @@ impl Sale {
             code: Some(code),
             insists: true,
             cancels: random.random_range(0..100) < spec.cancel_percent,
-            waits_until: None,
+            opens_at: None,
+            comes_early: false,
         };
         let what = random.random_range(0..100);
         let (again, race) = (spec.again_percent, spec.again_percent + spec.race_percent);
@@ -229,7 +233,7 @@ impl Sale {
                 let sale = Arc::clone(self);
                 tokio::spawn(async move {
                     let wish = sale.public_wish(FlowNumber { group: EARLY, index });
-                    let wish = Wish { waits_until: Some(opens_at), ..wish };
+                    let wish = Wish { opens_at: Some(opens_at), comes_early: true, ..wish };
                     sale.visit(sale.networks.shared(), wish).await;
                 })
             })
@@ -243,7 +247,7 @@ impl Sale {
                 None => {
                     let wish = sale.public_wish(FlowNumber { group: PUBLIC, index: index - late_count });
                     // The opening is an event of each session, which its first hold brings about.
-                    sale.visit(sale.networks.shared(), Wish { waits_until: Some(opens_at), ..wish }).await;
+                    sale.visit(sale.networks.shared(), Wish { opens_at: Some(opens_at), ..wish }).await;
                 }
             }
         });
@@ -252,7 +256,7 @@ impl Sale {
             buyer.await.map_err(|_| LoadError::Internal("a buyer's task panicked"))?;
         }
         report.phases.push(self.phase("opening", begun));
-        Ok(())
+        audit::check_pools(self).await
     }
 
     /// A member shows a code with one use left for two seats. One of them costs as much as without the code.
@@ -267,7 +271,8 @@ impl Sale {
             code: Some(code),
             insists: true,
             cancels: false,
-            waits_until: None,
+            opens_at: None,
+            comes_early: false,
         };
         if let Visited::Bought(tickets) = self.visit(self.networks.shared(), wish).await {
             let with_code = tickets.iter().filter(|ticket| ticket.with_code).count();
@@ -298,13 +303,14 @@ impl Sale {
         };
         let session = random.random_range(0..self.terms.house.sessions_all());
         let cancels = random.random_range(0..100) < spec.cancel_percent;
-        Wish { number, session, seats, kinds, code: None, insists: false, cancels, waits_until: None }
+        Wish { number, session, seats, kinds, code: None, insists: false, cancels, opens_at: None, comes_early: false }
     }
 
     /// The allotments are released, while buyers ask for their seats.
     async fn release(self: &Arc<Sale>, report: &mut Onsale) -> Result<(), LoadError> {
         let terms = &self.terms;
-        let begun = Instant::now();
+        // What comes before the release is only asking.
+        let begun = Instant::now() + Duration::from_millis(terms.spec.lead_ms);
         let release_at = self.node_ms() + terms.spec.lead_ms;
         let (by_time, by_desk): (Vec<u32>, Vec<u32>) =
             (0..terms.house.sessions_all()).partition(|session| terms.is_released_by_time(*session));
@@ -351,7 +357,8 @@ impl Sale {
             code: None,
             insists: false,
             cancels: false,
-            waits_until: None,
+            opens_at: None,
+            comes_early: false,
         }
     }
 
@@ -396,3 +403,6 @@ impl Sale {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -25,7 +26,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 
 /// How long a code may take until it has its uses back, and how long after an opening or a release a buyer may be refused. On a busy
 /// machine the desk's request is late, too.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often a buyer tries other named seats. After that the node chooses.
 const NAMED_TRIES: u32 = 3;
@@ -63,8 +64,10 @@ pub(super) struct Wish {
     pub(super) insists: bool,
     /// Cancels its first cart and begins again.
     pub(super) cancels: bool,
-    /// Waits for the opening, which is at this time by the nodes' clock.
-    pub(super) waits_until: Option<u64>,
+    /// When everybody may buy, by the nodes' clock, for a buyer who needs that.
+    pub(super) opens_at: Option<u64>,
+    /// Comes before that, so its time counts from there.
+    pub(super) comes_early: bool,
 }
 
 /// How a visit ended.
@@ -104,7 +107,8 @@ impl Sale {
         self.context.count_started();
         self.count(|counts| counts.came += 1);
         let started_us = self.context.now_us();
-        let intended_us = wish.waits_until.map_or(started_us, |opens_at| self.us_at(opens_at).max(started_us));
+        let opens_us = wish.opens_at.filter(|_| wish.comes_early).map(|opens_at| self.us_at(opens_at));
+        let intended_us = opens_us.unwrap_or(started_us).max(started_us);
         let mut flow = Flow::new(intended_us, started_us, CartRecord::new(self.cart(client, &wish, 0).id()));
         let mut random = self.context.run_seed.rng(wish.number, u32::MAX);
         let visited = self.buy(client, wish, &mut flow, &mut random).await;
@@ -174,11 +178,11 @@ impl Sale {
     ) -> Option<Duration> {
         let sold = self.terms.categories_sold(&wish.kinds);
         match (refusal, &wish.seats) {
-            (NOT_ON_SALE, _) if wish.waits_until.is_some() && is_patient => {
+            (NOT_ON_SALE, _) if wish.opens_at.is_some() && is_patient => {
                 self.count(|counts| counts.too_early += 1);
-                if opens_at.is_some() && opens_at != wish.waits_until {
+                if opens_at.is_some() && opens_at != wish.opens_at {
                     self.ledger.differ("a buyer was told another opening", || {
-                        format!("{opens_at:?} instead of {:?}", wish.waits_until)
+                        format!("{opens_at:?} instead of {:?}", wish.opens_at)
                     });
                 }
                 // A buyer who is not told when waits as long as one who is a little early.
@@ -190,7 +194,8 @@ impl Sale {
                 Some(AGAIN)
             }
             (CODE_NOT_VALID, _) if wish.insists => {
-                if !is_patient {
+                if !is_patient || self.is_stuck.load(Ordering::Relaxed) {
+                    self.is_stuck.store(true, Ordering::Relaxed);
                     self.ledger.differ("a code was refused although nobody had its uses", || {
                         wish.code.map_or_else(String::new, |code| self.terms.code(code).to_string())
                     });
@@ -253,7 +258,7 @@ impl Sale {
                 self.ledger.granted(&ask, &reply.value.lines, (now_us, self.node_ms()));
                 self.count(|counts| {
                     counts.hold_us.push(now_us - ask.called_us);
-                    if let Some(opens_at) = wish.waits_until {
+                    if let Some(opens_at) = wish.opens_at.filter(|_| wish.comes_early) {
                         counts.opening_us.push(now_us.saturating_sub(self.us_at(opens_at)));
                     }
                 });
