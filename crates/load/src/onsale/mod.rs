@@ -231,7 +231,10 @@ impl Sale {
         let early: Vec<JoinHandle<()>> = (0..spec.early)
             .map(|index| {
                 let sale = Arc::clone(self);
+                // They come one after the other in the first half of the time.
+                let comes = Duration::from_millis(spec.lead_ms * u64::from(index) / u64::from(2 * spec.early));
                 tokio::spawn(async move {
+                    tokio::time::sleep(comes).await;
                     let wish = sale.public_wish(FlowNumber { group: EARLY, index });
                     let wish = Wish { opens_at: Some(opens_at), comes_early: true, ..wish };
                     sale.visit(sale.networks.shared(), wish).await;

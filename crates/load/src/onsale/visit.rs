@@ -28,6 +28,9 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// machine the desk's request is late, too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a buyer asks a busy node.
+const BUSY_LIMIT: Duration = Duration::from_secs(120);
+
 /// How often a buyer tries other named seats. After that the node chooses.
 const NAMED_TRIES: u32 = 3;
 
@@ -96,7 +99,7 @@ pub(super) struct PhaseCounts {
 enum NotHeld {
     /// For this reason, with when the sale opens if the refusal says it.
     Refused(u16, String, Option<u64>),
-    /// The network has to wait so long.
+    /// The node is busy, or the network has to wait, so long.
     Limited(Duration),
     Failed(String),
 }
@@ -141,6 +144,10 @@ impl Sale {
                     drop(tickets);
                 }
                 Ok(tickets) => return self.check_out(&cart, &wish, tickets, flow).await,
+                Err(NotHeld::Limited(_)) if begun.elapsed() > BUSY_LIMIT => {
+                    flow.outcome = FlowOutcome::Failed("busy".into());
+                    return Visited::Failed;
+                }
                 Err(NotHeld::Limited(wait)) => {
                     self.count(|counts| counts.waited += 1);
                     tokio::time::sleep(wait).await;
@@ -272,6 +279,12 @@ impl Sale {
                 self.ledger.refused(&ask, no.code);
                 Err(NotHeld::Refused(no.code, no.name.to_string(), no.opens_at.map(|at| at.0)))
             }
+            // A busy node has done nothing.
+            Err(Error::Failed(fail)) if !fail.kind.may_have_happened() => {
+                self.ledger.not_asked(&ask);
+                let wait = Duration::from_millis(fail.retry_after_ms.unwrap_or(0).into()).max(AGAIN);
+                Err(NotHeld::Limited(wait))
+            }
             Err(error) => {
                 self.ledger.doubt(&ask);
                 let unknown = error.may_have_happened();
@@ -283,7 +296,17 @@ impl Sale {
     /// The desk is paid for the cart.
     async fn check_out(&self, cart: &Cart, wish: &Wish, tickets: Vec<Ticket>, flow: &mut Flow) -> Visited {
         let called_us = self.context.now_us();
-        let paid = Cart::with_token(self.desk.client(), cart.token()).checkout(recorded("card", "on-sale"), None).await;
+        let until = Instant::now() + BUSY_LIMIT;
+        let paid = loop {
+            let cart = Cart::with_token(self.desk.client(), cart.token());
+            match cart.checkout(recorded("card", "on-sale"), None).await {
+                Err(Error::Failed(fail)) if !fail.kind.may_have_happened() && Instant::now() < until => {
+                    self.count(|counts| counts.waited += 1);
+                    tokio::time::sleep(AGAIN).await;
+                }
+                paid => break paid,
+            }
+        };
         match paid {
             Ok(reply) => {
                 let now_us = self.context.now_us();

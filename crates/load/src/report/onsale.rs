@@ -48,7 +48,7 @@ pub struct OnsalePhase {
     pub refused: BTreeMap<String, u64>,
     /// Requests that came too early and were sent again.
     pub too_early: u64,
-    /// Requests that a network had to send again, because it had shown wrong codes or too many at once.
+    /// Requests that were sent again, because a node was busy, or the network had shown wrong codes or too many at once.
     pub waited: u64,
     /// Holds that were granted, and checkouts, from their sending.
     pub hold: Option<Latency>,
@@ -90,11 +90,8 @@ impl Onsale {
             } else {
                 String::new()
             };
-            let waited = if phase.waited > 0 {
-                format!("; {} asks waited for codes", grouped(phase.waited))
-            } else {
-                String::new()
-            };
+            let waited =
+                if phase.waited > 0 { format!("; {} asks had to wait", grouped(phase.waited)) } else { String::new() };
             let opening = phase.opening.map_or(String::new(), |latency| {
                 let at_most = latency.seed.max;
                 format!("; {:.1} ms from the opening to a seat (p50), at most {at_most:.1} ms", latency.percentiles.p50)
