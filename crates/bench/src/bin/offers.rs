@@ -25,7 +25,7 @@ use boxoffice_core::{
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
-use boxoffice_load::machine::process_memory;
+use boxoffice_load::machine::{DiskFloor, process_memory};
 use boxoffice_node::{
     api::{self, ReplySink, ReplyTo},
     node::NodeHandle,
@@ -364,6 +364,8 @@ fn main() {
     let options = Options::parse();
     println!("load average {} at the start", load_average());
     let dir = tempfile::tempdir_in(".").expect("a temporary directory on this disk");
+    let floor = DiskFloor::measure(dir.path()).expect("a floor");
+    println!("raw fdatasync p50/p99 {:.0}/{:.0} µs", floor.p50_us, floor.p99_us);
     let mut start = 0;
     let node = Alone::start(&dir.path().join("purchases"), Fsync::Never);
     set_up(&node);
