@@ -14,6 +14,7 @@ use crate::report::{grouped, money};
 const CLOCK_MS: u64 = 250;
 
 /// Refusals.
+pub(super) const RATE_LIMITED: u16 = 109;
 pub(super) const SEAT_BLOCKED: u16 = 204;
 pub(super) const NOT_ON_SALE: u16 = 212;
 pub(super) const PRICE_SOLD_OUT: u16 = 214;

@@ -112,6 +112,9 @@ pub(crate) async fn run(
     let deadline = Duration::from_millis(context.scenario.connect.deadline_ms);
     let networks = Networks::connect(addresses.clone(), config.tls.clone(), deadline).await;
     let networks = networks.map_err(|error| LoadError::Connect { addresses: addresses.join(", "), error })?;
+    // No code of the run has this number.
+    let checked = networks.check(&house.session_id(0), &terms.code(spec.codes)).await;
+    checked.map_err(|why| LoadError::Setup { what: "buyers' networks", why })?;
     let node_ms = connections.server_time_ms().await?;
     let sale = Arc::new(Sale {
         ledger: Ledger::new(&terms),

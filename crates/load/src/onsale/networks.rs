@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_client::{Client, ClientConfig, TlsAuthorities};
+use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Id, TlsAuthorities};
+
+use super::ledger::RATE_LIMITED;
 
 /// Networks that buyers share, each for at most as many buyers at once as a node looks at codes of one network.
 const SHARED: u32 = 64;
@@ -80,6 +82,32 @@ impl Networks {
         let client = self.new_network().await?;
         *self.wrong.lock().expect("no thread panics while it holds the lock") = Some((client.clone(), 1));
         Ok(client)
+    }
+
+    /// Shows wrong codes from one network until it has to wait, and one from another network.
+    ///
+    /// # Errors
+    /// What to set, if the nodes take both for one network. The codes of all buyers would wait for each other then.
+    pub(super) async fn check(&self, session: &Id, code: &Id) -> Result<(), String> {
+        let show = async |client: &Client| {
+            let wish = BestWish { count: 1, category: None, section: None, accessible: 0, split: false };
+            let held = Cart::new(client).hold_best(session, wish).code(Some(code)).await;
+            held.err().and_then(|error| error.refusal().map(|no| no.code))
+        };
+        let one = self.new_network().await;
+        // Nodes count for themselves, so the other one begins with the same node.
+        self.next_network.fetch_add(self.addresses.len() as u32 - 1, Ordering::Relaxed);
+        let other = self.new_network().await;
+        let [one, other] = [one.map_err(|error| error.to_string())?, other.map_err(|error| error.to_string())?];
+        for _ in 0..=WRONG_MAX {
+            show(&one).await;
+        }
+        match show(&other).await {
+            Some(RATE_LIMITED) => {
+                Err("the nodes take all of them for one: set listen.proxies to the address of this machine".into())
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn new_network(&self) -> Result<Client, boxoffice_client::Error> {

@@ -13,7 +13,7 @@ use rand::{Rng, rngs::SmallRng};
 
 use super::{
     Sale,
-    ledger::{Ask, CODE_NOT_VALID, NOT_ON_SALE, PRICE_SOLD_OUT, SEAT_BLOCKED, Ticket},
+    ledger::{Ask, CODE_NOT_VALID, NOT_ON_SALE, PRICE_SOLD_OUT, RATE_LIMITED, SEAT_BLOCKED, Ticket},
     terms::{Terms, TicketKind},
 };
 use crate::{
@@ -33,9 +33,6 @@ const BUSY_LIMIT: Duration = Duration::from_secs(120);
 
 /// How often a buyer tries other named seats. After that the node chooses.
 const NAMED_TRIES: u32 = 3;
-
-/// `rate_limited`.
-const RATE_LIMITED: u16 = 109;
 
 /// `seats_taken`.
 const SEATS_TAKEN: u16 = 201;

@@ -30,7 +30,9 @@ pub(super) fn report(
         (None, _) | (_, None) => None,
     };
     let fault_log = std::mem::take(&mut traffic.faults);
-    let outages = (prepared.shards > 0).then(|| faults::report(fault_log, &prepared.connections, context, flows));
+    // Buyers of an on-sale do not note which shard has answered them.
+    let has_shards = prepared.shards > 0 && prepared.scenario.onsale.is_none();
+    let outages = has_shards.then(|| faults::report(fault_log, &prepared.connections, context, flows));
     let done = |outcome: &FlowOutcome| *outcome == FlowOutcome::Done;
     let refused = |outcome: &FlowOutcome| matches!(outcome, FlowOutcome::Refused(_));
     let mut flows_report = measure::flows(context.offered(), flows);
