@@ -6,6 +6,7 @@
 //! round. The medians are printed with the least and the greatest.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -110,19 +111,20 @@ impl ReplySink for Sink {
 }
 
 /// The figures of a round.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Figures {
     /// Processor time of a flow, in microseconds.
     cpu_us: f64,
     per_s: f64,
     p50_us: f64,
     p99_us: f64,
+    /// Processor time of a flow by the names of threads, in microseconds.
+    by_thread_us: BTreeMap<String, f64>,
 }
 
 fn measure(node: &Alone, clients: u64, flows: u64, steps: u64, make: Box<Make>) -> Figures {
     let (ended, all_ended) = mpsc::sync_channel(clients as usize);
-    let cpu_ns = || processor_ns("self").values().sum::<u64>();
-    let (cpu_before, began) = (cpu_ns(), Instant::now());
+    let (cpu_before, began) = (processor_ns("self"), Instant::now());
     let all = Arc::new(Loop {
         node: node.handle().clone(),
         make,
@@ -137,11 +139,16 @@ fn measure(node: &Alone, clients: u64, flows: u64, steps: u64, make: Box<Make>) 
     (0..clients).for_each(|tag| all.begin(tag));
     (0..clients).for_each(|_| all_ended.recv().expect("every client ends"));
     let took = began.elapsed();
-    let cpu_us = (cpu_ns() - cpu_before) as f64 / 1_000.0 / flows as f64;
+    let each = |(name, ns): (String, u64)| {
+        let spent = ns.saturating_sub(cpu_before.get(&name).copied().unwrap_or(0));
+        (name, spent as f64 / 1_000.0 / flows as f64)
+    };
+    let by_thread_us: BTreeMap<String, f64> = processor_ns("self").into_iter().map(each).collect();
+    let cpu_us = by_thread_us.values().sum();
     let mut us = std::mem::take(&mut *all.latencies_us.lock().expect("no thread panics while it holds the lock"));
     us.sort_unstable();
     let at = |percent: usize| us[(us.len() * percent / 100).min(us.len() - 1)] as f64;
-    Figures { cpu_us, per_s: flows as f64 / took.as_secs_f64(), p50_us: at(50), p99_us: at(99) }
+    Figures { cpu_us, per_s: flows as f64 / took.as_secs_f64(), p50_us: at(50), p99_us: at(99), by_thread_us }
 }
 
 fn category(number: u16) -> Id {
@@ -355,6 +362,9 @@ struct Options {
     /// Clients that hold.
     #[arg(long, default_value_t = 8)]
     holders: u64,
+    /// What is measured: purchases, holds, codes.
+    #[arg(long, value_delimiter = ',', default_value = "purchases,holds,codes")]
+    parts: Vec<String>,
     /// Codes that are put at once.
     #[arg(long, default_value_t = 100_000)]
     codes: u64,
@@ -367,17 +377,18 @@ fn main() {
     let floor = DiskFloor::measure(dir.path()).expect("a floor");
     println!("raw fdatasync p50/p99 {:.0}/{:.0} µs", floor.p50_us, floor.p99_us);
     let mut start = 0;
-    let node = Alone::start(&dir.path().join("purchases"), Fsync::Never);
-    set_up(&node);
-    purchases(&node, &options, &mut start);
-    node.stop();
-    let node = Alone::start(&dir.path().join("holds"), Fsync::Always);
-    set_up(&node);
-    holds(&node, &options, &mut start);
-    node.stop();
-    let node = Alone::start(&dir.path().join("codes"), Fsync::Always);
-    many_codes(&node, &options);
-    node.stop();
+    for part in &options.parts {
+        let fsync = if part == "purchases" { Fsync::Never } else { Fsync::Always };
+        let node = Alone::start(&dir.path().join(part), fsync);
+        set_up(&node);
+        match part.as_str() {
+            "purchases" => purchases(&node, &options, &mut start),
+            "holds" => holds(&node, &options, &mut start),
+            "codes" => many_codes(&node, &options),
+            other => panic!("there is no part {other}: give purchases, holds or codes"),
+        }
+        node.stop();
+    }
     println!("load average {} at the end", load_average());
 }
 
@@ -407,6 +418,12 @@ fn purchases(node: &Alone, options: &Options, start: &mut u64) {
         spread(all[1].iter().zip(&all[0]).map(|(offered, plain)| figure(offered) / figure(plain)).collect())
     };
     println!("  processor time × plain: {}", ratios(|it| it.cpu_us));
+    for name in all[0][0].by_thread_us.keys() {
+        let of = |kind: usize| {
+            spread(all[kind].iter().map(|it| it.by_thread_us.get(name).copied().unwrap_or(0.0)).collect())
+        };
+        println!("    thread {name}: plain {} µs, with types {} µs", of(0), of(1));
+    }
     println!("  time × plain: {}", ratios(|it| 1.0 / it.per_s));
 }
 

@@ -12,7 +12,7 @@ use boxoffice_client::{
 use super::{
     Sale,
     ledger::{CartFate, Differences, KnownCart, earlier, seat_text, texts, tickets_of},
-    terms::{Terms, TicketKind},
+    terms::{SaleTerms, TicketKind},
 };
 use crate::{
     LoadError,
@@ -198,7 +198,7 @@ pub(super) struct SessionFacts {
 
 async fn session_facts(
     node: &Client,
-    terms: &Terms,
+    terms: &SaleTerms,
     session: u32,
     settle_until: Instant,
 ) -> Result<SessionFacts, LoadError> {
@@ -241,7 +241,12 @@ impl SessionFacts {
 }
 
 /// What a code says, as soon as nothing of it is in a cart any more.
-async fn code_view(client: &Client, terms: &Terms, code: u32, settle_until: Instant) -> Result<CodeView, LoadError> {
+async fn code_view(
+    client: &Client,
+    terms: &SaleTerms,
+    code: u32,
+    settle_until: Instant,
+) -> Result<CodeView, LoadError> {
     let (client, id) = (client.with_deadline(READ_LIMIT), terms.code(code));
     loop {
         let view = client.code_get(&id).await.map_err(|error| LoadError::Query { what: "a code", error })?.value;
@@ -254,7 +259,7 @@ async fn code_view(client: &Client, terms: &Terms, code: u32, settle_until: Inst
 
 /// Compares a session with what buyers were told, and with the times of its opening and its release.
 pub(super) fn compare_session(
-    terms: &Terms,
+    terms: &SaleTerms,
     session: u32,
     (opens_at, release_at): (Option<Timestamp>, Option<Timestamp>),
     facts: &SessionFacts,
@@ -330,7 +335,7 @@ pub(super) fn compare_session(
 }
 
 /// Compares a code with the tickets that were bought with it.
-pub(super) fn compare_code(terms: &Terms, code: u32, view: &CodeView, told: u64, differences: &mut Differences) {
+pub(super) fn compare_code(terms: &SaleTerms, code: u32, view: &CodeView, told: u64, differences: &mut Differences) {
     let uses = u64::from(terms.spec.uses);
     if view.sold != told {
         differences.add("a code has another number of uses than tickets were bought with it", || {
@@ -349,7 +354,7 @@ pub(super) fn compare_code(terms: &Terms, code: u32, view: &CodeView, told: u64,
 
 /// Compares an order with what its buyer was told and with the table of prices.
 pub(super) fn compare_order(
-    terms: &Terms,
+    terms: &SaleTerms,
     (cart, known): (CartId, &KnownCart),
     order: Option<(i64, &[boxoffice_client::LineView])>,
     differences: &mut Differences,

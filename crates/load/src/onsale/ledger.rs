@@ -7,7 +7,7 @@ use std::{
 
 use boxoffice_client::{CartId, Content, Id, LineView, PricedSeat, Seat, Timestamp};
 
-use super::terms::{Terms, TicketKind};
+use super::terms::{SaleTerms, TicketKind};
 use crate::report::{grouped, money};
 
 /// How far the clocks of this machine and of the nodes may differ beyond what their hello said, in milliseconds.
@@ -145,12 +145,12 @@ struct State {
 
 /// What all buyers know.
 pub(super) struct Ledger {
-    terms: Terms,
+    terms: SaleTerms,
     state: Mutex<State>,
 }
 
 impl Ledger {
-    pub(super) fn new(terms: &Terms) -> Ledger {
+    pub(super) fn new(terms: &SaleTerms) -> Ledger {
         let state =
             State { sessions: vec![KnownSession::default(); terms.house.sessions_all() as usize], ..State::default() };
         Ledger { terms: terms.clone(), state: Mutex::new(state) }
@@ -354,7 +354,7 @@ impl Ledger {
 ///
 /// # Errors
 /// Which line is no ticket of the session, as a part of a sentence.
-pub(super) fn tickets_of(terms: &Terms, session: u32, lines: &[LineView]) -> Result<Vec<Ticket>, String> {
+pub(super) fn tickets_of(terms: &SaleTerms, session: u32, lines: &[LineView]) -> Result<Vec<Ticket>, String> {
     let name = terms.house.session_id(session);
     let ticket = |priced: &PricedSeat| {
         let bought_as = priced.bought_as.as_deref();

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use self::{
     ledger::{CODE_NOT_VALID, Ledger},
     networks::Networks,
-    terms::{Terms, TicketKind},
+    terms::{SaleTerms, TicketKind},
     visit::{PhaseCounts, Seats, Visited, Wish},
 };
 use crate::{
@@ -68,7 +68,7 @@ pub(crate) async fn create(
     now_ms: u64,
     progress: &Progress,
 ) -> Result<f64, LoadError> {
-    let terms = Terms::new(spec, house, scenario.currency());
+    let terms = SaleTerms::new(spec, house, scenario.currency());
     let batch = scenario.connect.setup_batch as usize;
     // Without a secret a node refuses the first code, so the codes come before all that takes long.
     let begun = Instant::now();
@@ -83,7 +83,7 @@ pub(crate) async fn create(
 
 /// What all buyers share.
 struct Sale {
-    terms: Terms,
+    terms: SaleTerms,
     context: Arc<RunContext>,
     desk: Arc<ConnectionPool>,
     networks: Networks,
@@ -107,7 +107,7 @@ pub(crate) async fn run(
     (spec, house, codes_put_s): (&OnsaleSpec, &House, f64),
     (finished, progress): (&FinishedFlows, &Progress),
 ) -> Result<Onsale, LoadError> {
-    let terms = Terms::new(spec, house, context.scenario.currency());
+    let terms = SaleTerms::new(spec, house, context.scenario.currency());
     let addresses = connections.addresses();
     let deadline = Duration::from_millis(context.scenario.connect.deadline_ms);
     let networks = Networks::connect(addresses.clone(), config.tls.clone(), deadline).await;

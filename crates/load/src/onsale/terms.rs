@@ -45,15 +45,15 @@ impl TicketKind {
 
 /// The terms that the scenario states.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct SaleTerms {
     pub(super) spec: OnsaleSpec,
     pub(super) house: House,
     currency: Currency,
 }
 
-impl Terms {
-    pub(super) fn new(spec: &OnsaleSpec, house: &House, currency: Currency) -> Terms {
-        Terms { spec: spec.clone(), house: house.clone(), currency }
+impl SaleTerms {
+    pub(super) fn new(spec: &OnsaleSpec, house: &House, currency: Currency) -> SaleTerms {
+        SaleTerms { spec: spec.clone(), house: house.clone(), currency }
     }
 
     pub(super) fn categories(&self) -> u16 {
@@ -193,7 +193,7 @@ impl Terms {
         let money = |amount| Money { amount, currency: self.currency };
         (0..)
             .zip(&self.spec.prices.adult)
-            .map(|(category, price)| (Terms::category_id(category), money(*price)))
+            .map(|(category, price)| (SaleTerms::category_id(category), money(*price)))
             .collect()
     }
 
@@ -204,7 +204,7 @@ impl Terms {
             TicketKind::Under26 | TicketKind::Carer => self.spec.list_prices()[kind as usize],
         };
         let mut prices: Vec<(Id, i64)> =
-            (0..).zip(prices).map(|(category, price)| (Terms::category_id(category), *price)).collect();
+            (0..).zip(prices).map(|(category, price)| (SaleTerms::category_id(category), *price)).collect();
         prices.sort();
         PriceType {
             id: kind.id(),
@@ -224,7 +224,7 @@ impl Terms {
                 gap: 0,
                 count: self.house.seats,
                 labels: Labels::Numbers { first: 1, step: 1 },
-                category: Terms::category_id(self.category_of(row)),
+                category: SaleTerms::category_id(self.category_of(row)),
                 accessible: false,
                 points: Vec::new(),
             }],

@@ -8,19 +8,23 @@ use boxoffice_workload::house::House;
 use super::{
     audit::{Bought, SessionFacts, compare_code, compare_order, compare_session},
     ledger::{Ask, CODE_NOT_VALID, Differences, Ledger, NOT_ON_SALE, PRICE_SOLD_OUT, SEAT_BLOCKED},
-    terms::{Terms, TicketKind},
+    terms::{SaleTerms, TicketKind},
 };
 use crate::scenario::Scenario;
 
 const OPENS: Timestamp = Timestamp(10_000);
 const RELEASED: Timestamp = Timestamp(20_000);
 
-fn terms() -> Terms {
+fn terms() -> SaleTerms {
     let small =
         ["house.rows=10", "house.seats=10", "onsale.allotment_rows=1", "onsale.under26_max=2", "onsale.codes=3"];
     let scenario = Scenario::load("onsale", &small.map(str::to_owned)).expect("it is built in");
     let house = House { prefix: "r1".into(), groups: 1, venues: 1, sessions: 1, rows: 10, seats: 10 };
-    Terms::new(scenario.onsale.as_ref().expect("it has an on-sale"), &house, Currency::new("EUR").expect("a currency"))
+    SaleTerms::new(
+        scenario.onsale.as_ref().expect("it has an on-sale"),
+        &house,
+        Currency::new("EUR").expect("a currency"),
+    )
 }
 
 fn ask(cart: u128, kinds: &[TicketKind], code: Option<u32>, called_us: u64) -> Ask {
@@ -28,7 +32,7 @@ fn ask(cart: u128, kinds: &[TicketKind], code: Option<u32>, called_us: u64) -> A
 }
 
 /// A line with these tickets at their right prices.
-fn line(terms: &Terms, tickets: &[((u16, u16), TicketKind, bool)]) -> LineView {
+fn line(terms: &SaleTerms, tickets: &[((u16, u16), TicketKind, bool)]) -> LineView {
     let priced = |&((row, seat), kind, with_code): &((u16, u16), TicketKind, bool)| {
         let seat = Seat { row, seat };
         let offer = if with_code { Id::new("members").expect("an id") } else { kind.offer() };
@@ -52,7 +56,7 @@ fn total(line: &LineView) -> i64 {
 }
 
 /// A ledger with an opening and a release, in which a member, a young buyer and one of the allotment have bought.
-fn sold() -> (Terms, Ledger) {
+fn sold() -> (SaleTerms, Ledger) {
     let terms = terms();
     let ledger = Ledger::new(&terms);
     ledger.opens(0, OPENS);
@@ -211,13 +215,13 @@ fn an_order_that_differs_is_named() {
 /// What the ledger finds by itself, while buyers are answered.
 #[test]
 fn a_wrong_answer_is_named() {
-    let differs = |answer: &dyn Fn(&Terms, &Ledger)| {
+    let differs = |answer: &dyn Fn(&SaleTerms, &Ledger)| {
         let (terms, ledger) = sold();
         answer(&terms, &ledger);
         ledger.take().1.sentences()
     };
     let refused = |kinds: &'static [TicketKind], code, called_us, refusal| {
-        differs(&move |_: &Terms, ledger: &Ledger| {
+        differs(&move |_: &SaleTerms, ledger: &Ledger| {
             let ask = ask(9, kinds, code, called_us);
             ledger.ask(&ask);
             ledger.refused(&ask, refusal);
@@ -243,7 +247,7 @@ fn a_wrong_answer_is_named() {
 
     let granted =
         |tickets: &'static [((u16, u16), TicketKind, bool)], code, node_ms, change: &dyn Fn(LineView) -> LineView| {
-            differs(&|terms: &Terms, ledger: &Ledger| {
+            differs(&|terms: &SaleTerms, ledger: &Ledger| {
                 let kinds: Vec<TicketKind> = tickets.iter().map(|(_, kind, _)| *kind).collect();
                 let ask = ask(9, &kinds, code, 60);
                 ledger.ask(&ask);

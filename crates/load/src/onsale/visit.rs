@@ -14,7 +14,7 @@ use rand::{Rng, rngs::SmallRng};
 use super::{
     Sale,
     ledger::{Ask, CODE_NOT_VALID, NOT_ON_SALE, PRICE_SOLD_OUT, RATE_LIMITED, SEAT_BLOCKED, Ticket},
-    terms::{Terms, TicketKind},
+    terms::{SaleTerms, TicketKind},
 };
 use crate::{
     clock::now_ms,
@@ -248,7 +248,7 @@ impl Sale {
         let held = match &wish.seats {
             Seats::Best(category) => {
                 let count = wish.kinds.len() as u16;
-                let category = Some(Terms::category_id(*category));
+                let category = Some(SaleTerms::category_id(*category));
                 let best = BestWish { count, category, section: None, accessible: 0, split: false };
                 cart.hold_best(&session, best).types(types).code(code.as_ref()).await
             }
