@@ -401,7 +401,10 @@ const SMALL_ON_SALE: [&str; 13] = [
 fn an_on_sale_sells_what_its_buyers_were_told() {
     let report = passes("onsale", &SMALL_ON_SALE);
     let (onsale, flows) = (&report["onsale"], &report["flows"]);
-    assert_eq!((&onsale["used_up"], &onsale["with_code"], &onsale["released"]), (&300.into(), &600.into(), &160.into()));
+    assert_eq!(
+        (&onsale["used_up"], &onsale["with_code"], &onsale["released"]),
+        (&300.into(), &600.into(), &160.into())
+    );
     assert_eq!(onsale["under26"], serde_json::json!([60, 60]), "the pools end: {onsale}");
     for refusal in ["code_not_valid", "price_sold_out", "seats_taken"] {
         assert!(flows["refused"][refusal].as_u64() > Some(5), "{refusal}: {flows}");
