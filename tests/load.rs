@@ -379,6 +379,67 @@ fn a_family_and_a_school_are_not_refused() {
     assert!(report["hoarders"]["told"][0].as_str().is_some_and(|told| told.contains("held 500 seats")), "{report}");
 }
 
+/// The settings of an on-sale of 300 codes, which takes a few seconds.
+const SMALL_ON_SALE: [&str; 13] = [
+    "onsale.codes=300",
+    "onsale.early=100",
+    "onsale.public=300",
+    "onsale.clients=16",
+    "onsale.lead_ms=1000",
+    "onsale.race_percent=10",
+    "onsale.late_percent=10",
+    "onsale.cancel_percent=20",
+    "onsale.under26_max=30",
+    "onsale.allotment_rows=2",
+    "house.venues=2",
+    "house.rows=20",
+    "house.seats=40",
+];
+
+/// Members with codes, an opening that buyers wait for, a pool that ends, and allotments that are released by their time and by the desk.
+#[test]
+fn an_on_sale_sells_what_its_buyers_were_told() {
+    let report = passes("onsale", &SMALL_ON_SALE);
+    let (onsale, flows) = (&report["onsale"], &report["flows"]);
+    assert_eq!(
+        (&onsale["used_up"], &onsale["with_code"], &onsale["released"]),
+        (&300.into(), &600.into(), &160.into())
+    );
+    assert_eq!(onsale["under26"], serde_json::json!([60, 60]), "the pools end: {onsale}");
+    for refusal in ["code_not_valid", "price_sold_out", "seats_taken"] {
+        assert!(flows["refused"][refusal].as_u64() > Some(5), "{refusal}: {flows}");
+    }
+    let phases = onsale["phases"].as_array().expect("there are phases");
+    let early: Vec<Option<u64>> = phases.iter().map(|phase| phase["too_early"].as_u64()).collect();
+    assert!(phases.len() == 3 && early[0] == Some(0) && early[1] >= Some(100) && early[2] > Some(0), "{onsale}");
+    assert_eq!((&onsale["tickets"], &onsale["total"]), (&flows["seats_sold"], &flows["total"]));
+}
+
+/// Bugs that are planted in the node make the run fail, each with a sentence. Only a debug build has them.
+#[cfg(debug_assertions)]
+#[test]
+fn planted_bugs_of_an_on_sale_are_found() {
+    for (bug, sentence) in [
+        ("a use that counts at the sale", "a code has more uses than it may, "),
+        ("an offer that opens early", "a ticket was sold to everybody before the opening, "),
+        ("a counter that is not given back", "the pool counts another number than was sold of it"),
+        ("a guest gets seats of an allotment", "a seat of an allotment was granted before its release, "),
+    ] {
+        let out = tempfile::tempdir().expect("a temporary directory");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
+        command.args(["load", "onsale", "--quiet", "--fsync", "never", "--seed", "1", "--out"]).arg(out.path());
+        for setting in SMALL_ON_SALE.iter().chain(&["audit.settle_ms=1000"]) {
+            command.args(["--set", setting]);
+        }
+        let output = command.env("BOXOFFICE_PLANTED_CORE", bug).output().expect("the program runs");
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && table.contains("FAILED: "), "{bug}: {table}");
+        assert!(table.lines().any(|line| line.trim_start().starts_with(sentence)), "{bug}: {table}");
+        let page = std::fs::read_to_string(out.path().join("report.html")).expect("a page");
+        assert!(page.contains(sentence) && !page.contains("Every promise holds"), "{bug}");
+    }
+}
+
 /// A run is compared with one of the same scenario only, and fails if it is worse by more than allowed.
 #[test]
 fn a_baseline_of_another_scenario_is_refused() {

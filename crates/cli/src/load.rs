@@ -86,6 +86,9 @@ fn start(args: &Load, certificate: Option<RunCertificate>, overrides: &mut Vec<S
             config = hoarders.node_config(&gateway.to_string());
         }
     }
+    if let Some(onsale) = &scenario.onsale {
+        config += &onsale.node_config();
+    }
     let is_shipped = scenario.hoarders.is_some();
     let launch = LaunchConfig { certificate, is_shipped, ..launch(args.fsync, config)? };
     if args.nodes == 1 && !scenario.harms_nodes() {

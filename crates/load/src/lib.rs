@@ -22,6 +22,7 @@ mod flow;
 mod hoarders;
 mod live_stats;
 mod loops;
+mod onsale;
 mod overload;
 mod progress;
 mod reads;

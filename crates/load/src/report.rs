@@ -3,6 +3,7 @@
 
 mod hoarders;
 mod html;
+mod onsale;
 mod outages;
 mod overload;
 mod plot;
@@ -22,6 +23,7 @@ use crate::{
 };
 
 pub use hoarders::{Came, HoardMinute, Hoarders};
+pub use onsale::{Onsale, OnsalePhase};
 pub use outages::{Added, Distribution, Kill, Outages};
 pub use overload::{Mark, Overload, OverloadPhase, Readiness, Unfit};
 pub use watchers::Watchers;
@@ -70,6 +72,8 @@ pub struct Report {
     pub overload: Option<Overload>,
     #[serde(default)]
     pub hoarders: Option<Hoarders>,
+    #[serde(default)]
+    pub onsale: Option<Onsale>,
     #[serde(default)]
     pub reads: Option<Reads>,
     #[serde(default)]

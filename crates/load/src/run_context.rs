@@ -121,7 +121,9 @@ impl RunContext {
     pub(crate) fn offered(&self) -> u64 {
         match self.seat_blocks {
             Some(_) => self.started.load(Ordering::Relaxed),
-            None if self.scenario.overload.is_some() => self.started.load(Ordering::Relaxed),
+            None if self.scenario.overload.is_some() || self.scenario.onsale.is_some() => {
+                self.started.load(Ordering::Relaxed)
+            }
             None if self.scenario.faults.kills > 0 => self.arrived.load(Ordering::Relaxed),
             None => self.scenario.offered(),
         }

@@ -4,6 +4,7 @@ mod curve;
 mod faults;
 mod goods;
 mod hoarders;
+mod onsale;
 mod overload;
 mod source;
 mod watchers;
@@ -24,6 +25,7 @@ pub use self::goods::{
     RushSpec, ShopSpec, SlotsSpec,
 };
 pub use self::hoarders::{HoardKind, HoarderRun, HoardersSpec};
+pub use self::onsale::{OnsaleSpec, PriceTable, ReleaseBy};
 pub use self::overload::OverloadSpec;
 use self::source::ScenarioSource;
 pub use self::watchers::WatchersSpec;
@@ -41,7 +43,7 @@ pub const CONNECTIONS_MAX: u32 = 10_000;
 pub const SESSIONS_MAX: u64 = 1_000_000;
 
 /// The built-in scenarios.
-const BUILT_IN: [(&str, &str); 19] = [
+const BUILT_IN: [(&str, &str); 20] = [
     ("seed-theatre", include_str!("../../../config/scenarios/seed-theatre.toml")),
     ("seed-theatre-contended", include_str!("../../../config/scenarios/seed-theatre-contended.toml")),
     ("closed-theatre", include_str!("../../../config/scenarios/closed-theatre.toml")),
@@ -61,6 +63,7 @@ const BUILT_IN: [(&str, &str); 19] = [
     ("resident", include_str!("../../../config/scenarios/resident.toml")),
     ("overload", include_str!("../../../config/scenarios/overload.toml")),
     ("hoarders", include_str!("../../../config/scenarios/hoarders.toml")),
+    ("onsale", include_str!("../../../config/scenarios/onsale.toml")),
 ];
 
 /// A scenario, as its TOML file defines it.
@@ -109,6 +112,8 @@ pub struct Scenario {
     pub overload: Option<OverloadSpec>,
     /// Networks that hoard, and honest buyers beside them. It replaces the loop.
     pub hoarders: Option<HoardersSpec>,
+    /// Sells to members with codes, then to everybody, then what an allotment has kept. It replaces the loop.
+    pub onsale: Option<OnsaleSpec>,
     /// Seat maps that the run reads while flows buy.
     pub reads: Option<ReadsSpec>,
     /// Watchers of seat maps while flows buy.
@@ -549,6 +554,7 @@ impl Scenario {
         self.check_watchers(source)?;
         self.check_overload(source)?;
         self.check_hoarders(source)?;
+        self.check_onsale(source)?;
         self.check_loop(source)?;
         source.require(self.think_ms <= 3_600_000, "think_ms", self.think_ms, "give at most an hour")?;
         let flows = self.offered();
@@ -588,7 +594,7 @@ impl Scenario {
             (Some(_), Some(_)) => {
                 return Err(source.malformed_at("closed_loop", "there is an open loop and a closed one; leave one out"));
             }
-            (None, None) if self.overload.is_some() || self.hoarders.is_some() => {}
+            (None, None) if self.overload.is_some() || self.hoarders.is_some() || self.onsale.is_some() => {}
             (None, None) => {
                 return Err(source.malformed_at("", "there is neither [open_loop] nor [closed_loop]; give one of them"));
             }

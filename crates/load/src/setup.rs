@@ -244,7 +244,7 @@ fn title_id() -> Id {
 }
 
 /// Creates the title. The sessions that show it come after it.
-fn put_title() -> BatchCommand {
+pub(crate) fn put_title() -> BatchCommand {
     let title = Title {
         name: "A load run".into(),
         director: "".into(),
@@ -255,7 +255,7 @@ fn put_title() -> BatchCommand {
     BatchCommand::title_put("load-run", &title_id(), title)
 }
 
-fn put_venue(id: &Id, name: String) -> BatchCommand {
+pub(crate) fn put_venue(id: &Id, name: String) -> BatchCommand {
     let details = VenueDetails {
         name: name.into(),
         city: "Testville".into(),
@@ -267,7 +267,7 @@ fn put_venue(id: &Id, name: String) -> BatchCommand {
     BatchCommand::venue_put(id.as_str(), id, details)
 }
 
-fn put_hall(house: &House, venue: u32, layout: &Arc<Layout>) -> BatchCommand {
+pub(crate) fn put_hall(house: &House, venue: u32, layout: &Arc<Layout>) -> BatchCommand {
     let id = house.hall_id(venue);
     BatchCommand::hall_put(id.as_str(), &house.venue_id(venue), &id, "Great hall", Arc::clone(layout))
 }
@@ -309,7 +309,7 @@ fn create_session(house: &House, terms: &SessionDefaults, session: u32, category
 }
 
 /// Session number `place` of a hall, without anything to sell.
-fn new_session(id: Id, hall: Id, now_ms: u64, place: u32) -> NewSession {
+pub(crate) fn new_session(id: Id, hall: Id, now_ms: u64, place: u32) -> NewSession {
     let starts_at = now_ms + FIRST_START_MS + u64::from(place) * SESSION_MS;
     NewSession {
         id,
@@ -323,7 +323,7 @@ fn new_session(id: Id, hall: Id, now_ms: u64, place: u32) -> NewSession {
 }
 
 /// Sends all commands in batches of `batch` items until every command is done.
-async fn send_all(
+pub(crate) async fn send_all(
     connections: &ConnectionPool,
     what: &'static str,
     commands: Vec<BatchCommand>,

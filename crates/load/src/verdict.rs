@@ -17,10 +17,14 @@ pub(crate) fn add_other_problems(report: &mut Report) {
     reasons.extend(report.watchers.iter().flat_map(Watchers::problems));
     reasons.extend(report.outages.iter().flat_map(|outages| outages.problems.clone()));
     reasons.extend(report.hoarders.iter().flat_map(|hoarders| hoarders.problems.clone()));
+    reasons.extend(report.onsale.iter().flat_map(|onsale| onsale.problems.clone()));
     reasons.extend(report.overload.iter().flat_map(|overload| overload.problems.clone()));
     report.verdict.passed = reasons.is_empty();
     if let Some(hoarders) = &report.hoarders {
         report.verdict.line = hoarders.verdict();
+    }
+    if let Some(onsale) = &report.onsale {
+        report.verdict.line = onsale.verdict();
     }
 }
 

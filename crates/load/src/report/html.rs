@@ -68,7 +68,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         table(out, &section.table)?;
         list(out, &section.notes)?;
     }
-    if report.audit.findings.is_clean() {
+    if report.audit.findings.is_clean() && report.onsale.as_ref().is_none_or(|onsale| onsale.problems.is_empty()) {
         writeln!(out, "<p>Every promise holds.</p>")?;
     }
     writeln!(out, "</body></html>")

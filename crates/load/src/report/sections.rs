@@ -93,6 +93,12 @@ pub(super) fn sections(report: &Report, baseline: Option<&Report>) -> Vec<Sectio
         table: hoarders.rows(),
         ..Section::default()
     }));
+    sections.extend(report.onsale.as_ref().map(|onsale| Section {
+        title: "The on-sale",
+        lines: onsale.lines(),
+        table: onsale.rows(),
+        ..Section::default()
+    }));
     sections.extend(report.reads.as_ref().map(|reads| lines("Reading seat maps", vec![reads.summary()])));
     sections.extend(report.watchers.as_ref().map(|watchers| lines("Watchers", watchers.lines())));
     sections.extend(report.outages.as_ref().map(|outages| lines("Shards and nodes", outages.lines())));

@@ -55,6 +55,7 @@ pub(crate) fn sample() -> Report {
         outages: None,
         overload: None,
         hoarders: None,
+        onsale: None,
         audit: Audit::default(),
         verdict: Verdict { passed: true, line: "24 998 sold".into(), reasons: Vec::new() },
     }

@@ -30,9 +30,16 @@ pub(super) fn report(
         (None, _) | (_, None) => None,
     };
     let fault_log = std::mem::take(&mut traffic.faults);
-    let outages = (prepared.shards > 0).then(|| faults::report(fault_log, &prepared.connections, context, flows));
+    // Buyers of an on-sale do not note which shard has answered them.
+    let has_shards = prepared.shards > 0 && prepared.scenario.onsale.is_none();
+    let outages = has_shards.then(|| faults::report(fault_log, &prepared.connections, context, flows));
     let done = |outcome: &FlowOutcome| *outcome == FlowOutcome::Done;
     let refused = |outcome: &FlowOutcome| matches!(outcome, FlowOutcome::Refused(_));
+    let mut flows_report = measure::flows(context.offered(), flows);
+    if let Some(onsale) = &traffic.onsale {
+        // Its ledger has the tickets of its flows.
+        (flows_report.seats_sold, flows_report.total) = (onsale.tickets, onsale.total);
+    }
     Report {
         format: FORMAT,
         scenario: prepared.scenario.clone(),
@@ -41,7 +48,7 @@ pub(super) fn report(
         seed: prepared.seed,
         server: prepared.server.clone(),
         times: Times { setup_s: prepared.setup_s, run_s: measure::run_s(flows), audit_s: 0.0 },
-        flows: measure::flows(context.offered(), flows),
+        flows: flows_report,
         done: measure::latencies(flows, done),
         refused: measure::latencies(flows, refused),
         steps: measure::steps(flows),
@@ -52,6 +59,7 @@ pub(super) fn report(
         storm,
         overload: traffic.overload.take(),
         hoarders: traffic.hoarders.take(),
+        onsale: traffic.onsale.take(),
         reads: traffic.reads.take(),
         watchers: None,
         outages,
@@ -71,7 +79,9 @@ pub(super) async fn audit(
 ) -> Result<(), LoadError> {
     let Traffic { flows, expiries, .. } = traffic;
     let mut history = History::default();
-    for flow in flows {
+    // The carts of an on-sale are in its ledger, which it has compared with the nodes by itself.
+    let is_compared = report.onsale.is_some();
+    for flow in flows.into_iter().filter(|_| !is_compared) {
         history.changes.extend(flow.changes);
         history.carts.push(flow.record);
     }
@@ -88,6 +98,11 @@ pub(super) async fn audit(
     report.audit =
         audit::run(&prepared.connections, &prepared.scenario, input, &prepared.totals_before, progress).await?;
     let findings = &mut report.audit.findings;
+    if let Some(onsale) = &report.onsale {
+        (findings.sessions, report.audit.sessions_used) = (onsale.sessions.into(), onsale.sessions.into());
+        (findings.carts, findings.sales) = (onsale.orders, onsale.orders);
+        (findings.seats_sold, findings.seats_held) = (onsale.tickets, onsale.held);
+    }
     if let Some(storm) = &report.storm
         && storm.left > 0
     {

@@ -11,6 +11,7 @@ use crate::{
     clock::now_ms,
     connection_pool::{ConnectionPool, Credentials},
     machine::{listening_pid, process_memory},
+    onsale,
     progress::Progress,
     report::{Memory, Server},
     scenario::Scenario,
@@ -30,6 +31,8 @@ pub(super) struct Prepared {
     pub(super) connections: Arc<ConnectionPool>,
     pub(super) server: Server,
     pub(super) setup_s: f64,
+    /// How long it took to put the codes of an on-sale, in seconds.
+    pub(super) codes_put_s: f64,
     pub(super) totals_before: NodeTotals,
     /// Data shards of the cluster. 0 for a single node, where the run does not need them.
     pub(super) shards: u16,
@@ -62,7 +65,13 @@ impl Prepared {
 
         let begun = Instant::now();
         let defaults = SessionDefaults::of(&scenario, started_at_ms);
-        setup::create_sessions(&connections, &house, &defaults, progress).await?;
+        let codes_put_s = match &scenario.onsale {
+            Some(spec) => onsale::create(&connections, &scenario, (spec, &house), started_at_ms, progress).await?,
+            None => {
+                setup::create_sessions(&connections, &house, &defaults, progress).await?;
+                0.0
+            }
+        };
         setup::create_goods(&connections, &scenario, &goods, started_at_ms, progress).await?;
         let setup_s = begun.elapsed().as_secs_f64();
         let memory_set_up = resident(pid);
@@ -79,6 +88,7 @@ impl Prepared {
             connections,
             server,
             setup_s,
+            codes_put_s,
             totals_before,
             shards,
             pid,

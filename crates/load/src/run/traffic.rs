@@ -10,10 +10,10 @@ use crate::{
     flow::Flow,
     hoarders,
     loops::{self, FinishedFlows},
-    overload,
+    onsale, overload,
     progress::Progress,
     reads,
-    report::{Hoarders, Overload, Reads},
+    report::{Hoarders, Onsale, Overload, Reads},
     run_context::RunContext,
 };
 
@@ -22,6 +22,7 @@ pub(super) struct Traffic {
     pub(super) flows: Vec<Flow>,
     pub(super) overload: Option<Overload>,
     pub(super) hoarders: Option<Hoarders>,
+    pub(super) onsale: Option<Onsale>,
     pub(super) expiries: Option<ObservedExpiries>,
     pub(super) reads: Option<Reads>,
     pub(super) faults: FaultLog,
@@ -47,32 +48,46 @@ impl Traffic {
                 inject_faults(config, prepared, context),
             )
         };
-        let ((overload, hoarders), expiries, reads, faults) = tokio::select! {
+        let (Special { overload, hoarders, onsale }, expiries, reads, faults) = tokio::select! {
             biased;
             all = all => all?,
             () = progress.clone().follow(finished.clone()) => {
                 return Err(LoadError::Internal("its progress bar ended"));
             }
         };
-        Ok(Traffic { flows: finished.take(), overload, hoarders, expiries, reads, faults })
+        Ok(Traffic { flows: finished.take(), overload, hoarders, onsale, expiries, reads, faults })
     }
 }
 
-/// Runs the scenario's loop, its overload phases or its hoarders, and tells the other tasks when all flows have ended.
+/// The results of what replaces the loop.
+#[derive(Default)]
+struct Special {
+    overload: Option<Overload>,
+    hoarders: Option<Hoarders>,
+    onsale: Option<Onsale>,
+}
+
+/// Runs the scenario's loop, its overload phases, its hoarders or its on-sale, and tells the other tasks when all flows have ended.
 async fn run_flows(
     config: &RunConfig,
     prepared: &Prepared,
     context: &Arc<RunContext>,
     finished: &FinishedFlows,
     progress: &Progress,
-) -> Result<(Option<Overload>, Option<Hoarders>), LoadError> {
+) -> Result<Special, LoadError> {
     let Prepared { scenario, connections, pid, .. } = prepared;
     if let Some(spec) = &scenario.hoarders {
         let places = scenario.house.as_ref().map_or(0, |house| house.places);
         let sold = (connections, &prepared.house, places);
         let ended = hoarders::run(config, sold, spec, context.run_seed.seed, progress).await;
         context.flows_ended.store(true, Ordering::Relaxed);
-        return ended.map(|hoarders| (None, Some(hoarders)));
+        return ended.map(|hoarders| Special { hoarders: Some(hoarders), ..Special::default() });
+    }
+    if let Some(spec) = &scenario.onsale {
+        let sold = (spec, &prepared.house, prepared.codes_put_s);
+        let ended = onsale::run(config, (connections, context), sold, (finished, progress)).await;
+        context.flows_ended.store(true, Ordering::Relaxed);
+        return ended.map(|onsale| Special { onsale: Some(onsale), ..Special::default() });
     }
     let ended = match (&scenario.overload, scenario.open_loop_schedule(), &scenario.closed_loop) {
         (Some(spec), _, _) => overload::run(connections, context, spec, *pid, (finished, progress)).await.map(Some),
@@ -86,7 +101,7 @@ async fn run_flows(
         (None, None, None) => Err(LoadError::Internal("a scenario without a loop")),
     };
     context.flows_ended.store(true, Ordering::Relaxed);
-    ended.map(|overload| (overload, None))
+    ended.map(|overload| Special { overload, ..Special::default() })
 }
 
 async fn observe_expiries(

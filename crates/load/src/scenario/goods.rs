@@ -359,7 +359,7 @@ impl Scenario {
 
     /// Each weighted kind must be configured, and [mix] must weigh them if there are several.
     fn check_kinds(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
-        if self.hoarders.is_some() {
+        if self.hoarders.is_some() || self.onsale.is_some() {
             // They replace the flows.
             return Ok(());
         }
@@ -377,6 +377,6 @@ impl Scenario {
     }
 }
 
-fn percent(source: &ScenarioSource<'_>, key: &str, value: u8) -> Result<(), ScenarioError> {
+pub(super) fn percent(source: &ScenarioSource<'_>, key: &str, value: u8) -> Result<(), ScenarioError> {
     source.require(value <= 100, key, value, "give 0 to 100")
 }

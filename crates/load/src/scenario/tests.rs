@@ -146,7 +146,7 @@ fn an_unknown_scenario_is_an_error() {
         error,
         "there is no scenario \"seed-opera\": it is neither a file nor one of seed-theatre, seed-theatre-contended, \
          closed-theatre, one-seat, seed-cart, seed-cart-hot, closed-cart, ga-olympics, calendar-rush, expiry-storm, \
-         mixed, n0, n1, n4, watchers, slow-watchers, resident, overload, hoarders"
+         mixed, n0, n1, n4, watchers, slow-watchers, resident, overload, hoarders, onsale"
     );
 }
 
