@@ -14,7 +14,7 @@ use boxoffice_wire::{body::Position, repr::WireRepr};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
-    plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
+    plan::{CodePlan, HallPlan, ImportPlan, SessionPlan, VenuePlan},
     things::{self, RawList},
     when::When,
 };
@@ -214,11 +214,12 @@ impl<'de> Deserialize<'de> for Price {
 pub fn read(text: &str) -> Result<ImportPlan, String> {
     let file: File = serde_json::from_str(text).map_err(|error| located(&error))?;
     let currency = file.currency;
+    let code = |(code, details)| CodePlan { code, details, keeps_ended: false, line: None };
     Ok(ImportPlan {
         titles: things::titles(file.titles)?,
         products: things::products(file.products)?,
         resources: things::resources(file.resources)?,
-        codes: things::codes(file.codes)?,
+        codes: things::codes(file.codes)?.into_iter().map(code).collect(),
         venues: file.venues.into_iter().map(|venue| venue.plan(currency)).collect::<Result<_, _>>()?,
         ..ImportPlan::default()
     })

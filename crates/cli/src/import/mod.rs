@@ -1,9 +1,12 @@
-//! `boxoffice import`: venues, halls and sessions, titles, products and resources from a file. A repeat changes nothing.
+//! `boxoffice import`: venues, halls and sessions, titles, products, resources, codes and prices from a file. A repeat changes nothing.
 
+mod code_list;
 mod files;
 mod json;
+mod list;
 mod make;
 mod plan;
+mod price_list;
 mod reads;
 mod removed;
 mod report;

@@ -13,7 +13,7 @@ use boxoffice_core::{
 use boxoffice_wire::labels;
 use smol_str::SmolStr;
 
-use super::{things::Thing, when::When};
+use super::{price_list::PriceList, things::Thing, when::When};
 
 /// The entries of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +21,9 @@ pub struct ImportPlan {
     pub titles: Vec<Thing<Title>>,
     pub products: Vec<Thing<ProductDetails>>,
     pub resources: Vec<Thing<ResourceDetails>>,
-    /// By the code itself, which is never printed.
-    pub codes: Vec<Thing<CodeDetails>>,
+    pub codes: Vec<CodePlan>,
+    /// Prices of sessions that are there.
+    pub prices: Vec<PriceList>,
     pub venues: Vec<VenuePlan>,
     /// Whether products have a name, a price and a stock only, so that an existing one keeps the rest.
     pub products_are_lines: bool,
@@ -46,6 +47,18 @@ impl ImportPlan {
             }
         }
     }
+}
+
+/// A code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodePlan {
+    /// The code itself, which is never printed.
+    pub code: Id,
+    pub details: CodeDetails,
+    /// Whether the file does not say if it is ended, so that an existing one stays as it is.
+    pub keeps_ended: bool,
+    /// The line of a list, which tells refused ones apart.
+    pub line: Option<u64>,
 }
 
 /// A venue with its halls and sessions.
