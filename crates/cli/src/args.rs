@@ -275,7 +275,7 @@ pub struct NodeArgs {
 /// `boxoffice import`.
 #[derive(Debug, clap::Args)]
 pub struct Import {
-    /// What to import: a .json file (see config/examples/royal.json and corner.json), a .csv file of seats
+    /// What to import: a .json file (see config/examples/royal.json, corner.json and globe.json), a .csv file of seats
     /// (row,seat,category[,section,accessible,x,y,price]), of products (name,price,stock[,id,currency]), of codes
     /// (code,group,uses[,ended]) or of prices (session,price_type,category,area,price[,currency]), or the plan of another system
     /// (.json, .geojson).

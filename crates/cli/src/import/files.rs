@@ -163,6 +163,7 @@ fn session(id: Id, hall: Id, prices: Prices, areas: Vec<Area>, args: &Import) ->
         no_single_seats: false,
         min_party: None,
         offering: Default::default(),
+        times: Default::default(),
     })
 }
 

@@ -369,8 +369,12 @@ fn session_step(
         Ok(times) => times,
         Err(why) => return refused(why),
     };
+    let offering = match plan.offering_at(starts_at, zone) {
+        Ok(offering) => offering,
+        Err(why) => return refused(why),
+    };
     let SessionPlan { hall, title, areas, hold_ttl_ms, limits, comments, .. } = plan;
-    let SessionPlan { sells_after_begin, no_single_seats, min_party, offering, .. } = plan;
+    let SessionPlan { sells_after_begin, no_single_seats, min_party, .. } = plan;
     let thing = format!(
         "session {id} ({} seats in {hall}, {}, {})",
         there.map_or(layout, |there| &there.layout).seats(),
@@ -390,7 +394,7 @@ fn session_step(
             limits: limits.clone(),
             comments: comments.as_str().into(),
             sells_after_begin: *sells_after_begin,
-            offering: (!offering.is_empty()).then(|| Arc::new(offering.clone())),
+            offering: (!offering.is_empty()).then(|| Arc::new(offering)),
             no_single_seats: *no_single_seats,
             min_party: *min_party,
         },
