@@ -104,7 +104,7 @@ async fn order_under_terms(port: &Arc<Port>, rng: &mut Rng) -> String {
     port.ask("cart.hold_seats", "t6", seats).await.ok();
     port.ask("session.change", "t7", json!({"id": "lear-1", "prices": {"standard": euro(2_500)}})).await.ok();
     port.ask("cart.hold_seats", "t8", hold(json!({"seats": [[0, 3]], "types": ["adult"]}))).await.ok();
-    port.ask("cart.hold_places", "t9", hold(json!({"area": "yard", "quantity": 2, "type": "child"}))).await.ok();
+    port.ask("cart.hold_places", "t9", hold(json!({"area": "yard", "quantity": 2, "types": ["child"]}))).await.ok();
     shopper.checkout().await.ok();
     shopper.cart()
 }

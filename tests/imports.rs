@@ -207,14 +207,14 @@ async fn a_list_of_prices_changes_sessions() {
     let server = home.start();
     let address = server.address();
     let types = json!([{"id": "adult"}, {"id": "child", "prices": {"a": 300}, "area_prices": {"yard": 100}}]);
-    let session = |id: &str| {
-        json!({"id": id, "hall": "h", "title": "t", "starts_at": "+1d 19:30", "ends_at": "+2h", "price_types": types,
+    let session = |id: &str, starts_at: &str| {
+        json!({"id": id, "hall": "h", "title": "t", "starts_at": starts_at, "ends_at": "+2h", "price_types": types,
             "prices": {"a": 1_000, "b": 600}, "areas": [{"id": "yard", "capacity": 9, "price": 200}],
             "comments": "of the file", "limits": {"per_order": 6}})
     };
     let rows = json!([{"label": "A", "count": 8, "category": "a"}, {"label": "B", "count": 8, "category": "b"}]);
     let venue = json!({"id": "v", "name": "V", "zone": "Europe/Vienna", "halls": [{"id": "h", "layout": {"rows": rows}}],
-        "sessions": [session("s"), session("other")]});
+        "sessions": [session("s", "+1d 19:30"), session("other", "+2d 19:30")]});
     let house = json!({"currency": "EUR", "venues": [venue]}).to_string();
     assert_eq!(import(&home, address, "house.json", house, &[]).0, Some(0));
     let (guest, desk) = (Port::guest(address, Encoding::Json).await, server.port(Encoding::Json).await);
@@ -289,7 +289,13 @@ async fn a_list_of_prices_changes_sessions() {
     let list = "session,price_type,category,price\nnone,adult,b,9.00\nother,adult,b,9.00\n";
     let (code, said) = import(&home, address, "prices.csv", list, &["--keep-absent"]);
     assert_eq!(code, Some(1), "{said}");
-    says(&said, &["refused  session none (1 price): 701 not_found", "changed  session other (1 price)"]);
+    says(
+        &said,
+        &[
+            "refused  session none (1 price): session none is not known (701 not_found)",
+            "changed  session other (1 price)",
+        ],
+    );
     // Files and options that are not meant.
     for (list, options, words) in [
         (
@@ -328,7 +334,7 @@ async fn ten_thousand_codes_are_imported_from_a_list() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("would make   a code of readers (2 uses), 10000 times\n10000 would be made\n"), "{said}");
     let desk = server.port(Encoding::Json).await;
-    desk.read("code.get", json!({"code": "READER-0"})).await.no(701, "not_found");
+    desk.read("code.get", json!({"code": "READER-0"})).await.no(218, "code_not_valid");
     let began = Instant::now();
     let (code, said) = import(&home, address, "codes.csv", &list, &[]);
     println!("{CODES} codes in {:?}", began.elapsed());
@@ -362,7 +368,7 @@ async fn ten_thousand_codes_are_imported_from_a_list() {
     let (code, said) = import(&home, address, "codes.csv", &wrong, &[]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("line 10003, column 3 (uses): \"many\" is no number of uses"), "{said}");
-    desk.read("code.get", json!({"code": "MORE-1"})).await.no(701, "not_found");
+    desk.read("code.get", json!({"code": "MORE-1"})).await.no(218, "code_not_valid");
     server.stop();
 }
 

@@ -10,7 +10,7 @@ use boxoffice_core::{
 };
 
 use super::{
-    list::{self, Form, Line},
+    list::{self, Form, ListLine},
     plan::{CodePlan, ImportPlan},
 };
 
@@ -40,7 +40,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<ImportPlan>, String> {
     Ok(Some(ImportPlan { codes, notes: vec![list.note("codes")], ..ImportPlan::default() }))
 }
 
-fn code(line: Line<'_>, says_ended: bool) -> Result<CodePlan, String> {
+fn code(line: ListLine<'_>, says_ended: bool) -> Result<CodePlan, String> {
     const IS_ID: &str = "1 to 64 of A-Z a-z 0-9 . _ : -";
     let text = line.field("code");
     let code = Id::new(text).ok_or_else(|| {

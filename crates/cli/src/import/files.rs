@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 use super::{
     code_list, json,
     plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
-    price_list, things,
+    price_list::{self, PriceFile},
+    things,
     when::When,
 };
 use crate::{args::Import, draw};
@@ -66,7 +67,7 @@ fn list(bytes: &[u8], args: &Import) -> Result<Option<ImportPlan>, String> {
             codes
         }
         None => match price_list::read(bytes, args.keep_absent)? {
-            Some(prices) => prices,
+            Some(PriceFile { prices, note }) => ImportPlan { prices, notes: vec![note], ..ImportPlan::default() },
             None => return Ok(None),
         },
     };

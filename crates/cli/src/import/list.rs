@@ -24,7 +24,7 @@ pub struct List {
 
 /// A line of a list.
 #[derive(Clone, Copy)]
-pub struct Line<'a> {
+pub struct ListLine<'a> {
     list: &'a List,
     record: &'a Record,
 }
@@ -89,8 +89,9 @@ fn columns(first: &Record, form: &Form) -> Result<BTreeMap<&'static str, usize>,
 }
 
 impl List {
-    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        self.sheet.records.iter().map(|record| Line { list: self, record })
+    /// Its lines, in their order.
+    pub fn lines(&self) -> impl Iterator<Item = ListLine<'_>> {
+        self.sheet.records.iter().map(|record| ListLine { list: self, record })
     }
 
     /// Whether a column is there.
@@ -135,7 +136,7 @@ impl List {
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> ListLine<'a> {
     /// Its number in the file.
     pub fn number(self) -> u64 {
         self.record.line

@@ -16,10 +16,7 @@ use boxoffice_seating as seating;
 use boxoffice_wire::body;
 use smol_str::SmolStr;
 
-use super::{
-    list::{self, Form, Line},
-    plan::ImportPlan,
-};
+use super::list::{self, Form, ListLine};
 use crate::{draw, words::counted};
 
 const FORM: Form = Form {
@@ -31,6 +28,14 @@ const FORM: Form = Form {
 
 /// Cells in a message.
 const SHOWN: usize = 5;
+
+/// A file of prices.
+#[derive(Debug, PartialEq)]
+pub struct PriceFile {
+    pub prices: Vec<PriceList>,
+    /// What was understood of the file.
+    pub note: String,
+}
 
 /// The prices of one session.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +91,7 @@ impl fmt::Display for Key {
 ///
 /// # Errors
 /// What is wrong with the file, with the line and the column.
-pub fn read(bytes: &[u8], keeps_absent: bool) -> Result<Option<ImportPlan>, String> {
+pub fn read(bytes: &[u8], keeps_absent: bool) -> Result<Option<PriceFile>, String> {
     let Some(list) = list::read(bytes, &FORM)? else { return Ok(None) };
     if !list.has("category") && !list.has("area") {
         return Err(format!("line 1 names no column category and none area; a line is {}", FORM.line_is));
@@ -108,8 +113,8 @@ pub fn read(bytes: &[u8], keeps_absent: bool) -> Result<Option<ImportPlan>, Stri
         cells.push(cell);
     }
     let mark = mark.map_or_else(String::new, |mark| format!(", {mark:?} before the decimals"));
-    let notes = vec![format!("{}{mark}", list.note("prices"))];
-    Ok(Some(ImportPlan { prices, notes, ..ImportPlan::default() }))
+    let note = format!("{}{mark}", list.note("prices"));
+    Ok(Some(PriceFile { prices, note }))
 }
 
 /// Whether a cell says that a type is not sold there. An empty one does, because that is how a table of prices has it.
@@ -117,7 +122,7 @@ fn is_not_sold(text: &str) -> bool {
     text.is_empty() || text.eq_ignore_ascii_case("not sold")
 }
 
-fn id(line: Line<'_>, column: &str) -> Result<Id, String> {
+fn id(line: ListLine<'_>, column: &str) -> Result<Id, String> {
     let text = line.field(column);
     Id::new(text).ok_or_else(|| match text {
         "" => format!("{}: there is no {column}", line.at(column)),
@@ -125,7 +130,7 @@ fn id(line: Line<'_>, column: &str) -> Result<Id, String> {
     })
 }
 
-fn cell(line: Line<'_>) -> Result<Cell, String> {
+fn cell(line: ListLine<'_>) -> Result<Cell, String> {
     let place = match (line.field("category"), line.field("area")) {
         ("", "") => return Err(format!("line {}: there is neither a category nor an area", line.number())),
         (_, "") => Place::Category(id(line, "category")?),
