@@ -113,6 +113,17 @@ async fn a_demo_sells_at_three_nodes_survives_a_kill_and_leaves_nothing_behind()
         assert_eq!(status, 200, "{session}");
     }
 
+    // The theatre's members buy before everybody else.
+    for (rid, code, status) in [("member-1", None, 409), ("member-2", Some("GLOBE-7Q2M-XK"), 200)] {
+        let mut hold =
+            json!({"token": "1f1e2d3c4b5a69788796a5b4c3d2e1f0", "session": "henry-v-second-night", "seats": [[0, 0]]});
+        if let Some(code) = code {
+            hold["code"] = json!(code);
+        }
+        let (is, answer) = http::post_as(None, demo.nodes[1], "cart.hold_seats", Some(rid), &hold).await;
+        assert_eq!(is, status, "{answer}");
+    }
+
     let first = demo.node_status().await;
     assert!(first.iter().all(|node| node["running"] == true), "{first:?}");
     assert_eq!(demo.act("/nodes/n2/start", "").await, 409, "it runs");

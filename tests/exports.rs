@@ -69,6 +69,109 @@ async fn mixed_order(port: &Arc<Port>, rng: &mut Rng) -> String {
     shopper.cart()
 }
 
+/// An order of seats and places of a session with price types, one seat with a code, held before and after a change of the terms.
+async fn order_under_terms(port: &Arc<Port>, rng: &mut Rng) -> String {
+    let types = json!([
+        {"id": "adult", "tax": {"rate": 2_000, "code": "standard"}},
+        {"id": "child", "prices": {"standard": 700}, "area_prices": {"yard": 300}},
+    ]);
+    let offers = json!([
+        {"id": "all"},
+        {"id": "members", "types": ["adult"], "code_group": "members", "amount_off": 500},
+    ]);
+    let euro = |amount: u32| json!({"amount": amount, "currency": "EUR"});
+    let items = json!({"items": [
+        {"op": "venue.put", "rid": "t1", "body": {"id": "globe", "name": "Globe", "city": "London", "zone": "Europe/London"}},
+        {"op": "hall.put", "rid": "t2", "body": {"venue": "globe", "id": "big", "name": "Big", "layout": {"rows": 1, "seats": 6}}},
+        {"op": "title.put", "rid": "t3", "body": {"id": "lear", "name": "Lear"}},
+        {"op": "session.create", "rid": "t4", "body": {"id": "lear-1", "venue": "globe", "hall": "big", "title": "lear",
+            "starts_at": "2030-07-01T17:30:00Z", "ends_at": "2030-07-01T20:00:00Z", "prices": {"standard": euro(2_400)},
+            "areas": [{"id": "yard", "name": "Yard", "capacity": 9, "price": euro(600)}],
+            "price_types": types, "offers": offers}},
+        {"op": "code.put", "rid": "t5", "body": {"code": "LEAR-7", "group": "members", "uses": 1}},
+    ]});
+    port.read("batch", items).await.ok();
+    let shopper = Shopper::new(port, rng);
+    let hold = |body: Value| {
+        let mut body = body;
+        body["token"] = json!(shopper.token);
+        body["session"] = json!("lear-1");
+        body
+    };
+    // The code has one use, which the first seat takes.
+    let seats =
+        hold(json!({"seats": [[0, 0], [0, 1], [0, 2]], "types": ["adult", "adult", "child"], "code": "LEAR-7"}));
+    port.ask("cart.hold_seats", "t6", seats).await.ok();
+    port.ask("session.change", "t7", json!({"id": "lear-1", "prices": {"standard": euro(2_500)}})).await.ok();
+    port.ask("cart.hold_seats", "t8", hold(json!({"seats": [[0, 3]], "types": ["adult"]}))).await.ok();
+    port.ask("cart.hold_places", "t9", hold(json!({"area": "yard", "quantity": 2, "types": ["child"]}))).await.ok();
+    shopper.checkout().await.ok();
+    shopper.cart()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_says_what_each_seat_was_bought_as() {
+    let mut rng = Rng::of_test("an_export_says_what_each_seat_was_bought_as");
+    let home = Home::new();
+    let server = home.start();
+    let port = Arc::new(server.port(Encoding::Json).await);
+    let (with_terms, without) = (order_under_terms(&port, &mut rng).await, mixed_order(&port, &mut rng).await);
+    let files = tempfile::tempdir().expect("a directory");
+    let backup = files.path().join("backup");
+    back_up(&server, &backup);
+    let dir = backup.display().to_string();
+    let orders = lines(&["orders", "--backup", &dir]);
+    let order = |id: &str| orders.iter().find(|order| order["order"] == id).expect("the order");
+    let said = |line: &Value| {
+        let columns = [
+            "prices",
+            "price_types",
+            "offers",
+            "code_groups",
+            "list_prices",
+            "tax_rates",
+            "tax_codes",
+            "taxes",
+            "terms",
+        ];
+        columns.map(|column| line[column].to_string()).join(" ")
+    };
+    let shown: Vec<String> = order(&with_terms)["lines"].as_array().expect("lines").iter().map(said).collect();
+    assert_eq!(
+        shown,
+        [
+            "[1900,2400,700] [\"adult\",\"adult\",\"child\"] [\"members\",\"all\",\"all\"] [\"members\",null,null] [2400,2400,700] \
+             [2000,2000,null] [\"standard\",\"standard\",null] [317,400,null] [0,0,0]",
+            "[2500] [\"adult\"] [\"all\"] [null] [2500] [2000] [\"standard\"] [417] [1]",
+            "[] [\"child\"] [\"all\"] [null] [300] [null] [null] [null] [1]",
+        ]
+    );
+    // It is what the node tells.
+    let told = port.read("order.get", json!({"order": with_terms})).await.ok();
+    let bought = &told["lines"][0]["bought_as"];
+    assert_eq!((&bought[0]["offer"], &bought[0]["list_price"]), (&json!("members"), &json!(2_400)));
+    // What was bought as nothing says so.
+    for line in order(&without)["lines"].as_array().expect("lines") {
+        for column in
+            ["price_types", "offers", "code_groups", "list_prices", "tax_rates", "tax_codes", "taxes", "terms"]
+        {
+            assert_eq!(line[column], Value::Null, "{column} of {line}");
+        }
+    }
+    let (code, text, why) = export(&["orders", "--backup", &dir, "--csv"]);
+    assert_eq!(code, Some(0), "{why}");
+    let header = text.lines().next().expect("the names");
+    assert!(
+        header.ends_with(",price_types,offers,code_groups,list_prices,tax_rates,tax_codes,taxes,terms"),
+        "{header}"
+    );
+    let row = "\"adult, adult, child\",\"members, all, all\",\"members, , \",\"2400, 2400, 700\",\"2000, 2000, \",\
+               \"standard, standard, \",\"317, 400, \",\"0, 0, 0\"\n";
+    assert!(text.contains(row), "{text}");
+    assert!(!text.contains("LEAR-7"), "an export has no code");
+    server.stop();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_has_every_order_with_the_names_that_people_know() {
     let mut rng = Rng::of_test("an_export_has_every_order_with_the_names_that_people_know");

@@ -1,4 +1,5 @@
-//! Files of others: spreadsheets as people save them, a second import of a changed plan, lists of products, and large halls.
+//! Files of others: spreadsheets as people save them, a second import of a changed plan, lists of products, codes and prices, and large
+//! halls.
 
 use std::{fs, net::SocketAddr, process::Command, time::Instant};
 
@@ -195,6 +196,179 @@ async fn five_thousand_products_are_imported_from_a_list() {
     let desk = server.port(Encoding::Json).await;
     let product = desk.read("product.get", json!({"id": "4999"})).await.ok();
     assert_eq!((&product["price"]["amount"], &product["properties"]["colour"]), (&json!(700), &json!("red")));
+    server.stop();
+}
+
+/// A list of prices changes what is on sale from then on, and nothing that it does not name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_prices_changes_sessions() {
+    let mut rng = Rng::of_test("a_list_of_prices_changes_sessions");
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let types = json!([{"id": "adult"}, {"id": "child", "prices": {"a": 300}, "area_prices": {"yard": 100}}]);
+    let session = |id: &str, starts_at: &str| {
+        json!({"id": id, "hall": "h", "title": "t", "starts_at": starts_at, "ends_at": "+2h", "price_types": types,
+            "prices": {"a": 1_000, "b": 600}, "areas": [{"id": "yard", "capacity": 9, "price": 200}],
+            "comments": "of the file", "limits": {"per_order": 6}})
+    };
+    let rows = json!([{"label": "A", "count": 8, "category": "a"}, {"label": "B", "count": 8, "category": "b"}]);
+    let venue = json!({"id": "v", "name": "V", "zone": "Europe/Vienna", "halls": [{"id": "h", "layout": {"rows": rows}}],
+        "sessions": [session("s", "+1d 19:30"), session("other", "+2d 19:30")]});
+    let house = json!({"currency": "EUR", "venues": [venue]}).to_string();
+    assert_eq!(import(&home, address, "house.json", house, &[]).0, Some(0));
+    let (guest, desk) = (Port::guest(address, Encoding::Json).await, server.port(Encoding::Json).await);
+    let token = rng.token();
+    let hold = json!({"token": token, "session": "s", "seats": [[0, 0], [0, 1]], "types": ["child", "adult"]});
+    guest.ask("cart.hold_seats", "hold", hold).await.ok();
+    let of = |session: &str, adult: &str, child: &str| {
+        format!(
+            "{session};adult;a;;{adult}\r\n{session};adult;b;;6,00\r\n{session};adult;;yard;2,00\r\n{session};child;a;;{child}\r\n\
+             {session};child;b;;not sold\r\n{session};child;;yard;1,00\r\n"
+        )
+    };
+    let header = "\u{feff}session;price_type;category;area;price\r\n";
+    let same = [header, &of("s", "10,00", "3,00"), &of("other", "10,00", "3,00")].concat();
+    let (code, said) = import(&home, address, "prices.csv", &same, &[]);
+    assert!(code == Some(0) && said.contains("2 there already"), "{code:?} {said}");
+
+    // What would change is said before, and nothing is changed.
+    let list = [header, &of("s", "12,50", ""), &of("other", "10,00", "3,00")].concat();
+    let changed = [
+        "semicolons between the columns, UTF-8, ',' before the decimals",
+        "its price of a is 1000 minor units of EUR, not 1250",
+        "its price type child is \"\" a 300 yard 100, not \"\" yard 100",
+    ];
+    let says = |said: &str, words: &[&str]| {
+        for words in words {
+            assert!(said.contains(words), "{words} is not in {said}");
+        }
+    };
+    let read = async || desk.read("session.get", json!({"id": "s", "layout": false})).await.ok();
+    let before = read().await;
+    let (code, said) = import(&home, address, "prices.csv", &list, &["--check"]);
+    assert_eq!(code, Some(0), "{said}");
+    says(&said, &changed);
+    says(
+        &said,
+        &["would change session s (6 prices)", "1 would be changed", "1 there already", "Nothing was changed."],
+    );
+    assert_eq!(read().await, before);
+    let (code, said) = import(&home, address, "prices.csv", &list, &[]);
+    assert_eq!(code, Some(0), "{said}");
+    says(&said, &changed);
+    says(&said, &["1 changed, 1 there already"]);
+    let after = read().await;
+    assert_eq!((&after["prices"]["a"]["amount"], &after["prices"]["b"]["amount"]), (&json!(1_250), &json!(600)));
+    assert_eq!(
+        (&after["comments"], &after["limits"], &after["sale"]["terms"]),
+        (&before["comments"], &before["limits"], &json!(1))
+    );
+    let cart = guest.read("cart.get", json!({"token": token})).await.ok();
+    assert_eq!(cart["lines"][0]["prices"], json!([300, 1_000]), "what is held keeps its price");
+    let late = json!({"token": token, "session": "s", "seats": [[0, 2]], "types": ["child"]});
+    guest.ask("cart.hold_seats", "late", late).await.no(213, "not_sold_as");
+    let (code, said) = import(&home, address, "prices.csv", &list, &[]);
+    assert!(code == Some(0) && said.contains("2 there already"), "{said}");
+
+    // A file that leaves prices out is refused as long as it does not say that they stay.
+    let one = "session,price_type,category,price\ns,adult,b,7.00\n";
+    let (code, said) = import(&home, address, "prices.csv", one, &[]);
+    assert_eq!(code, Some(1), "{said}");
+    says(
+        &said,
+        &["the file does not name 3 prices that it has: adult in category a, adult in area yard, child in area yard"],
+    );
+    assert_eq!(read().await["prices"]["b"]["amount"], 600);
+    let (code, said) = import(&home, address, "prices.csv", one, &["--keep-absent"]);
+    assert_eq!(code, Some(0), "{said}");
+    let after = read().await;
+    assert_eq!((&after["prices"]["a"]["amount"], &after["prices"]["b"]["amount"]), (&json!(1_250), &json!(700)));
+
+    // One session that does not fit leaves the others as they are asked for.
+    let list = "session,price_type,category,price\nnone,adult,b,9.00\nother,adult,b,9.00\n";
+    let (code, said) = import(&home, address, "prices.csv", list, &["--keep-absent"]);
+    assert_eq!(code, Some(1), "{said}");
+    says(
+        &said,
+        &[
+            "refused  session none (1 price): session none is not known (701 not_found)",
+            "changed  session other (1 price)",
+        ],
+    );
+    // Files and options that are not meant.
+    for (list, options, words) in [
+        (
+            "session,price_type,category,price\ns,adult,b,1.234\n",
+            &["--keep-absent"][..],
+            "line 2, column 4 (price): 1.234 may be",
+        ),
+        ("session,price_type,category,price\ns,adult,b,x\n", &["--keep-absent"], "\"x\" is no price"),
+    ] {
+        let (code, said) = import(&home, address, "prices.csv", list, options);
+        assert_eq!(code, Some(1), "{said}");
+        says(&said, &[words]);
+    }
+    for (list, options, words) in [
+        ("session,price_type,category,price\ns,adult,,9\n", &[][..], "line 2: there is neither a category nor an area"),
+        (one, &["--venue", "v"], "--venue is for files of seats"),
+        ("code,group,uses\nA,b,1\n", &["--keep-absent"], "--keep-absent is for lists of prices"),
+        ("name,price,stock\nCup,1.00,1\n", &["--keep-absent"], "--keep-absent is for lists of prices"),
+    ] {
+        let (code, said) = import(&home, address, "prices.csv", list, options);
+        assert_eq!(code, Some(2), "{said}");
+        says(&said, &[words]);
+    }
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_codes_are_imported_from_a_list() {
+    const CODES: usize = 10_000;
+    let home = Home::new();
+    let server = home.start();
+    let address = server.address();
+    let lines = (0..CODES).map(|number| format!("READER-{number},readers,2\n"));
+    let list = format!("code,group,uses\n{}", lines.collect::<String>());
+    let (code, said) = import(&home, address, "codes.csv", &list, &["--check"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("would make   a code of readers (2 uses), 10000 times\n10000 would be made\n"), "{said}");
+    let desk = server.port(Encoding::Json).await;
+    desk.read("code.get", json!({"code": "READER-0"})).await.no(218, "code_not_valid");
+    let began = Instant::now();
+    let (code, said) = import(&home, address, "codes.csv", &list, &[]);
+    println!("{CODES} codes in {:?}", began.elapsed());
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("made     a code of readers (2 uses), 10000 times\n10000 made\n"), "{said}");
+    assert!(!said.contains("READER"), "{said}");
+    // A connection from before would have missed its pings.
+    let desk = server.port(Encoding::Json).await;
+    for number in [0, CODES - 1] {
+        let view = desk.read("code.get", json!({"code": format!("READER-{number}")})).await.ok();
+        assert_eq!(view, json!({"group": "readers", "uses": 2, "held": 0, "sold": 0}));
+    }
+    // A list without the column `ended` leaves an ended code ended, and one with it does not.
+    let ended = json!({"code": "READER-7", "group": "readers", "uses": 2, "ended": true});
+    desk.ask("code.put", "end", ended).await.ok();
+    let more = list.replace("READER-8,readers,2", "READER-8,readers,3");
+    let (code, said) = import(&home, address, "codes.csv", &more, &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("changed  a code of readers (3 uses)\n") && said.contains("1 changed, 9999 there already"),
+        "{said}"
+    );
+    let desk = server.port(Encoding::Json).await;
+    assert_eq!(desk.read("code.get", json!({"code": "READER-7"})).await.ok()["ended"], true);
+    let (_, said) = import(&home, address, "codes.csv", "code;group;uses;ended\r\nREADER-7;readers;2;no\r\n", &[]);
+    assert!(said.contains("1 changed"), "{said}");
+    let view = desk.read("code.get", json!({"code": "READER-7"})).await.ok();
+    assert_eq!(view.get("ended"), None, "{view}");
+    // What is wrong is named by its line, and then nothing of the file is put.
+    let wrong = format!("{list}MORE-1,readers,1\nMORE-2,readers,many\n");
+    let (code, said) = import(&home, address, "codes.csv", &wrong, &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("line 10003, column 3 (uses): \"many\" is no number of uses"), "{said}");
+    desk.read("code.get", json!({"code": "MORE-1"})).await.no(218, "code_not_valid");
     server.stop();
 }
 

@@ -40,8 +40,9 @@ pub enum Command {
     Join(Serve),
     /// Create venues, halls, sessions and products from a file
     ///
-    /// A JSON file may have venues, halls, sessions, titles, products and resources. The rows of a CSV file make a hall, or are
-    /// products. Plans of pretix, SeatLayer and seats.io and points of GeoJSON make a hall as well.
+    /// A JSON file may have venues, halls, sessions, titles, products, resources and codes. The rows of a CSV file make a hall, or are
+    /// products, codes, or prices of sessions that are there. Plans of pretix, SeatLayer and seats.io and points of GeoJSON make a
+    /// hall as well.
     ///
     /// Example: boxoffice import seats.csv --venue globe --hall main --check
     Import(Import),
@@ -274,9 +275,10 @@ pub struct NodeArgs {
 /// `boxoffice import`.
 #[derive(Debug, clap::Args)]
 pub struct Import {
-    /// What to import: a .json file (see config/examples/royal.json and corner.json), a .csv file of seats
-    /// (row,seat,category[,section,accessible,x,y,price]) or of products (name,price,stock[,id,currency]), or the plan of another
-    /// system (.json, .geojson).
+    /// What to import: a .json file (see config/examples/royal.json, corner.json and globe.json), a .csv file of seats
+    /// (row,seat,category[,section,accessible,x,y,price]), of products (name,price,stock[,id,currency]), of codes
+    /// (code,group,uses[,ended]) or of prices (session,price_type,category,area,price[,currency]), or the plan of another system
+    /// (.json, .geojson).
     pub file: PathBuf,
     /// Show what would be done, with a drawing, and change nothing
     #[arg(long)]
@@ -305,6 +307,9 @@ pub struct Import {
     /// … in this currency.
     #[arg(long, default_value = "EUR")]
     pub currency: String,
+    /// For prices: those that the file does not name stay. Without this a file that leaves out one is refused
+    #[arg(long)]
+    pub keep_absent: bool,
     /// The node to import into.
     #[command(flatten)]
     pub node_args: NodeArgs,

@@ -34,6 +34,12 @@ const HOUSES: [&str; 4] = [
     include_str!("../../../config/examples/globe.json"),
 ];
 
+/// The codes of the theatre's members.
+const CODES: &str = include_str!("../../../config/examples/globe-codes.csv");
+
+/// The code that a visitor of the demo may show, and the session of which only members buy yet.
+const MEMBER: (&str, &str) = ("GLOBE-7Q2M-XK", "henry-v-second-night");
+
 /// The name of the operators' view in the record of changes.
 const VIEW: &str = "operators-view";
 
@@ -101,6 +107,7 @@ fn sell(
     let admin_token = Some(cluster.admin_token().to_owned());
     let node_args = NodeArgs { address: addresses[0].clone(), ca: None, admin_token, admin_token_file: None };
     HOUSES.iter().try_for_each(|house| import::quietly(house, &node_args))?;
+    import::codes_quietly(CODES, &node_args)?;
     let key = keys::make(&node_args, VIEW, &[RoleWord::Desk, RoleWord::Report])?;
     // The control must not keep the nodes alive.
     runtime.spawn(control::serve(control, Arc::downgrade(&cluster), key));
@@ -111,6 +118,8 @@ fn sell(
     for address in &addresses {
         println!("    http://{address}/");
     }
+    let (code, session) = MEMBER;
+    println!("\nOnly members of the theatre buy seats of {session} yet. You are one with the code {code}.");
     println!(
         "\nKill a node and bring it back, and see what becomes of it:\n\n    http://{}/#/operator\n",
         addresses[0]

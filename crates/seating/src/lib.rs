@@ -26,11 +26,11 @@ use serde_json::Value;
 
 pub use columns::LANGUAGES;
 pub use difference::{PlanDifference, SeatName};
-pub use number::{AmountError, minor_units};
+pub use number::{AmountError, decimal_mark, minor_units};
 pub use plan::{Place, Seating, SeatingArea};
 pub use products::{ProductFile, ProductLine, is_list as is_product_list, read as read_products};
 pub use seats::{SeatFile, amount_words, read as read_seats};
-pub use table::{Record, Sheet, read as read_table};
+pub use table::{Named, Record, Sheet, read as read_table};
 pub use text::{Text, decode};
 
 /// A plan of another system.

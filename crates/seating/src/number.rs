@@ -30,7 +30,7 @@ pub enum AmountError {
 ///
 /// # Errors
 /// Two numbers show different marks. The message has their lines.
-pub(crate) fn decimal_mark<'a>(numbers: impl IntoIterator<Item = (u64, &'a str)>) -> Result<Option<char>, String> {
+pub fn decimal_mark<'a>(numbers: impl IntoIterator<Item = (u64, &'a str)>) -> Result<Option<char>, String> {
     let mut found: Option<(char, u64, &str)> = None;
     for (line, number) in numbers {
         let Evidence::Decimal(mark) = evidence(&bare(number)) else { continue };

@@ -88,7 +88,7 @@ fn reading(table: &Sheet) -> String {
 }
 
 /// A separator in words.
-pub(crate) struct Named(pub char);
+pub struct Named(pub char);
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,7 +122,7 @@ fn said_separator(text: &str) -> Result<Option<(char, &str)>, String> {
 fn first_record(text: &str, separator: char) -> Option<Record> {
     let mut records = reader(text, separator).into_records();
 
-    records.find_map(|record| record.ok().map(|record| plain(&record, 0)).filter(|plain| !plain.fields.is_empty()))
+    records.find_map(|record| record.ok().map(|record| plain(&record, 1)).filter(|plain| !plain.fields.is_empty()))
 }
 
 fn reader(text: &str, separator: char) -> csv::Reader<&[u8]> {
@@ -134,9 +134,11 @@ fn reader(text: &str, separator: char) -> csv::Reader<&[u8]> {
 fn with(text: &str, separator: char, before: u64) -> Result<Sheet, String> {
     check_quotes(text, separator, before)?;
     let mut records = Vec::new();
+    let mut lines = Lines { text, read: 0, line: before + 1 };
     for record in reader(text, separator).into_records() {
         let record = record.map_err(|error| format!("this is not CSV: {error}"))?;
-        let record = plain(&record, before);
+        let begin = record.position().map_or(0, csv::Position::byte);
+        let record = plain(&record, lines.at(begin as usize));
         if !record.fields.is_empty() {
             records.push(record);
         }
@@ -144,13 +146,34 @@ fn with(text: &str, separator: char, before: u64) -> Result<Sheet, String> {
     Ok(Sheet { separator, records })
 }
 
-fn plain(record: &csv::StringRecord, before: u64) -> Record {
+/// Counts the lines before each record. The reader's own number is too low after `\r\n` and after an empty line, because its records begin
+/// with what is left of the line end.
+struct Lines<'a> {
+    text: &'a str,
+    /// The bytes whose line ends are counted.
+    read: usize,
+    /// The line after them.
+    line: u64,
+}
+
+impl Lines<'_> {
+    /// The line of a record that begins at a byte. Records are asked about in their order.
+    fn at(&mut self, byte: usize) -> u64 {
+        let bytes = self.text.as_bytes();
+        let begin = byte + bytes[byte..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        self.line += bytes[self.read..begin].iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.read = begin;
+        self.line
+    }
+}
+
+fn plain(record: &csv::StringRecord, line: u64) -> Record {
     let mut fields: Vec<String> = record.iter().map(|field| field.trim().to_owned()).collect();
     let width = fields.len();
     while fields.last().is_some_and(String::is_empty) {
         fields.pop();
     }
-    Record { line: record.position().map_or(0, csv::Position::line) + before, fields, width }
+    Record { line, fields, width }
 }
 
 /// Refuses a quote that is not closed, which swallows the lines after it, and letters behind a closed one.

@@ -33,6 +33,10 @@ const PIECE_TIME: Duration = Duration::from_secs(60);
 const BUSY_TIMES: usize = 100;
 const BUSY_AFTER: Duration = Duration::from_millis(100);
 
+/// How often a full backup is begun in all, and after how long again. Each time begins with snapshots that are newer than what went away.
+const FULL_TIMES: usize = 5;
+const FULL_AFTER: Duration = Duration::from_millis(500);
+
 /// Takes a backup, and says what it took.
 pub fn run(args: &Backup) -> Outcome {
     take(args).map(|taken| _ = say(&taken))
@@ -90,23 +94,30 @@ async fn take_from(args: &Backup, ports: &[Port], wait: Duration) -> Result<Stri
         manifest.write(dir)?;
     }
     let number = manifest.parts.last().map_or(1, |part| part.number + 1);
-    let mut writing = Writing::begin(dir, number)?;
+    let full = async || {
+        let take = async || {
+            let mut writing = Writing::begin(dir, number)?;
+            Ok(full(ports, &mut writing, wait).await.map(|collector| (collector, writing, true)))
+        };
+        until_all_is_there(take, FULL_AFTER, |why| eprintln!("boxoffice: {why}; taking everything anew")).await
+    };
     let taken = match manifest.parts.last().filter(|_| !args.full) {
         Some(last) => {
+            let mut writing = Writing::begin(dir, number)?;
             let mut collector = Collector::after(manifest.shards, &last.ends, last.mark);
             match collector.end(ports, &mut writing, wait).await {
-                Ok(()) => Ok((collector, false)),
-                Err(NotTaken::Gap(gap)) => {
-                    eprintln!("boxoffice: {}; taking everything anew", NotTaken::Gap(gap));
-                    writing = Writing::begin(dir, number)?;
-                    full(ports, &mut writing, wait).await
+                Ok(()) => Ok((collector, writing, false)),
+                Err(gap @ NotTaken::Gap(_)) => {
+                    eprintln!("boxoffice: {gap}; taking everything anew");
+                    drop(writing);
+                    full().await?
                 }
                 Err(error) => Err(error),
             }
         }
-        None => full(ports, &mut writing, wait).await,
+        None => full().await?,
     };
-    let (collector, is_full) = taken.map_err(|error| {
+    let (collector, writing, is_full) = taken.map_err(|error| {
         if manifest.parts.is_empty() {
             manifest.incomplete = Some(error.to_string());
             // It says so already, without the reason.
@@ -136,10 +147,26 @@ async fn take_from(args: &Backup, ports: &[Port], wait: Duration) -> Result<Stri
     ))
 }
 
-async fn full(ports: &[Port], writing: &mut Writing, wait: Duration) -> Result<(Collector, bool), NotTaken> {
+async fn full(ports: &[Port], writing: &mut Writing, wait: Duration) -> Result<Collector, NotTaken> {
     let mut collector = Collector::base(ports, writing).await?;
     collector.end(ports, writing, wait).await?;
-    Ok((collector, true))
+    Ok(collector)
+}
+
+/// Takes everything, and again if entries went away between the snapshots and the reading of the log. `tell` is told why.
+async fn until_all_is_there<T>(
+    mut take: impl AsyncFnMut() -> Result<Result<T, NotTaken>, Failure>,
+    pause: Duration,
+    mut tell: impl FnMut(&NotTaken),
+) -> Result<Result<T, NotTaken>, Failure> {
+    for _ in 1..FULL_TIMES {
+        match take().await? {
+            Err(gap @ NotTaken::Gap(_)) => tell(&gap),
+            taken => return Ok(taken),
+        }
+        tokio::time::sleep(pause).await;
+    }
+    take().await
 }
 
 /// A node that is asked.
@@ -278,4 +305,43 @@ fn read_time(text: &str) -> Result<u64, Failure> {
 
 fn at(ms: u64) -> String {
     repr::rfc3339(Timestamp(ms)).map_or_else(|| ms.to_string(), |text| text.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use boxoffice_node::backup::Gap;
+
+    /// What comes of backups of which each of the first ones ends so. Returns it with how often one was begun, and what was told.
+    fn taken(ends: &[NotTakenFor]) -> (Result<(), String>, usize, Vec<String>) {
+        let (mut begun, mut told) = (0, Vec::new());
+        let take = async || {
+            begun += 1;
+            Ok(match ends.get(begun - 1) {
+                Some(NotTakenFor::Gap) => Err(NotTaken::Gap(Gap { shard: 2, from: 1, found: 60 })),
+                Some(NotTakenFor::Node) => Err(NotTaken::Node("it stays busy".into())),
+                None => Ok(()),
+            })
+        };
+        let ended = block_on(until_all_is_there(take, Duration::ZERO, |why| told.push(why.to_string())));
+        let ended = ended.expect("nothing is written").map_err(|why| why.to_string());
+        (ended, begun, told)
+    }
+
+    enum NotTakenFor {
+        Gap,
+        Node,
+    }
+
+    #[test]
+    fn a_full_backup_begins_anew_a_few_times_if_entries_went_away() {
+        use NotTakenFor::{Gap, Node};
+        const WHY: &str = "entries from 1 on of shard 2 are gone from the logs and archives of its nodes";
+        assert_eq!(taken(&[]), (Ok(()), 1, Vec::new()));
+        assert_eq!(taken(&[Gap, Gap]), (Ok(()), 3, vec![WHY.to_owned(); 2]));
+        assert_eq!(taken(&[Gap, Gap, Gap, Gap]), (Ok(()), 5, vec![WHY.to_owned(); 4]));
+        // The last one is not told as one that is begun anew.
+        assert_eq!(taken(&[Gap, Gap, Gap, Gap, Gap]), (Err(WHY.into()), 5, vec![WHY.to_owned(); 4]));
+        assert_eq!(taken(&[Gap, Node]), (Err("it stays busy".into()), 2, vec![WHY.to_owned()]));
+    }
 }

@@ -9,7 +9,7 @@ use boxoffice_core::{
     customer::Customer,
     id::Entity,
     payment::{PaymentStatus, RefundRecord, RefundStatus},
-    portion::Content,
+    portion::{BoughtAs, Content},
     resource::Resource,
     session::Session,
     state_map::State,
@@ -41,7 +41,7 @@ const ORDER: [&str; 13] = [
     "address",
     "shipping",
 ];
-const ORDER_LINE: [&str; 17] = [
+const ORDER_LINE: [&str; 25] = [
     "line",
     "entity",
     "title",
@@ -59,6 +59,14 @@ const ORDER_LINE: [&str; 17] = [
     "details",
     "note",
     "is_refunded",
+    "price_types",
+    "offers",
+    "code_groups",
+    "list_prices",
+    "tax_rates",
+    "tax_codes",
+    "taxes",
+    "terms",
 ];
 const SESSION: [&str; 15] = [
     "session",
@@ -177,6 +185,13 @@ fn order_line(line: &LineView, refunds: &[RefundRecord], house: &House<'_>) -> R
         known.unwrap_or_else(|| format!("{}-{}", priced.seat.row, priced.seat.seat))
     });
     let at = |at: Option<Timestamp>| json!(at.map(|at| instant(&zone, at)));
+    let bought = bought(&line.content);
+    // `None` if nothing was bought as anything, as in sessions without terms and in shops.
+    let each = |of: fn(&BoughtAs, i64) -> Value| {
+        json!(
+            bought.as_ref().map(|bought| bought.iter().map(|(as_what, price)| of(as_what, *price)).collect::<Vec<_>>())
+        )
+    };
     let values: [Value; ORDER_LINE.len()] = [
         json!(line.line),
         json!(line.entity.to_string()),
@@ -196,8 +211,28 @@ fn order_line(line: &LineView, refunds: &[RefundRecord], house: &House<'_>) -> R
         json!(details),
         json!(line.note.as_str()),
         json!(refunds.iter().any(|refund| is_paid_back(refund) && refund.lines.contains(&line.line))),
+        each(|of, _| json!(of.price_type.as_ref().map(ToString::to_string))),
+        each(|of, _| json!(of.offer.as_ref().map(ToString::to_string))),
+        each(|of, _| json!(of.code_group.as_ref().map(ToString::to_string))),
+        each(|of, _| json!(of.list_price)),
+        each(|of, _| json!(of.tax.as_ref().map(|tax| tax.rate))),
+        each(|of, _| json!(of.tax.as_ref().map(|tax| tax.code.as_str()))),
+        each(|of, price| json!(of.tax.as_ref().map(|tax| tax.of(price)))),
+        each(|of, _| json!(of.terms)),
     ];
     Ok(values.into())
+}
+
+/// What each seat of a line was bought as, in their order, with its price. Places of a line were all bought as the same.
+fn bought(content: &Content) -> Option<Vec<(&BoughtAs, i64)>> {
+    match content {
+        Content::Seats(_) => {
+            let seats = content.seats().iter();
+            seats.map(|priced| Some((priced.bought_as.as_deref()?, priced.price))).collect()
+        }
+        Content::Places { bought_as, price, .. } => Some(vec![(bought_as.as_deref()?, *price)]),
+        Content::Units { .. } | Content::Slot { .. } => None,
+    }
 }
 
 fn of_session(session: &Session, house: &House<'_>) -> Document {

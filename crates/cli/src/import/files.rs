@@ -9,8 +9,9 @@ use boxoffice_seating::{self as seating, Place, SeatFile, Seating};
 use serde_json::{Map, Value, json};
 
 use super::{
-    json,
+    code_list, json,
     plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
+    price_list::{self, PriceFile},
     things,
     when::When,
 };
@@ -36,6 +37,10 @@ struct Prices {
 pub fn read(bytes: &[u8], args: &Import) -> Result<ImportPlan, String> {
     let extension = args.file.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     if matches!(extension.as_deref(), Some("csv" | "tsv" | "txt")) {
+        if let Some(plan) = list(bytes, args)? {
+            return Ok(plan);
+        }
+        only_for_prices(args)?;
         let names_hall = args.venue.is_some() || args.hall.is_some();
         return if !names_hall && seating::is_product_list(bytes) {
             products(bytes, args)
@@ -44,12 +49,48 @@ pub fn read(bytes: &[u8], args: &Import) -> Result<ImportPlan, String> {
             hall(file, args)
         };
     }
+    only_for_prices(args)?;
     let text = seating::decode(bytes)?.text;
     let root: Option<Value> = serde_json::from_str(&text).ok();
     let stage = args.stage.as_deref().map(place).transpose()?;
     match root.map(|root| seating::read_plan(&root, stage)).transpose()?.flatten() {
         Some(seating) => hall(SeatFile { seating, prices: Default::default(), decimal_mark: None }, args),
         None => json::read(&text),
+    }
+}
+
+/// The codes or the prices of a list. `None` if the file is neither.
+fn list(bytes: &[u8], args: &Import) -> Result<Option<ImportPlan>, String> {
+    let plan = match code_list::read(bytes)? {
+        Some(codes) => {
+            only_for_prices(args)?;
+            codes
+        }
+        None => match price_list::read(bytes, args.keep_absent)? {
+            Some(PriceFile { prices, note }) => ImportPlan { prices, notes: vec![note], ..ImportPlan::default() },
+            None => return Ok(None),
+        },
+    };
+    let Import { venue, zone, hall, stage, session, starts_at, prices, .. } = args;
+    let said = [
+        ("--venue", venue.is_some()),
+        ("--zone", zone.is_some()),
+        ("--hall", hall.is_some()),
+        ("--stage", stage.is_some()),
+        ("--session", session.is_some()),
+        ("--starts-at", starts_at.is_some()),
+        ("--price", !prices.is_empty()),
+    ];
+    match said.into_iter().find(|(_, is_said)| *is_said) {
+        Some((option, _)) => Err(format!("{option} is for files of seats, and this is a list; leave it out")),
+        None => Ok(Some(plan)),
+    }
+}
+
+fn only_for_prices(args: &Import) -> Result<(), String> {
+    match args.keep_absent {
+        true => Err("--keep-absent is for lists of prices (session,price_type,category,price); leave it out".into()),
+        false => Ok(()),
     }
 }
 
@@ -123,6 +164,7 @@ fn session(id: Id, hall: Id, prices: Prices, areas: Vec<Area>, args: &Import) ->
         no_single_seats: false,
         min_party: None,
         offering: Default::default(),
+        times: Default::default(),
     })
 }
 

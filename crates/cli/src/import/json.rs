@@ -12,11 +12,12 @@ use boxoffice_core::{
 };
 use boxoffice_wire::{body::Position, repr::WireRepr};
 use serde::{Deserialize, Deserializer, de};
+use serde_json::{Map, Value};
 
 use super::{
-    plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
+    plan::{CodePlan, HallPlan, ImportPlan, SaleTimes, SessionPlan, VenuePlan},
     things::{self, RawList},
-    when::When,
+    when::{SaleTime, When},
 };
 
 #[derive(Deserialize)]
@@ -107,12 +108,24 @@ struct Session {
     min_party: Option<u16>,
     #[serde(default, deserialize_with = "WireRepr::read")]
     price_types: Vec<PriceType>,
-    #[serde(default, deserialize_with = "WireRepr::read")]
-    offers: Vec<Offer>,
+    #[serde(default)]
+    offers: Vec<WantedOffer>,
     #[serde(default, deserialize_with = "WireRepr::read")]
     counters: Vec<Counter>,
-    #[serde(default, deserialize_with = "WireRepr::read")]
-    allotments: Vec<Allotment>,
+    #[serde(default)]
+    allotments: Vec<WantedAllotment>,
+}
+
+/// An offer without its times, and when it opens and ends.
+struct WantedOffer {
+    offer: Offer,
+    window: (Option<SaleTime>, Option<SaleTime>),
+}
+
+/// An allotment without its time, and when it is released.
+struct WantedAllotment {
+    allotment: Allotment,
+    release: Option<SaleTime>,
 }
 
 /// Places without seats. The price is in the file's currency by default.
@@ -207,6 +220,36 @@ impl<'de> Deserialize<'de> for Price {
     }
 }
 
+impl<'de> Deserialize<'de> for WantedOffer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WantedOffer, D::Error> {
+        let mut body = Map::deserialize(deserializer)?;
+        let window = (sale_time(&mut body, "from")?, sale_time(&mut body, "until")?);
+        Ok(WantedOffer { offer: without_remark(body)?, window })
+    }
+}
+
+impl<'de> Deserialize<'de> for WantedAllotment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WantedAllotment, D::Error> {
+        let mut body = Map::deserialize(deserializer)?;
+        let release = sale_time(&mut body, "release_at")?;
+        Ok(WantedAllotment { allotment: without_remark(body)?, release })
+    }
+}
+
+/// Takes a time out of an entry. What is no text stays, and is refused as in a request.
+fn sale_time<E: de::Error>(body: &mut Map<String, Value>, key: &str) -> Result<Option<SaleTime>, E> {
+    let Some(text) = body.get(key).and_then(Value::as_str) else { return Ok(None) };
+    let time = SaleTime::read(text).map_err(|why| E::custom(format!("`{key}`: {why}")))?;
+    body.remove(key);
+    Ok(Some(time))
+}
+
+/// Reads an entry as in a request. It may have a remark.
+fn without_remark<T: WireRepr, E: de::Error>(mut body: Map<String, Value>) -> Result<T, E> {
+    body.remove("about");
+    T::read(Value::Object(body)).map_err(E::custom)
+}
+
 /// Reads an import file.
 ///
 /// # Errors
@@ -214,11 +257,12 @@ impl<'de> Deserialize<'de> for Price {
 pub fn read(text: &str) -> Result<ImportPlan, String> {
     let file: File = serde_json::from_str(text).map_err(|error| located(&error))?;
     let currency = file.currency;
+    let code = |(code, details)| CodePlan { code, details, keeps_ended: false, line: None };
     Ok(ImportPlan {
         titles: things::titles(file.titles)?,
         products: things::products(file.products)?,
         resources: things::resources(file.resources)?,
-        codes: things::codes(file.codes)?,
+        codes: things::codes(file.codes)?.into_iter().map(code).collect(),
         venues: file.venues.into_iter().map(|venue| venue.plan(currency)).collect::<Result<_, _>>()?,
         ..ImportPlan::default()
     })
@@ -295,11 +339,15 @@ impl Session {
             no_single_seats: self.no_single_seats,
             // A party of one is no condition.
             min_party: self.min_party.filter(|min| *min != 1),
+            times: SaleTimes {
+                offers: self.offers.iter().map(|offer| offer.window).collect(),
+                releases: self.allotments.iter().map(|allotment| allotment.release).collect(),
+            },
             offering: Offering {
                 price_types: self.price_types,
-                offers: self.offers,
+                offers: self.offers.into_iter().map(|wanted| wanted.offer).collect(),
                 counters: self.counters,
-                allotments: self.allotments,
+                allotments: self.allotments.into_iter().map(|wanted| wanted.allotment).collect(),
             },
         })
     }

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, io::IsTerminal, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BatchCommand, Client, CodeView, Error, HallView, Id, Layout, NewSession, SessionExtras, SessionView, Timestamp,
-    Title, VenueView,
+    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, SessionExtras, SessionView, Timestamp, Title,
+    VenueView,
 };
 use boxoffice_core::{
     calendar::Zone,
@@ -21,7 +21,8 @@ use boxoffice_wire::{
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{
-    plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
+    plan::{CodePlan, HallPlan, ImportPlan, SessionPlan, VenuePlan},
+    price_list::{PriceChange, PriceList},
     reads::{SESSION_SPAN_MAX_MS, known, read_all},
     removed,
     report::{EntryResult, Report},
@@ -44,6 +45,12 @@ const ENVELOPE_BYTES: usize = 512;
 /// The maximum of bytes of a title, product or resource in a frame. Their texts are limited to less.
 const THING_BYTES: usize = 32 * 1024;
 
+/// Bytes of a code in a frame, well above those of the longest one with its group.
+const CODE_BYTES: usize = 512;
+
+/// Codes that are read and sent together. A file has many, and what is read of them need not be in memory at once.
+const CODES_AT_ONCE: usize = 2_000;
+
 /// How often a failing command (busy, not ready) is tried in all.
 const ATTEMPTS: usize = 5;
 
@@ -63,6 +70,8 @@ struct Step {
     send: Sent,
     bytes: usize,
     sellable: Option<String>,
+    /// The line of the file, which is told if the command is refused.
+    line: Option<u64>,
 }
 
 /// What a step sends.
@@ -78,7 +87,7 @@ enum Sent {
 
 impl Step {
     fn validated(fate: EntryResult, thing: String) -> Step {
-        Step { fate, thing, send: Sent::Nothing, bytes: 0, sellable: None }
+        Step { fate, thing, send: Sent::Nothing, bytes: 0, sellable: None, line: None }
     }
 }
 
@@ -129,6 +138,7 @@ pub async fn make(client: &Client, plan: &ImportPlan, now: Timestamp, mut report
     });
     let steps: Vec<Step> = steps.collect();
     send(&client, steps, &mut report).await?;
+    make_prices(&client, &plan.prices, &mut report).await?;
     Ok(report)
 }
 
@@ -176,14 +186,60 @@ async fn make_things(client: &Client, plan: &ImportPlan, report: &mut Report) ->
         thing_step(thing, there.map(|there| there.details == *details), command)
     });
     send(client, steps.collect(), report).await?;
-    let there = read_all(codes, |(code, _)| async { known(client.code_get(code).await) }).await?;
-    let steps = codes.iter().zip(there).map(|((code, details), there)| {
-        let command = || BatchCommand::code_put(client.new_request_id(), code, details.clone());
-        let CodeDetails { group, uses, ended } = details;
-        // Reports may be kept longer than a code is secret.
-        let thing = format!("a code of {group} ({})", counted(u64::from(*uses), "use"));
-        let same = |there: CodeView| (&there.group, there.uses, there.ended) == (group, *uses, *ended);
-        thing_step(thing, there.map(same), command)
+    make_codes(client, codes, report).await
+}
+
+/// Codes, some at a time.
+async fn make_codes(client: &Client, codes: &[CodePlan], report: &mut Report) -> Result<(), Error> {
+    let mut progress = Progress::of(codes.len());
+    for codes in codes.chunks(CODES_AT_ONCE) {
+        let there = read_all(codes, |plan| async { known(client.code_get(&plan.code).await) }).await?;
+        let steps = codes.iter().zip(there).map(|(CodePlan { code, details, keeps_ended, line }, there)| {
+            let mut details = details.clone();
+            if let Some(there) = there.as_ref().filter(|_| *keeps_ended) {
+                details.ended = there.ended;
+            }
+            let CodeDetails { group, uses, ended } = &details;
+            // Reports may be kept longer than a code is secret.
+            let thing = format!("a code of {group} ({})", counted(u64::from(*uses), "use"));
+            let same = there.map(|there| (&there.group, there.uses, there.ended) == (group, *uses, *ended));
+            let command = || BatchCommand::code_put(client.new_request_id(), code, details.clone());
+            Step { bytes: CODE_BYTES, line: *line, ..thing_step(thing, same, command) }
+        });
+        send_with(client, steps.collect(), report, &mut progress).await?;
+    }
+    progress.end();
+    Ok(())
+}
+
+/// Prices of sessions that are there.
+async fn make_prices(client: &Client, lists: &[PriceList], report: &mut Report) -> Result<(), Error> {
+    let session = async |list: &PriceList| match client.session_get(&list.session).await {
+        Ok(reply) => Ok(Some(Ok(reply.value))),
+        // The answer of another code than `not_found` must not read as if there were no session.
+        Err(Error::Refused(no)) => Ok(Some(Err(no.to_string()))),
+        Err(error) => Err(error),
+    };
+    let there = read_all(lists, session).await?;
+    let steps = lists.iter().zip(there.into_iter().flatten()).map(|(list, there)| {
+        let thing = format!("session {} ({})", list.session, list.size());
+        let there = match there {
+            Ok(there) => there,
+            Err(why) => return Step::validated(EntryResult::Refused(why), thing),
+        };
+        let sellable = Some(list.session.to_string());
+        match list.change(&there.session, there.sale.as_ref().map_or(0, |sale| sale.terms)) {
+            Err(why) => Step::validated(EntryResult::Refused(why), thing),
+            Ok(None) => Step { sellable, ..Step::validated(EntryResult::There, thing) },
+            Ok(Some(PriceChange { change, different })) => Step {
+                fate: EntryResult::Changed,
+                thing: format!("{thing}: {}", different.join("; ")),
+                send: Sent::Change(Box::new(change)),
+                bytes: ENVELOPE_BYTES,
+                sellable,
+                line: None,
+            },
+        }
     });
     send(client, steps.collect(), report).await
 }
@@ -195,7 +251,7 @@ fn thing_step(thing: String, same: Option<bool>, command: impl FnOnce() -> Batch
         Some(false) => EntryResult::Changed,
         None => EntryResult::Made,
     };
-    Step { fate, thing, send: Sent::InBatch(command()), bytes: THING_BYTES, sellable: None }
+    Step { fate, thing, send: Sent::InBatch(command()), bytes: THING_BYTES, sellable: None, line: None }
 }
 
 fn venue_step(client: &Client, venue: &VenuePlan, there: Option<&VenueView>) -> Step {
@@ -229,7 +285,7 @@ fn venue_step(client: &Client, venue: &VenuePlan, there: Option<&VenueView>) -> 
     let texts = [&details.name, &details.city, &details.comments, &details.address];
     let bytes = ENVELOPE_BYTES + texts.iter().map(|text| text.len()).sum::<usize>();
     let command = BatchCommand::venue_put(client.new_request_id(), id, details);
-    Step { fate, thing, send: Sent::InBatch(command), bytes, sellable: None }
+    Step { fate, thing, send: Sent::InBatch(command), bytes, sellable: None, line: None }
 }
 
 fn hall_step(client: &Client, venue: &VenuePlan, hall: &HallPlan, there: Option<&HallView>) -> Step {
@@ -269,7 +325,7 @@ fn hall_step(client: &Client, venue: &VenuePlan, hall: &HallPlan, there: Option<
         let command = BatchCommand::hall_put(client.new_request_id(), &put.venue, &put.id, &hall.name, put.layout);
         Sent::InBatch(command.with_comments(&hall.comments))
     };
-    Step { fate, thing, send, bytes, sellable: None }
+    Step { fate, thing, send, bytes, sellable: None, line: None }
 }
 
 fn frame_bytes(put: &body::HallPut) -> usize {
@@ -313,8 +369,12 @@ fn session_step(
         Ok(times) => times,
         Err(why) => return refused(why),
     };
+    let offering = match plan.offering_at(starts_at, zone) {
+        Ok(offering) => offering,
+        Err(why) => return refused(why),
+    };
     let SessionPlan { hall, title, areas, hold_ttl_ms, limits, comments, .. } = plan;
-    let SessionPlan { sells_after_begin, no_single_seats, min_party, offering, .. } = plan;
+    let SessionPlan { sells_after_begin, no_single_seats, min_party, .. } = plan;
     let thing = format!(
         "session {id} ({} seats in {hall}, {}, {})",
         there.map_or(layout, |there| &there.layout).seats(),
@@ -334,7 +394,7 @@ fn session_step(
             limits: limits.clone(),
             comments: comments.as_str().into(),
             sells_after_begin: *sells_after_begin,
-            offering: (!offering.is_empty()).then(|| Arc::new(offering.clone())),
+            offering: (!offering.is_empty()).then(|| Arc::new(offering)),
             no_single_seats: *no_single_seats,
             min_party: *min_party,
         },
@@ -349,6 +409,7 @@ fn session_step(
                     bytes: ENVELOPE_BYTES,
                     send: Sent::Change(Box::new(change)),
                     sellable: Some(id.to_string()),
+                    line: None,
                 },
                 None => refused(format!(
                     "it is there already: {}. A session keeps its place, its title and its times, so call the new one something \
@@ -366,6 +427,7 @@ fn session_step(
         // The answer has the layout, of at most some sixteen bytes a seat, and may be sixteen times as long as a request.
         bytes: ENVELOPE_BYTES + plan.prices.len() * ENVELOPE_BYTES + layout.seats() as usize,
         sellable: Some(id.to_string()),
+        line: None,
     }
 }
 
@@ -472,8 +534,20 @@ fn differences(venue: &VenuePlan, plan: &NewSession, layout: &Layout, there: &Se
 }
 
 /// Sends the commands of these steps in batches, and notes their results in order.
-async fn send(client: &Client, mut steps: Vec<Step>, report: &mut Report) -> Result<(), Error> {
+async fn send(client: &Client, steps: Vec<Step>, report: &mut Report) -> Result<(), Error> {
     let mut progress = Progress::of(steps.len());
+    send_with(client, steps, report, &mut progress).await?;
+    progress.end();
+    Ok(())
+}
+
+/// As [`send`], for a part of what a progress is of.
+async fn send_with(
+    client: &Client,
+    mut steps: Vec<Step>,
+    report: &mut Report,
+    progress: &mut Progress,
+) -> Result<(), Error> {
     let mut start = 0;
     while start < steps.len() && !report.is_check() {
         let (mut bytes, mut end) = (steps[start].bytes, start + 1);
@@ -482,17 +556,20 @@ async fn send(client: &Client, mut steps: Vec<Step>, report: &mut Report) -> Res
             end += 1;
         }
         send_batch(client, &mut steps[start..end]).await?;
+        progress.add(end - start);
         start = end;
-        progress.show(start);
     }
-    progress.end();
     for step in steps {
         if let (Some(session), EntryResult::Made | EntryResult::Changed | EntryResult::There) =
             (step.sellable, &step.fate)
         {
             report.sellable(session);
         }
-        report.note(step.fate, step.thing);
+        let thing = match (&step.fate, step.line) {
+            (EntryResult::Refused(_), Some(line)) => format!("{} in line {line}", step.thing),
+            _ => step.thing,
+        };
+        report.note(step.fate, thing);
     }
     Ok(())
 }
@@ -500,17 +577,19 @@ async fn send(client: &Client, mut steps: Vec<Step>, report: &mut Report) -> Res
 /// How many entries of a long list are sent, on a line of the terminal that is written again and again.
 struct Progress {
     all: usize,
+    sent: usize,
     is_shown: bool,
 }
 
 impl Progress {
     fn of(all: usize) -> Progress {
-        Progress { all, is_shown: all >= SHOWN_PROGRESS && std::io::stderr().is_terminal() }
+        Progress { all, sent: 0, is_shown: all >= SHOWN_PROGRESS && std::io::stderr().is_terminal() }
     }
 
-    fn show(&mut self, sent: usize) {
+    fn add(&mut self, sent: usize) {
+        self.sent += sent;
         if self.is_shown {
-            eprint!("\r{sent} of {}", self.all);
+            eprint!("\r{} of {}", self.sent, self.all);
         }
     }
 

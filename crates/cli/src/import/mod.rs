@@ -1,9 +1,12 @@
-//! `boxoffice import`: venues, halls and sessions, titles, products and resources from a file. A repeat changes nothing.
+//! `boxoffice import`: venues, halls and sessions, titles, products, resources, codes and prices from a file. A repeat changes nothing.
 
+mod code_list;
 mod files;
 mod json;
+mod list;
 mod make;
 mod plan;
+mod price_list;
 mod reads;
 mod removed;
 mod report;
@@ -49,7 +52,17 @@ pub fn run(args: &Import) -> Outcome {
 
 /// Imports a JSON text. Prints only errors.
 pub fn quietly(text: &str, node_args: &NodeArgs) -> Outcome {
-    let plan = checked("the built-in example", json::read(text))?;
+    quietly_made(json::read(text), node_args)
+}
+
+/// Imports a list of codes. Prints only errors.
+pub fn codes_quietly(text: &str, node_args: &NodeArgs) -> Outcome {
+    let list = code_list::read(text.as_bytes());
+    quietly_made(list.and_then(|list| list.ok_or_else(|| "it is no list of codes".into())), node_args)
+}
+
+fn quietly_made(plan: Result<ImportPlan, String>, node_args: &NodeArgs) -> Outcome {
+    let plan = checked("the built-in example", plan)?;
     done(&made(&plan, Report::default(), node_args)?, |_| ())
 }
 

@@ -9,11 +9,16 @@ use boxoffice_core::{
     layout::{Layout, PITCH_USUAL},
     money::Money,
     names::Names,
+    time::Timestamp,
 };
 use boxoffice_wire::labels;
 use smol_str::SmolStr;
 
-use super::{things::Thing, when::When};
+use super::{
+    price_list::PriceList,
+    things::Thing,
+    when::{SaleTime, When},
+};
 
 /// The entries of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +26,9 @@ pub struct ImportPlan {
     pub titles: Vec<Thing<Title>>,
     pub products: Vec<Thing<ProductDetails>>,
     pub resources: Vec<Thing<ResourceDetails>>,
-    /// By the code itself, which is never printed.
-    pub codes: Vec<Thing<CodeDetails>>,
+    pub codes: Vec<CodePlan>,
+    /// Prices of sessions that are there.
+    pub prices: Vec<PriceList>,
     pub venues: Vec<VenuePlan>,
     /// Whether products have a name, a price and a stock only, so that an existing one keeps the rest.
     pub products_are_lines: bool,
@@ -46,6 +52,18 @@ impl ImportPlan {
             }
         }
     }
+}
+
+/// A code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodePlan {
+    /// The code itself, which is never printed.
+    pub code: Id,
+    pub details: CodeDetails,
+    /// Whether the file does not say if it is ended, so that an existing one stays as it is.
+    pub keeps_ended: bool,
+    /// The line of a list, which tells refused ones apart.
+    pub line: Option<u64>,
 }
 
 /// A venue with its halls and sessions.
@@ -95,8 +113,18 @@ pub struct SessionPlan {
     pub no_single_seats: bool,
     /// The fewest seats of one hold, if there is a least number.
     pub min_party: Option<u16>,
-    /// Price types, offers, counters and allotments.
+    /// Price types, offers, counters and allotments, without their times.
     pub offering: Offering,
+    pub times: SaleTimes,
+}
+
+/// The times of a session's terms, in the order of its offers and allotments. They may depend on its start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SaleTimes {
+    /// When each offer opens, and when it ends.
+    pub offers: Vec<(Option<SaleTime>, Option<SaleTime>)>,
+    /// When each allotment is released.
+    pub releases: Vec<Option<SaleTime>>,
 }
 
 impl ImportPlan {
@@ -110,6 +138,27 @@ impl ImportPlan {
 }
 
 impl SessionPlan {
+    /// Its terms, if it starts at this time in this zone.
+    ///
+    /// # Errors
+    /// A time does not exist, exists twice or is too far, and of which offer or allotment it is.
+    pub fn offering_at(&self, starts_at: Timestamp, zone: &Zone) -> Result<Offering, String> {
+        let at = |time: Option<SaleTime>, of: &dyn Fn() -> String| {
+            time.map(|time| time.of(starts_at, zone)).transpose().map_err(|why| format!("{}: {why}", of()))
+        };
+        let mut offering = self.offering.clone();
+        for (offer, (from, until)) in offering.offers.iter_mut().zip(&self.times.offers) {
+            let id = offer.id.clone();
+            offer.from = at(*from, &|| format!("`from` of offer {id}"))?;
+            offer.until = at(*until, &|| format!("`until` of offer {id}"))?;
+        }
+        for (allotment, release) in offering.allotments.iter_mut().zip(&self.times.releases) {
+            let id = allotment.id.clone();
+            allotment.release_at = at(*release, &|| format!("`release_at` of allotment {id}"))?;
+        }
+        Ok(offering)
+    }
+
     /// A price for every category of its hall, sorted.
     ///
     /// # Errors

@@ -70,7 +70,14 @@ impl Report {
             EntryResult::Refused(why) => format!("{:<width$} {thing}: {why}", self.word(fate)),
             _ => format!("{:<width$} {thing}", self.word(fate)),
         };
-        let mut lines: Vec<String> = self.lines.iter().map(line).collect();
+        // Codes are told without what tells them apart, and there may be very many.
+        let equal = self.lines.chunk_by(|one, other| one == other);
+        let mut lines: Vec<String> = equal
+            .map(|equal| match equal.len() {
+                1 => line(&equal[0]),
+                times => format!("{}, {times} times", line(&equal[0])),
+            })
+            .collect();
         lines.extend(self.warnings.iter().map(|warning| format!("{:<width$} {warning}", "warning")));
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (fate, _) in &self.lines {

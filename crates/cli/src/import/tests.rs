@@ -267,15 +267,20 @@ fn an_example_has_offers() {
     let venues = json::read(&globe).expect("a valid example").venues;
     plan::check(&venues).expect("the example is consistent");
     let (hall, session) = (&venues[0].halls[0], &venues[0].sessions[0]);
-    assert_eq!((hall.layout.seats(), session.areas[0].capacity), (1_200, 300));
+    assert_eq!((hall.layout.seats(), hall.layout.categories().len(), session.areas[0].capacity), (1_200, 4, 300));
     let offering = &session.offering;
     let types: Vec<&str> = offering.price_types.iter().map(|of| of.id.as_str()).collect();
     assert_eq!(types, ["adult", "under26", "carer"]);
     let counters: Vec<(&str, u32)> = offering.counters.iter().map(|of| (of.id.as_str(), of.max)).collect();
     assert_eq!(counters, [("under26", 100), ("early", 200)]);
-    assert_eq!(offering.offers.iter().filter(|offer| offer.desk).count(), 2);
+    assert_eq!(offering.offers.iter().filter(|offer| offer.desk).count(), 3);
     let kept: Vec<(&str, usize)> = offering.allotments.iter().map(|of| (of.id.as_str(), of.seats.len())).collect();
-    assert_eq!(kept, [("press", 8), ("house", 8)]);
+    assert_eq!(kept, [("press", 8), ("house", 60)]);
+    // Whoever is under 26 is counted, whatever the offer.
+    let young = |offer: &&boxoffice_core::command::Offer| offer.types.iter().any(|of| of.as_str() == "under26");
+    let counted: Vec<&str> =
+        offering.offers.iter().filter(young).flat_map(|offer| &offer.counters).map(|of| of.as_str()).collect();
+    assert_eq!(counted, ["under26"; 3]);
     assert_eq!((session.no_single_seats, session.min_party), (false, None));
     let strict = globe.replace("\"price_types\": [", "\"no_single_seats\": true, \"min_party\": 2, \"price_types\": [");
     let strict = json::read(&strict).expect("both are read").venues;
@@ -284,6 +289,96 @@ fn an_example_has_offers() {
     let wrong = globe.replace("\"rate_off\": 2000", "\"rate_off\": 2000, \"set_price\": 1");
     let why = json::read(&wrong).expect_err("two changes of the price");
     assert!(why.contains("an offer has one of `set_price`, `amount_off` and `rate_off`"), "{why}");
+}
+
+/// The times of the example, by the clocks of the house. The first session starts on the day on which the clocks go back.
+#[test]
+fn the_sale_of_the_example_opens_and_ends_by_its_start() {
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
+    let globe = fs::read_to_string(examples.join("globe.json")).expect("the example is there");
+    let venues = json::read(&globe).expect("a valid example").venues;
+    let zone = zone_or_utc(venues[0].details.zone.as_deref());
+    let mut text = String::new();
+    for session in &venues[0].sessions {
+        let starts_at = session.starts_at.after(Timestamp(1_790_340_605_123), &zone).expect("not too far");
+        let offering = session.offering_at(starts_at, &zone).expect("its times exist");
+        let at = |at: Option<Timestamp>| at.map_or("-".into(), |at| date_and_time_in(&zone, at));
+        text += &format!("{} {}\n", session.id, at(Some(starts_at)));
+        for offer in &offering.offers {
+            text += &format!("  {} {} to {}\n", offer.id, at(offer.from), at(offer.until));
+        }
+        for allotment in &offering.allotments {
+            text += &format!("  {} released {}\n", allotment.id, at(allotment.release_at));
+        }
+    }
+    expect![[r#"
+        henry-v-first-night 2026-10-25 19:30 Europe/London
+          members 2026-09-24 09:00 Europe/London to 2026-09-24 10:00 Europe/London
+          members-under26 2026-09-24 09:00 Europe/London to 2026-09-24 10:00 Europe/London
+          web 2026-09-24 10:00 Europe/London to 2026-10-25 18:30 Europe/London
+          web-under26 2026-09-24 10:00 Europe/London to 2026-10-25 18:30 Europe/London
+          early 2026-09-24 10:00 Europe/London to 2026-10-25 18:30 Europe/London
+          box-office - to 2026-10-25 19:30 Europe/London
+          box-office-under26 - to 2026-10-25 19:30 Europe/London
+          critics - to -
+          press released -
+          house released 2026-10-24 20:30 Europe/London
+        henry-v-second-night 2026-10-26 19:30 Europe/London
+          members 2026-09-24 09:00 Europe/London to 2026-09-26 10:00 Europe/London
+          members-under26 2026-09-24 09:00 Europe/London to 2026-09-26 10:00 Europe/London
+          web 2026-09-26 10:00 Europe/London to 2026-10-26 18:30 Europe/London
+          web-under26 2026-09-26 10:00 Europe/London to 2026-10-26 18:30 Europe/London
+          early 2026-09-26 10:00 Europe/London to 2026-10-26 18:30 Europe/London
+          box-office - to 2026-10-26 19:30 Europe/London
+          box-office-under26 - to 2026-10-26 19:30 Europe/London
+          critics - to -
+          press released -
+          house released 2026-10-25 19:30 Europe/London
+    "#]]
+    .assert_eq(&text);
+    let wrong = globe.replace("\"-31d 10:00\"", "\"-31d 25:00\"");
+    let why = json::read(&wrong).expect_err("no such time");
+    assert!(why.contains("`until`: \"-31d 25:00\" is no time; write RFC 3339"), "{why}");
+    let wrong = globe.replace("\"release_at\": \"-1d\"", "\"release_at\": \"-99999999d\"");
+    let session = &json::read(&wrong).expect("it is a time").venues[0].sessions[0];
+    let why = session.offering_at(Timestamp(1_790_340_605_123), &zone).expect_err("before there were any");
+    assert_eq!(why, "`release_at` of allotment house: its time is before 1970");
+}
+
+#[test]
+fn the_example_of_prices_is_that_of_the_house_and_its_codes_are_those_of_its_members() {
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
+    let read = |name: &str| fs::read_to_string(examples.join(name)).expect("the example is there");
+    let venues = json::read(&read("globe.json")).expect("a valid example").venues;
+    let lists =
+        super::price_list::read(read("globe-prices.csv").as_bytes(), false).expect("valid").expect("prices").prices;
+    assert_eq!(lists.len(), venues[0].sessions.len());
+    for (list, plan) in lists.iter().zip(&venues[0].sessions) {
+        assert_eq!(list.session, plan.id);
+        let session = boxoffice_core::command::NewSession {
+            id: plan.id.clone(),
+            hall: plan.hall.clone(),
+            title: plan.title.clone(),
+            starts_at: Timestamp(1),
+            ends_at: Timestamp(2),
+            prices: plan.prices_in(&venues[0].halls[0].layout).expect("prices of all categories"),
+            extras: boxoffice_core::command::SessionExtras {
+                areas: plan.areas.clone(),
+                offering: Some(std::sync::Arc::new(plan.offering.clone())),
+                ..Default::default()
+            },
+        };
+        assert!(list.change(&session, 0).expect("all prices are named").is_none());
+        let less = &read("globe-prices.csv").replace("carer,lower,,0.00", "carer,lower,,not sold");
+        let less = super::price_list::read(less.as_bytes(), false).expect("valid").expect("prices").prices;
+        let less = less.iter().find(|list| list.session == plan.id).expect("its prices");
+        assert!(less.change(&session, 0).expect("all prices are named").is_some());
+    }
+    let codes = super::code_list::read(read("globe-codes.csv").as_bytes()).expect("valid").expect("codes").codes;
+    let groups: Vec<&str> =
+        venues[0].sessions[0].offering.offers.iter().flat_map(|of| &of.code_group).map(|id| id.as_str()).collect();
+    assert_eq!(groups, ["members"; 2]);
+    assert!(codes.len() > 5 && codes.iter().all(|code| code.details.group.as_str() == "members"));
 }
 
 #[test]

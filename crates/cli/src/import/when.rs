@@ -1,9 +1,10 @@
-//! Times in files: RFC 3339, the venue's local time like `2026-12-24T19:30`, or relative like `+1d 19:30` and `+90m`.
+//! Times in files: RFC 3339, the venue's local time like `2026-12-24T19:30`, or relative like `+1d 19:30` and `+90m`. Those of a sale may
+//! also be before the start, like `-1h`.
 
 use std::fmt;
 
 use boxoffice_core::{
-    calendar::{Civil, CivilError, Zone},
+    calendar::{Civil, CivilError, Date, Zone},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 use boxoffice_wire::repr;
@@ -25,10 +26,14 @@ pub enum When {
     Later {
         span_ms: u64,
     },
+    /// A time before the other one.
+    Earlier {
+        span_ms: u64,
+    },
     /// A time of day, days after the other one.
     OnDay {
-        /// Days, counted by the calendar of the clock.
-        days: u64,
+        /// Days, counted by the calendar of the clock. Days before the other one are negative.
+        days: i64,
         clock: Clock,
     },
 }
@@ -65,23 +70,28 @@ impl When {
     pub fn is_relative(self) -> bool {
         match self {
             When::At(_) | When::Local(_) => false,
-            When::Later { .. } | When::OnDay { .. } => true,
+            When::Later { .. } | When::Earlier { .. } | When::OnDay { .. } => true,
         }
     }
 
     /// The instant. A relative one is counted from `from`, and a local time is that of `zone`.
     ///
     /// # Errors
-    /// It is beyond the year 9999, or the clocks of the zone show it never or twice.
+    /// It is before 1970 or beyond the year 9999, or the clocks of the zone show it never or twice.
     pub fn after(self, from: Timestamp, zone: &Zone) -> Result<Timestamp, String> {
-        let too_far = || "its time is beyond the year 9999".to_owned();
+        let is_before = matches!(self, When::Earlier { .. }) || matches!(self, When::OnDay { days, .. } if days < 0);
+        let too_far = || match is_before {
+            true => "its time is before 1970".to_owned(),
+            false => "its time is beyond the year 9999".to_owned(),
+        };
         let at = match self {
             When::At(at) => Some(at.0),
             When::Later { span_ms } => from.0.checked_add(span_ms),
+            When::Earlier { span_ms } => from.0.checked_sub(span_ms),
             When::Local(local) => return instant(zone, local),
             When::OnDay { days, clock: Clock { minutes, east_minutes: None } } => {
                 let today = zone.civil(from).ok_or_else(too_far)?.date();
-                let day = u32::try_from(days).ok().and_then(|days| today.days_later(days));
+                let day = days_after(today, days);
                 let time_ms = u32::try_from(minutes * MINUTE_MS).ok();
                 let local = day.zip(time_ms).and_then(|(day, time_ms)| Civil::new(day, time_ms));
                 return instant(zone, local.ok_or_else(too_far)?);
@@ -89,12 +99,63 @@ impl When {
             When::OnDay { days, clock: Clock { minutes, east_minutes: Some(east_minutes) } } => {
                 let east_ms = east_minutes * MINUTE_MS as i64;
                 let local_day = from.0.checked_add_signed(east_ms).map(|local| local / DAY_MS);
-                let local = local_day
-                    .and_then(|day| day.checked_add(days)?.checked_mul(DAY_MS)?.checked_add(minutes * MINUTE_MS));
+                let local = local_day.and_then(|day| {
+                    day.checked_add_signed(days)?.checked_mul(DAY_MS)?.checked_add(minutes * MINUTE_MS)
+                });
                 local.and_then(|local| local.checked_add_signed(-east_ms))
             }
         };
         at.filter(|at| *at <= TIMESTAMP_MAX.0).map(Timestamp).ok_or_else(too_far)
+    }
+}
+
+/// A day some days after another one, or before it.
+fn days_after(day: Date, days: i64) -> Option<Date> {
+    if days >= 0 {
+        return day.days_later(u32::try_from(days).ok()?);
+    }
+    // Days of UTC are all of the same length.
+    let utc = Zone::utc();
+    let midnight = utc.instant(Civil::new(day, 0)?).ok()?;
+    let earlier = midnight.0.checked_sub(days.unsigned_abs().checked_mul(DAY_MS)?)?;
+    Some(utc.civil(Timestamp(earlier))?.date())
+}
+
+/// A time of a session's sale: an instant, a local time, or one before or after the start of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaleTime(When);
+
+/// A text that is no time of a sale.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{0:?} is no time; write RFC 3339 like 2026-12-24T19:30:00Z, the venue's own time like 2026-12-24T19:30, or from the start of the \
+     session like \"-1h\", \"-30d 10:00\" or \"+15m\""
+)]
+pub struct SaleTimeError(String);
+
+impl SaleTime {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// [`SaleTimeError`] has the valid forms.
+    pub fn read(text: &str) -> Result<SaleTime, SaleTimeError> {
+        let read = match text.strip_prefix('-') {
+            Some(relative) => later(relative).and_then(|later| match later {
+                When::Later { span_ms } => Some(When::Earlier { span_ms }),
+                When::OnDay { days, clock } => Some(When::OnDay { days: -days, clock }),
+                When::At(_) | When::Local(_) | When::Earlier { .. } => None,
+            }),
+            None => When::read(text).ok(),
+        };
+        read.map(SaleTime).ok_or_else(|| SaleTimeError(text.to_owned()))
+    }
+
+    /// The instant, in a session that starts at this time in this zone.
+    ///
+    /// # Errors
+    /// As [`When::after`].
+    pub fn of(self, starts_at: Timestamp, zone: &Zone) -> Result<Timestamp, String> {
+        self.0.after(starts_at, zone)
     }
 }
 
@@ -147,7 +208,7 @@ fn later(text: &str) -> Option<When> {
     }
     match clock {
         None => Some(When::Later { span_ms }),
-        Some(clock) if only_days => Some(When::OnDay { days: span_ms / DAY_MS, clock }),
+        Some(clock) if only_days => Some(When::OnDay { days: i64::try_from(span_ms / DAY_MS).ok()?, clock }),
         Some(_) => None,
     }
 }
@@ -346,6 +407,61 @@ mod tests {
               America/New_York   2026-10-25T23:30:00.000Z
               Asia/Kathmandu     2026-10-25T13:45:00.000Z
         "#]].assert_eq(&everywhere(&["+1d 02:30", "+1d 19:30"], "2026-10-24T12:00:00Z"));
+    }
+
+    #[test]
+    fn times_of_a_sale_are_before_the_start_and_after_it() {
+        let start = repr::timestamp("2027-03-28T17:30:00Z").expect("a time");
+        let shown = |text: &str| {
+            let mut shown = format!("{text}\n");
+            for name in ["Europe/Copenhagen", "America/New_York"] {
+                let zone = Zone::new(name).expect("a zone");
+                let at = SaleTime::read(text).expect("a time").of(start, &zone);
+                let at = at.map_or_else(|why| why, |at| repr::rfc3339(at).expect("a time").to_string());
+                shown += &format!("  {name:<18} {at}\n");
+            }
+            shown
+        };
+        let inputs =
+            ["-1h", "-1d", "-1d 10:00", "-0d 09:00", "-14d 02:30", "-1d 10:00Z", "+0m", "+15m", "2027-01-08T10:00"];
+        // The clocks go forward in Copenhagen on the 28th, and in New York on the 14th.
+        expect![[r#"
+            -1h
+              Europe/Copenhagen  2027-03-28T16:30:00.000Z
+              America/New_York   2027-03-28T16:30:00.000Z
+            -1d
+              Europe/Copenhagen  2027-03-27T17:30:00.000Z
+              America/New_York   2027-03-27T17:30:00.000Z
+            -1d 10:00
+              Europe/Copenhagen  2027-03-27T09:00:00.000Z
+              America/New_York   2027-03-27T14:00:00.000Z
+            -0d 09:00
+              Europe/Copenhagen  2027-03-28T07:00:00.000Z
+              America/New_York   2027-03-28T13:00:00.000Z
+            -14d 02:30
+              Europe/Copenhagen  2027-03-14T01:30:00.000Z
+              America/New_York   2027-03-14T02:30 does not exist in America/New_York, because the clocks go forward over it; write 2027-03-14T01:30-05:00 or 2027-03-14T03:30-04:00
+            -1d 10:00Z
+              Europe/Copenhagen  2027-03-27T10:00:00.000Z
+              America/New_York   2027-03-27T10:00:00.000Z
+            +0m
+              Europe/Copenhagen  2027-03-28T17:30:00.000Z
+              America/New_York   2027-03-28T17:30:00.000Z
+            +15m
+              Europe/Copenhagen  2027-03-28T17:45:00.000Z
+              America/New_York   2027-03-28T17:45:00.000Z
+            2027-01-08T10:00
+              Europe/Copenhagen  2027-01-08T09:00:00.000Z
+              America/New_York   2027-01-08T15:00:00.000Z
+        "#]]
+        .assert_eq(&inputs.map(shown).concat());
+        assert!(shown("-99999999d").contains("its time is before 1970"));
+        for text in ["-", "-1", "--1h", "-+1h", "1h", "-2027-01-08T10:00", "yesterday"] {
+            let why = SaleTime::read(text).expect_err(text).to_string();
+            assert!(why.contains("from the start of the session like \"-1h\""), "{why}");
+        }
+        // A session itself does not start before the import.
+        assert!(When::read("-1h").is_err());
     }
 
     #[test]
