@@ -194,8 +194,8 @@ impl PriceTable {
             Zone::Category(ordinal) => is_there(ordinal) && row.allotments.is_empty(),
             // The desk sells kept seats also under an offer that names no allotment.
             Zone::Kept { category, allotment } => {
-                let without =
-                    row.allotments.is_empty() && (desk || planted::is("a kept seat without a use of its code"));
+                let bugs = ["a kept seat without a use of its code", "a guest gets seats of an allotment"];
+                let without = row.allotments.is_empty() && (desk || bugs.into_iter().any(planted::is));
                 is_there(category) && (without || row.allotments.contains(&allotment))
             }
             Zone::Area(number) => {

@@ -147,6 +147,7 @@ impl SaleTerms {
             seats,
             release_at,
             released: false,
+            companions: false,
         }
     }
 
