@@ -222,7 +222,7 @@ impl<'de> Deserialize<'de> for Price {
 
 impl<'de> Deserialize<'de> for WantedOffer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WantedOffer, D::Error> {
-        let mut body = Map::deserialize(deserializer)?;
+        let mut body = deserializer.deserialize_map(EachOnce)?;
         let window = (sale_time(&mut body, "from")?, sale_time(&mut body, "until")?);
         Ok(WantedOffer { offer: without_remark(body)?, window })
     }
@@ -230,9 +230,31 @@ impl<'de> Deserialize<'de> for WantedOffer {
 
 impl<'de> Deserialize<'de> for WantedAllotment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WantedAllotment, D::Error> {
-        let mut body = Map::deserialize(deserializer)?;
+        let mut body = deserializer.deserialize_map(EachOnce)?;
         let release = sale_time(&mut body, "release_at")?;
         Ok(WantedAllotment { allotment: without_remark(body)?, release })
+    }
+}
+
+/// Reads an entry of which no key is there twice.
+struct EachOnce;
+
+impl<'de> de::Visitor<'de> for EachOnce {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Map<String, Value>, A::Error> {
+        let mut body = Map::new();
+        while let Some((key, value)) = entries.next_entry::<String, Value>()? {
+            if body.contains_key(&key) {
+                return Err(de::Error::custom(format!("`{key}` is there twice; leave one out")));
+            }
+            body.insert(key, value);
+        }
+        Ok(body)
     }
 }
 

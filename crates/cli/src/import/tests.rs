@@ -260,6 +260,21 @@ fn prices_are_read_from_the_command_line() {
     }
 }
 
+/// The times of offers and allotments are read before the rest of them.
+#[test]
+fn a_key_of_an_offer_is_there_once() {
+    let globe = include_str!("../../../../config/examples/globe.json");
+    for (key, twice) in
+        [("\"desk\": true", "`desk`"), ("\"release_at\": ", "`release_at`"), ("\"id\": \"web\"", "`id`")]
+    {
+        let place = globe.find(key).unwrap_or_else(|| panic!("the example has {key}"));
+        let end = place + globe[place..].find([',', '}']).expect("an end");
+        let text = format!("{}, {}", &globe[..end], &globe[place..]);
+        let why = json::read(&text).expect_err("a key is there twice");
+        assert!(why.contains(&format!("{twice} is there twice")) && why.starts_with("line "), "{why}");
+    }
+}
+
 #[test]
 fn an_example_has_offers() {
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
