@@ -587,6 +587,9 @@ pub struct SessionEntry {
     /// The IANA name of its venue's zone, if the venue has one.
     #[n(6)]
     pub zone: Option<SmolStr>,
+    /// When the next offer for everybody opens, whatever is open now.
+    #[n(7)]
+    pub opens_at: Option<Timestamp>,
 }
 
 /// What those who watch a session are told of its offers and terms. They read the session again for the rest.

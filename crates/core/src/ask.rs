@@ -6,7 +6,7 @@ use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{
-    answer::Purchase,
+    answer::{Purchase, SaleMark},
     command::{Limits, NewSession, ShownCode, VenueDetails, Want},
     holder::Holder,
     id::{HoldId, Id, OrderId},
@@ -143,6 +143,9 @@ pub enum Ask {
     /// A venue tells a session its zone, because it changed after the session was opened.
     #[n(13)]
     SetZone(#[n(0)] VenueZone),
+    /// A session tells its venue when its sale opens, because its offers or their openings are others than at its creation.
+    #[n(14)]
+    TellSale(#[n(0)] SaleMark),
 }
 
 impl Ask {
@@ -157,7 +160,7 @@ impl Ask {
             | Ask::Overdue { hold }
             | Ask::Revoke { hold, .. } => Some(*hold),
             Ask::Forget | Ask::Open(_) | Ask::Vacate | Ask::List { .. } | Ask::Post { .. } => None,
-            Ask::Pay(_) | Ask::SetZone(_) => None,
+            Ask::Pay(_) | Ask::SetZone(_) | Ask::TellSale(_) => None,
         }
     }
 
@@ -314,6 +317,13 @@ pub enum Reply {
         #[n(0)]
         version: u64,
     },
+    /// Answers `TellSale`. The venue knows this mark or a newer one.
+    #[n(16)]
+    SaleTold {
+        /// The version of the mark.
+        #[n(0)]
+        version: u64,
+    },
 }
 
 impl Reply {
@@ -330,7 +340,7 @@ impl Reply {
             | Reply::MineFor { hold, .. }
             | Reply::NotMine { hold } => Some(*hold),
             Reply::Forgotten | Reply::Opened | Reply::OpenRefused(_) | Reply::Vacated => None,
-            Reply::Listed { .. } | Reply::Posted { .. } | Reply::ZoneSet { .. } => None,
+            Reply::Listed { .. } | Reply::Posted { .. } | Reply::ZoneSet { .. } | Reply::SaleTold { .. } => None,
         }
     }
 }
@@ -399,7 +409,8 @@ impl Reply {
             | Reply::Vacated
             | Reply::Listed { .. }
             | Reply::Posted { .. }
-            | Reply::ZoneSet { .. } => {}
+            | Reply::ZoneSet { .. }
+            | Reply::SaleTold { .. } => {}
         }
     }
 }

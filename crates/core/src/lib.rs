@@ -35,6 +35,7 @@
 //!     hold: HoldPolicy::default(),
 //!     hold_ttl_ms: None,
 //!     limits: Limits::default(),
+//!     tax: None,
 //! };
 //! let command = Command::Product(mug, ProductCommand::Put(Box::new(details)));
 //! let request = Some(Request { id: RequestHash::of("put-1"), body: 0 });

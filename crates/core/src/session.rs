@@ -37,6 +37,7 @@ pub use touched::{Changed, Touched};
 pub(crate) use view::opened_view;
 
 use crate::{
+    answer::SaleMark,
     ask::{Opening, VenueZone},
     changes::Changes,
     command::{Area, NewSession, Offering, SessionExtras},
@@ -240,6 +241,19 @@ impl Session {
         (book.canceled.is_some() && !book.vacated).then_some(&self.terms.venue)
     }
 
+    /// The venue with what it is to be told of the sale, if it does not know that yet.
+    pub(crate) fn owes_sale(&self) -> Option<(&Id, SaleMark)> {
+        let sale = self.sale.as_deref()?;
+        let mark = self.sale_mark()?;
+        (sale.told < sale.version && !planted::is("a sale that no venue hears of")).then_some((&self.terms.venue, mark))
+    }
+
+    /// The venue knows the sale as of this version.
+    pub(crate) fn decide_sale_told(&self, version: u64) -> Option<SessionEvent> {
+        let sale = self.sale.as_deref()?;
+        (sale.told < version && version <= sale.version).then_some(SessionEvent::SaleTold(version))
+    }
+
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
@@ -256,6 +270,10 @@ impl Session {
         if let SessionEvent::AllotmentsReleased(ids) = event {
             let sale = self.sale.as_mut().expect("a session with allotments");
             return sale.release(ids, &self.terms, self.version, self.book.as_deref());
+        }
+        if let SessionEvent::SaleTold(version) = event {
+            self.sale.as_mut().expect("a session with a sale").told = *version;
+            return;
         }
         if let SessionEvent::Changed { request, at, prices, extras, what } = event {
             return self.change(*request, (*at, what), (prices, extras));
@@ -308,7 +326,8 @@ impl Session {
             SessionEvent::ZoneSet(_)
             | SessionEvent::Changed { .. }
             | SessionEvent::OffersOpened(_)
-            | SessionEvent::AllotmentsReleased(_) => {
+            | SessionEvent::AllotmentsReleased(_)
+            | SessionEvent::SaleTold(_) => {
                 unreachable!("it concerns no seat and was written above")
             }
             SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices } => {

@@ -16,7 +16,7 @@ use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    answer::{AreaCounts, HallView, SeatCounts, SessionEntry, SessionView, VenueView},
+    answer::{AreaCounts, HallView, SaleMark, SeatCounts, SessionEntry, SessionView, VenueView},
     ask::{Opening, VenueZone},
     calendar::Zone,
     changes::Changes,
@@ -96,6 +96,18 @@ struct Booked {
     /// Whether it is canceled and has no part of its hall.
     #[n(2)]
     canceled: bool,
+    /// What it told of its sale last. `None` while that is as at its creation.
+    #[n(3)]
+    sale: Option<SaleMark>,
+}
+
+impl Booked {
+    fn opens_at(&self) -> Option<Timestamp> {
+        match &self.sale {
+            Some(mark) => mark.opens_at,
+            None => self.session.offering.as_deref()?.opens_at(|_| false),
+        }
+    }
 }
 
 impl Venue {
@@ -165,6 +177,16 @@ impl Venue {
     /// Whether a session has its hall and is not known to be canceled.
     pub(crate) fn has_hall(&self, session: &Id) -> bool {
         self.sessions.get(session).is_some_and(|booked| !booked.canceled)
+    }
+
+    /// The version of the sale of a session that the venue knows. 0 if the session has told nothing.
+    pub(crate) fn knows_sale(&self, session: &Id) -> u64 {
+        self.sessions.get(session).and_then(|booked| booked.sale).map_or(0, |mark| mark.version)
+    }
+
+    /// When the next offer of a session for everybody opens, as far as the session has told.
+    pub fn opens_at(&self, session: &Id) -> Option<Timestamp> {
+        self.sessions.get(session)?.opens_at()
     }
 
     /// The version at which a session acknowledged its opening.
@@ -254,6 +276,10 @@ impl Venue {
                 let hall = self.halls.get_mut(&booked.hall).expect("halls are never removed");
                 hall.bookings.remove(&booked.starts_at);
             }
+            VenueEvent::SaleTold { session, mark } => {
+                let booked = self.sessions.get_mut(session).expect("a session with a sale is booked");
+                booked.sale = Some(*mark);
+            }
             VenueEvent::SessionZoned(session) => {
                 assert!(self.zoning.remove(session), "session {session} was not owed the zone");
             }
@@ -275,7 +301,8 @@ impl Venue {
         hall.bookings.insert(session.starts_at, (session.ends_at, session.id.clone()));
         self.by_start.insert((session.starts_at, session.id.clone()));
         self.opening.insert(session.id.clone());
-        let booked = Booked { session: session.clone(), layout: Arc::clone(layout), opened: None, canceled: false };
+        let booked =
+            Booked { session: session.clone(), layout: Arc::clone(layout), opened: None, canceled: false, sale: None };
         let before = self.sessions.insert(session.id.clone(), booked);
         assert!(before.is_none(), "session {} is booked twice", session.id);
     }
@@ -306,7 +333,8 @@ impl Venue {
     }
 
     fn entry(&self, session: &Id) -> SessionEntry {
-        let Booked { session: booked, canceled, .. } = self.sessions.get(session).expect("indexed sessions are booked");
+        let known = self.sessions.get(session).expect("indexed sessions are booked");
+        let Booked { session: booked, canceled, .. } = known;
         SessionEntry {
             id: booked.id.clone(),
             hall: booked.hall.clone(),
@@ -315,6 +343,7 @@ impl Venue {
             ends_at: booked.ends_at,
             open: !self.opening.contains(session) && !canceled,
             zone: self.details.zone.clone(),
+            opens_at: known.opens_at().filter(|_| !canceled),
         }
     }
 

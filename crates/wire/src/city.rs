@@ -91,7 +91,16 @@ mod tests {
     fn entry(id: &str, starts_at: u64) -> SessionEntry {
         let of = |text: &str| Id::new(text).expect("an id");
         let (starts_at, ends_at) = (Timestamp(starts_at), Timestamp(starts_at + 1));
-        SessionEntry { id: of(id), hall: of("h"), title: of("t"), starts_at, ends_at, open: true, zone: None }
+        SessionEntry {
+            id: of(id),
+            hall: of("h"),
+            title: of("t"),
+            starts_at,
+            ends_at,
+            open: true,
+            zone: None,
+            opens_at: None,
+        }
     }
 
     #[test]

@@ -93,6 +93,12 @@ fn venue(event: &VenueEvent) -> Words {
         }
         VenueEvent::Listed { version } => ("listed", format!("the directory knows it as of version {version}")),
         VenueEvent::SessionZoned(id) => ("session_zoned", format!("session {id} knows the zone")),
+        VenueEvent::SaleTold { session, mark } => {
+            let when = mark
+                .opens_at
+                .map_or_else(|| "no offer is to open".into(), |at| format!("an offer opens at {}", instant(at)));
+            ("sale_told", format!("session {session} says that {when}"))
+        }
     }
 }
 
@@ -196,6 +202,7 @@ fn session(event: &SessionEvent) -> Words {
             ("released_allotments", allotments.iter().map(Id::as_str).collect::<Vec<_>>().join(" "))
         }
         SessionEvent::Vacated => ("vacated", "its venue has the hall back".into()),
+        SessionEvent::SaleTold(version) => ("sale_told", format!("its venue knows its sale as of version {version}")),
         SessionEvent::Canceled { reason, .. } => ("canceled", format!("it will not take place: {reason}")),
         SessionEvent::SeatsBlocked { seats: blocked, .. } => ("blocked", format!("{}; off sale", seats(blocked))),
         SessionEvent::SeatsUnblocked { seats: freed, .. } => ("unblocked", format!("{}; on sale again", seats(freed))),

@@ -111,6 +111,14 @@ pub struct Offer {
     pub code_group: Option<Id>,
 }
 
+impl Offering {
+    /// When the next offer for everybody opens, of those that have not.
+    pub fn opens_at(&self, has_opened: impl Fn(&Offer) -> bool) -> Option<Timestamp> {
+        let public = self.offers.iter().filter(|offer| offer.is_for_everybody() && !offer.closed);
+        public.filter(|offer| !has_opened(offer)).filter_map(|offer| offer.from).min()
+    }
+}
+
 impl Offer {
     /// Whether it is neither the desk's nor that of a group of codes.
     pub fn is_for_everybody(&self) -> bool {

@@ -206,6 +206,9 @@ pub enum SessionEvent {
     /// These allotments are released: their free seats are on sale like all others, whatever a clock says later.
     #[n(16)]
     AllotmentsReleased(#[n(0)] Vec<Id>),
+    /// The venue knows when its sale opens, as of this version of the session.
+    #[n(17)]
+    SaleTold(#[n(0)] u64),
 }
 
 impl SessionEvent {
@@ -228,7 +231,8 @@ impl SessionEvent {
             | SessionEvent::ZoneSet(_)
             | SessionEvent::Changed { .. }
             | SessionEvent::OffersOpened(_)
-            | SessionEvent::AllotmentsReleased(_) => None,
+            | SessionEvent::AllotmentsReleased(_)
+            | SessionEvent::SaleTold(_) => None,
         }
     }
 }

@@ -6,6 +6,7 @@ use boxoffice_declare::Stored;
 use smol_str::SmolStr;
 
 use crate::{
+    answer::SaleMark,
     command::{NewSession, VenueDetails},
     id::{Id, Request},
     layout::Layout,
@@ -72,4 +73,12 @@ pub enum VenueEvent {
     /// The session knows the venue's zone.
     #[n(7)]
     SessionZoned(#[n(0)] Id),
+    /// The session has told when its sale opens.
+    #[n(8)]
+    SaleTold {
+        #[n(0)]
+        session: Id,
+        #[n(1)]
+        mark: SaleMark,
+    },
 }

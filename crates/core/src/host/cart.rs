@@ -546,7 +546,8 @@ impl<R> CartHost<R> {
             | Reply::OpenRefused(_)
             | Reply::Vacated
             | Reply::Listed { .. }
-            | Reply::ZoneSet { .. } => {}
+            | Reply::ZoneSet { .. }
+            | Reply::SaleTold { .. } => {}
         }
     }
 

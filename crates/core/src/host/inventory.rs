@@ -7,14 +7,14 @@ use smol_str::SmolStr;
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
-    answer::{Answer, Outcome},
+    answer::{Answer, Outcome, SaleMark},
     ask::{Ask, Reply},
     cart::REVISION_MAX,
     code::Code,
     command::{CodeCommand, Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
     event::{Event, SessionEvent},
     holds::HoldAsk,
-    id::{CartId, Entity, HoldId, Request, RequestHash},
+    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
     inventory::Inventory,
     planted,
     portion::Portion,
@@ -59,6 +59,7 @@ impl<R> InventoryHost<R> {
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         let Stage { entity, rules, at, now, turn, version: _ } = stage;
         let (rules, at, now) = (*rules, *at, *now);
+        let owed = owes_sale(entity).map(|(_, mark)| mark);
         match input {
             Input::Command { from, request, command, timeout_ms: _ } => {
                 let cancels = matches!(command, Command::Session(_, SessionCommand::Cancel { .. }));
@@ -91,12 +92,22 @@ impl<R> InventoryHost<R> {
                 answer_ask(entity, rules, (at, now), from, ask, turn);
             }
             Input::Reply { from: _, reply: Reply::Vacated } => self.vacated(entity, turn),
+            Input::Reply { from: _, reply: Reply::SaleTold { version } } => {
+                let told = entity.session().and_then(|session| session.decide_sale_told(version));
+                write(entity, told.map(Event::Session), turn);
+            }
             Input::Reply { from: _, reply } => on_reply(entity, rules, at, reply, turn),
             Input::Wake => {
                 open_offers(entity, now, turn);
                 self.ask_carts(entity, rules, at, turn);
             }
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", entity.entity()),
+        }
+        if let Some((venue, mark)) = owes_sale(entity).filter(|(_, mark)| Some(*mark) != owed) {
+            // The venue is told as soon as the event is committed, and again until it answers.
+            turn.committed.push(Effect::Ask { to: Entity::Venue(venue.clone()), ask: Ask::TellSale(mark) });
+            self.round_ends = at.after(rules.ask_again_ms);
+            turn.wake(self.round_ends);
         }
     }
 
@@ -127,6 +138,9 @@ impl<R> InventoryHost<R> {
                 // Only after a read, because the cancellation may not be committed yet.
                 turn.read.push(Effect::Ask { to: Entity::Venue(venue.clone()), ask: Ask::Vacate });
             }
+            if let Some((venue, mark)) = owes_sale(entity) {
+                turn.read.push(Effect::Ask { to: Entity::Venue(venue.clone()), ask: Ask::TellSale(mark) });
+            }
         }
         let overdue = inventory.overdue(self.asked, at, ASKED_BATCH);
         let unwanted = inventory.unwanted(self.revoked, ASKED_BATCH);
@@ -150,6 +164,14 @@ impl<R> InventoryHost<R> {
         {
             turn.wake(self.round_ends);
         }
+    }
+}
+
+/// What the venue of a session is to be told of its sale.
+fn owes_sale(entity: &Speculation) -> Option<(&Id, SaleMark)> {
+    match entity.state() {
+        Some(State::Session(session)) => session.owes_sale(),
+        _ => None,
     }
 }
 
@@ -390,7 +412,8 @@ fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Re
         | Reply::Vacated
         | Reply::Listed { .. }
         | Reply::Posted { .. }
-        | Reply::ZoneSet { .. } => None,
+        | Reply::ZoneSet { .. }
+        | Reply::SaleTold { .. } => None,
     };
     if let Some(hold) = hold {
         write_timed(entity, event, (hold, at), turn);
@@ -488,7 +511,12 @@ fn answer_ask<R>(
             write(entity, set.map(Event::Session), turn);
             Reply::ZoneSet { version }
         }
-        other @ (Ask::Overdue { .. } | Ask::Revoke { .. } | Ask::Vacate | Ask::List { .. } | Ask::Pay(_)) => {
+        other @ (Ask::Overdue { .. }
+        | Ask::Revoke { .. }
+        | Ask::Vacate
+        | Ask::TellSale(_)
+        | Ask::List { .. }
+        | Ask::Pay(_)) => {
             panic!("{} was asked {other:?} by {from}", entity.entity())
         }
     };

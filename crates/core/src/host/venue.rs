@@ -4,7 +4,7 @@ use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
-    answer::{Answer, Answered, At, Outcome, VenueChange},
+    answer::{Answer, Answered, At, Outcome, SaleMark, VenueChange},
     ask::{Ask, Reply, VenueZone},
     command::{Command, NewSession, VenueCommand, VenueDetails},
     event::VenueEvent,
@@ -75,6 +75,11 @@ impl<R> VenueHost<R> {
             Input::Reply { from, reply } => self.hear(stage.entity, from, reply, stage.turn),
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", stage.entity.entity()),
             Input::Ask { from: Entity::Session(session), ask: Ask::Vacate } => self.vacate(stage, session),
+            Input::Ask { from: Entity::Session(session), ask: Ask::TellSale(mark) } => {
+                // The session is open, even if the acknowledgement was lost.
+                self.hear(stage.entity, Entity::Session(session.clone()), Reply::Opened, stage.turn);
+                sale_told(stage, session, mark);
+            }
             Input::Ask { from, ask } => panic!("{} was asked {ask:?} by {from}", stage.entity.entity()),
             Input::Wake => {
                 if stage.at >= self.again_at {
@@ -241,6 +246,7 @@ impl<R> VenueHost<R> {
             | Reply::Listed { .. }
             | Reply::Vacated
             | Reply::ZoneSet { .. }
+            | Reply::SaleTold { .. }
             | Reply::Forgotten
             | Reply::MineFor { .. }
             | Reply::NotMine { .. } => return,
@@ -259,6 +265,15 @@ fn zoned<R>(stage: &mut Stage<'_, R>, session: Id, version: u64) {
     if owed {
         stage.entity.apply_venue(VenueEvent::SessionZoned(session), stage.turn);
     }
+}
+
+/// A session tells when its sale opens. A message that was overtaken changes nothing.
+fn sale_told<R>(stage: &mut Stage<'_, R>, session: Id, mark: SaleMark) {
+    let is_newer = stage.entity.venue().is_some_and(|venue| venue.knows_sale(&session) < mark.version);
+    if is_newer || planted::is("an older mark of a sale taken for the newest") {
+        stage.entity.apply_venue(VenueEvent::SaleTold { session: session.clone(), mark }, stage.turn);
+    }
+    stage.turn.reply(Entity::Session(session), Reply::SaleTold { version: mark.version });
 }
 
 fn zone_effect<R>(session: Id, zone: &VenueZone) -> Effect<R> {

@@ -57,6 +57,9 @@ pub(super) struct Sale {
     /// Allotments that were released when their time came.
     #[n(7)]
     released: Arc<BTreeSet<Id>>,
+    /// The `version` that the venue knows. It knows that of the creation from the creation.
+    #[n(8)]
+    pub(super) told: u64,
     /// Follows from the terms.
     #[stored(skip)]
     pub(super) table: Arc<PriceTable>,
@@ -139,6 +142,7 @@ impl Sale {
             version: 1,
             captured: Arc::default(),
             released: Arc::default(),
+            told: 1,
             table: Arc::default(),
             counts: Box::default(),
             is_open: Arc::default(),
@@ -352,6 +356,7 @@ pub(super) fn changes_hold(event: &crate::event::SessionEvent) -> Option<HoldId>
         | SessionEvent::ZoneSet(_)
         | SessionEvent::Changed { .. }
         | SessionEvent::OffersOpened(_)
-        | SessionEvent::AllotmentsReleased(_) => None,
+        | SessionEvent::AllotmentsReleased(_)
+        | SessionEvent::SaleTold(_) => None,
     }
 }

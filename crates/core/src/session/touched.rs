@@ -103,7 +103,8 @@ impl Session {
             | SessionEvent::ZoneSet(_)
             | SessionEvent::Changed { .. }
             | SessionEvent::OffersOpened(_)
-            | SessionEvent::AllotmentsReleased(_) => None,
+            | SessionEvent::AllotmentsReleased(_)
+            | SessionEvent::SaleTold(_) => None,
         }
     }
 

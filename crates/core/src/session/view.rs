@@ -70,8 +70,7 @@ impl Session {
     /// When the next offer for everybody opens, whatever is open now. `None` if none will.
     pub fn opens_at(&self) -> Option<Timestamp> {
         let sale = self.sale.as_deref()?;
-        let public = self.terms.offering()?.offers.iter().filter(|offer| offer.is_for_everybody() && !offer.closed);
-        public.filter(|offer| !sale.has_opened(&offer.id)).filter_map(|offer| offer.from).min()
+        self.terms.offering()?.opens_at(|offer| sale.has_opened(&offer.id))
     }
 
     /// What its orders say by id and number: the names of these versions of the terms, and the labels of these seats.

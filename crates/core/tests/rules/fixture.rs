@@ -460,6 +460,14 @@ impl Fixture {
         }
     }
 
+    /// A venue knows when the sales of its sessions open.
+    pub(crate) fn check_opening(&self, entity: &Entity, state: &State) {
+        let (Entity::Session(id), State::Session(session)) = (entity, state) else { return };
+        let venue = self.states.get(&Entity::Venue(session.view().venue.clone())).expect("its venue is there");
+        let State::Venue(venue) = &*venue else { panic!("not a venue") };
+        assert_eq!(venue.opens_at(id), session.opens_at(), "what the venue of session {id} knows of its sale");
+    }
+
     /// Each seat and place that a hold gets costs what one of the offers asks for it at that moment (P7).
     fn check_offered(session: &Session, events: &[Event]) {
         let mut session = session.clone();
@@ -724,6 +732,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Ask::Post { .. } => "post",
             Ask::Pay(_) => "pay",
             Ask::SetZone(_) => "set_zone",
+            Ask::TellSale(_) => "tell_sale",
         },
         Input::Reply { reply, .. } => match reply {
             Reply::Granted(_) => "granted",
@@ -741,6 +750,7 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Reply::Vacated => "vacated",
             Reply::Posted { .. } => "posted",
             Reply::ZoneSet { .. } => "zone_set",
+            Reply::SaleTold { .. } => "sale_told",
             Reply::OpenRefused(_) => "open_refused",
         },
     }

@@ -235,6 +235,14 @@ pub(crate) fn a_changed_session_is_not_opened_anew() {
     assert_eq!(outcome(&mut fixture, "closed", change(closed)), Err(Refusal::NotFound("offer nobody".into())));
 }
 
+/// The events of the session, without those about what its venue knows, which come when that answers.
+fn written_to_session(log: &[(Entity, Event)]) -> Vec<&Event> {
+    let of_session = |(entity, event): &&(Entity, Event)| {
+        *entity == Entity::Session(id("s")) && !matches!(event, Event::Session(SessionEvent::SaleTold(_)))
+    };
+    log.iter().filter(of_session).map(|(_, event)| event).collect()
+}
+
 /// A hold at the instant of the opening opens the offer in its own turn, although no timer has fired.
 #[test]
 pub(crate) fn a_hold_that_sees_the_begin_opens_the_offer_before_it_is_decided() {
@@ -242,8 +250,7 @@ pub(crate) fn a_hold_that_sees_the_begin_opens_the_offer_before_it_is_decided() 
     fixture.now = Timestamp(OPENS);
     let before = fixture.log.len();
     granted(&mut fixture, "hold", Command::Cart(cart("a"), hold(seats(&[0], &["adult"]))));
-    let of_session = |(entity, _): &&(Entity, Event)| *entity == Entity::Session(id("s"));
-    let written: Vec<&Event> = fixture.log[before..].iter().filter(of_session).map(|(_, event)| event).collect();
+    let written = written_to_session(&fixture.log[before..]);
     let opens = matches!(
         written[..],
         [Event::Session(SessionEvent::OffersOpened(_)), Event::Session(SessionEvent::SeatsHeld { .. })]
@@ -253,6 +260,54 @@ pub(crate) fn a_hold_that_sees_the_begin_opens_the_offer_before_it_is_decided() 
         fixture.log[..].iter().position(|(_, event)| matches!(event, Event::Session(SessionEvent::OffersOpened(_))));
     let first = first.expect("it opens");
     assert!(!fixture.turns.contains(&(first + 1)), "both are one turn");
+}
+
+/// When the sale of the session opens, as its venue's searches say.
+fn found_opening(fixture: &mut Fixture) -> Option<Timestamp> {
+    let (from, to) = (Timestamp(0), Timestamp(u64::MAX));
+    let search = VenueCommand::SearchSessions { hall: None, title: None, from, to, limit: 9, after: None };
+    match granted(fixture, "search", Command::Venue(id("venue"), search)) {
+        Answer::Sessions(entries) => entries[0].opens_at,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Searches say when a sale opens: as it was created, after changes, after messages that were lost or overtaken, and after the opening.
+#[test]
+pub(crate) fn a_search_says_when_a_sale_opens() {
+    let mut fixture = theatre(Some(offering()));
+    assert_eq!(found_opening(&mut fixture), Some(Timestamp(OPENS)));
+    let later = |by: u64| {
+        let mut offers = offering().offers;
+        offers.iter_mut().for_each(|offer| offer.from = Some(Timestamp(by * OPENS)));
+        change(SessionChange { offers: Some(offers), ..Default::default() })
+    };
+    granted(&mut fixture, "later", later(2));
+    fixture.wait(10, Fixture::run);
+    assert_eq!(found_opening(&mut fixture), Some(Timestamp(2 * OPENS)));
+    let is_told = |message: &&Message| matches!(message.input, Input::Ask { ask: Ask::TellSale(_), .. });
+    let old = fixture.posted.iter().rev().find(is_told).expect("it was told").clone();
+    // The message about the next change is lost, the session crashes, and tells it again.
+    let venue = Entity::Venue(id("venue"));
+    fixture.send(Some("later still"), later(3));
+    fixture.run_but(|entity| *entity != venue, |_| true);
+    fixture.wait(10, |fixture| fixture.run_but(|entity| *entity != venue, |_| true));
+    fixture.mail.retain(|message| message.to != venue);
+    fixture.crash(&Entity::Session(id("s")), 0);
+    fixture.wait(10_000, Fixture::run);
+    assert_eq!(found_opening(&mut fixture), Some(Timestamp(3 * OPENS)));
+    // One that was overtaken changes nothing.
+    fixture.deliver(old);
+    fixture.run();
+    assert_eq!(found_opening(&mut fixture), Some(Timestamp(3 * OPENS)));
+    let state = fixture.states.get(&Entity::Session(id("s"))).expect("it is open");
+    assert!(!state.unfinished(), "the venue has answered");
+
+    // The first hold after the opening writes it, and the venue hears of it.
+    fixture.now = Timestamp(3 * OPENS);
+    granted(&mut fixture, "hold", Command::Cart(cart("a"), hold(seats(&[0], &["adult"]))));
+    fixture.wait(10, Fixture::run);
+    assert_eq!(found_opening(&mut fixture), None);
 }
 
 #[test]
@@ -285,8 +340,7 @@ pub(crate) fn an_allotment_is_released_by_itself_and_before_a_hold_that_sees_its
     fixture.now = Timestamp(2 * OPENS);
     let before = fixture.log.len();
     granted(&mut fixture, "hold", wanted("b", 1));
-    let of_session = |(entity, _): &&(Entity, Event)| *entity == Entity::Session(id("s"));
-    let written: Vec<&Event> = fixture.log[before..].iter().filter(of_session).map(|(_, event)| event).collect();
+    let written = written_to_session(&fixture.log[before..]);
     let releases = matches!(
         written[..],
         [Event::Session(SessionEvent::AllotmentsReleased(_)), Event::Session(SessionEvent::SeatsHeld { .. })]

@@ -118,7 +118,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 52] = [
+    let stories: [(&str, fn()); 54] = [
         ("an offer without a latch", offers::an_offer_opens_by_itself_and_lines_keep_what_they_were_bought_as),
         ("an offer without a latch", offers::a_hold_that_sees_the_begin_opens_the_offer_before_it_is_decided),
         ("a further place at the price of before", offers::further_places_at_another_price_are_a_line_of_their_own),
@@ -179,6 +179,8 @@ fn every_story_fails_with_its_bug() {
             "an old zone taken for the current one",
             venue_zones::a_session_that_knows_an_old_zone_is_sent_the_current_one,
         ),
+        ("a sale that no venue hears of", offers::a_search_says_when_a_sale_opens),
+        ("an older mark of a sale taken for the newest", offers::a_search_says_when_a_sale_opens),
         ("a deposed host outranks its successor", deposed::a_deposed_cart_does_not_outrank_its_successor),
         ("a payment that nobody confirms keeps its seats", fairness::a_payment_for_what_is_set_aside_late_is_given_up),
         ("two replacements at once", cluster::stories::a_damaged_disk_is_replaced_by_its_node),

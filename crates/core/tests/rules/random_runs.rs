@@ -878,6 +878,7 @@ impl RandomRun {
         let mut posted: Vec<(Id, OrderId)> = Vec::new();
         for (entity, state) in fixture.states.entities() {
             assert!(!state.unfinished(), "{entity} owes messages for ever: {state:?}");
+            self.fixture.check_opening(entity, state);
             let (holds, sold) = match &**state {
                 State::Venue(_) | State::Directory(_) | State::Cluster(_) => continue,
                 State::Session(session) => {

@@ -125,7 +125,10 @@ mod tests {
                 let body = body.to_string();
                 let request = Request::from_parts(Encoding::Json, 1, op, rid, None, Some(body.as_bytes()));
                 let request = request.unwrap_or_else(|why| panic!("{} {body}: {why}", op.name()));
-                let class = if let Call::Command(command) = &request.call { Class::of(command) } else { None };
+                let class = match &request.call {
+                    Call::Command(command) | Call::NamedOrder(command) => Class::of(command),
+                    _ => None,
+                };
                 match op.class() {
                     HeadClass::Read => assert_eq!(class, Some(Class::Read), "{} {body}", op.name()),
                     HeadClass::Begin => assert_eq!(class, Some(Class::Begin), "{} {body}", op.name()),

@@ -228,6 +228,8 @@ shapes! {
         open: bool,
         /// The IANA name of the venue's time zone.
         zone?: Option<SmolStr>,
+        /// When the next offer for everybody opens, whatever is open now.
+        opens_at?: Option<Timestamp>,
     }
 
     /// The states of all seats of a session.

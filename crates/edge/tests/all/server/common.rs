@@ -177,6 +177,7 @@ impl Node {
             ends_at: Timestamp(starts_at + 1),
             open: true,
             zone: None,
+            opens_at: None,
         };
         let mut entries = vec![entry(number), entry(number + 100)];
         entries.retain(|entry| after.as_ref().is_none_or(|(at, id)| (entry.starts_at, &entry.id) > (*at, id)));

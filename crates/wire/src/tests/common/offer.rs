@@ -274,6 +274,7 @@ pub fn session_entry() -> SessionEntry {
         ends_at: evening().after(3 * 60 * 60 * 1000),
         open: true,
         zone: None,
+        opens_at: Some(evening()),
     }
 }
 
