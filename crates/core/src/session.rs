@@ -243,9 +243,14 @@ impl Session {
 
     /// The venue with what it is to be told of the sale, if it does not know that yet.
     pub(crate) fn owes_sale(&self) -> Option<(&Id, SaleMark)> {
+        self.owes_sale_of()?;
+        Some((&self.terms.venue, self.sale_mark()?))
+    }
+
+    /// The version of the sale that its venue is to be told of. It is asked with every input, and a mark looks at every offer.
+    pub(crate) fn owes_sale_of(&self) -> Option<u64> {
         let sale = self.sale.as_deref()?;
-        let mark = self.sale_mark()?;
-        (sale.told < sale.version && !planted::is("a sale that no venue hears of")).then_some((&self.terms.venue, mark))
+        (sale.told < sale.version && !planted::is("a sale that no venue hears of")).then_some(sale.version)
     }
 
     /// The venue knows the sale as of this version.

@@ -247,7 +247,7 @@ impl State {
             // A canceled session wants every hold back and sends its venue a message, and so does one whose sale changes.
             State::Session(session) => {
                 session.owes_vacating().is_some()
-                    || session.owes_sale().is_some()
+                    || session.owes_sale_of().is_some()
                     || (session.canceled().is_some() && !session.unwanted(None, 1).is_empty())
             }
             // Operators canceled bookings of carts.

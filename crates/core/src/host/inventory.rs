@@ -7,14 +7,14 @@ use smol_str::SmolStr;
 
 use super::{Effect, Input, Stage, Turn, WAITERS_MAX, speculation::Speculation};
 use crate::{
-    answer::{Answer, Outcome, SaleMark},
+    answer::{Answer, Outcome},
     ask::{Ask, Reply},
     cart::REVISION_MAX,
     code::Code,
     command::{CodeCommand, Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
     event::{Event, SessionEvent},
     holds::HoldAsk,
-    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
+    id::{CartId, Entity, HoldId, Request, RequestHash},
     inventory::Inventory,
     planted,
     portion::Portion,
@@ -59,7 +59,7 @@ impl<R> InventoryHost<R> {
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         let Stage { entity, rules, at, now, turn, version: _ } = stage;
         let (rules, at, now) = (*rules, *at, *now);
-        let owed = owes_sale(entity).map(|(_, mark)| mark);
+        let owed = session_of(entity).and_then(Session::owes_sale_of);
         match input {
             Input::Command { from, request, command, timeout_ms: _ } => {
                 let cancels = matches!(command, Command::Session(_, SessionCommand::Cancel { .. }));
@@ -103,7 +103,8 @@ impl<R> InventoryHost<R> {
             }
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", entity.entity()),
         }
-        if let Some((venue, mark)) = owes_sale(entity).filter(|(_, mark)| Some(*mark) != owed) {
+        let owes = session_of(entity).filter(|session| session.owes_sale_of() != owed);
+        if let Some((venue, mark)) = owes.and_then(Session::owes_sale) {
             // The venue is told as soon as the event is committed, and again until it answers.
             turn.committed.push(Effect::Ask { to: Entity::Venue(venue.clone()), ask: Ask::TellSale(mark) });
             self.round_ends = at.after(rules.ask_again_ms);
@@ -138,7 +139,7 @@ impl<R> InventoryHost<R> {
                 // Only after a read, because the cancellation may not be committed yet.
                 turn.read.push(Effect::Ask { to: Entity::Venue(venue.clone()), ask: Ask::Vacate });
             }
-            if let Some((venue, mark)) = owes_sale(entity) {
+            if let Some((venue, mark)) = session_of(entity).and_then(Session::owes_sale) {
                 turn.read.push(Effect::Ask { to: Entity::Venue(venue.clone()), ask: Ask::TellSale(mark) });
             }
         }
@@ -167,10 +168,10 @@ impl<R> InventoryHost<R> {
     }
 }
 
-/// What the venue of a session is to be told of its sale.
-fn owes_sale(entity: &Speculation) -> Option<(&Id, SaleMark)> {
+/// The session, if the inventory is one.
+fn session_of(entity: &Speculation) -> Option<&Session> {
     match entity.state() {
-        Some(State::Session(session)) => session.owes_sale(),
+        Some(State::Session(session)) => Some(session),
         _ => None,
     }
 }
