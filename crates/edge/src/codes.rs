@@ -242,7 +242,7 @@ mod tests {
         assert!(no.to_string().contains("listen.code_secret"), "{no}");
     }
 
-    /// However many guesses are sent before the first one is answered, and whoever closes early.
+    /// The bound also holds for guesses that are sent before the first one is answered, and for those whose client closes early.
     #[test]
     fn few_codes_of_a_network_are_looked_at_side_by_side() {
         let now = Instant::now();

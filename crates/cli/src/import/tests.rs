@@ -291,7 +291,7 @@ fn an_example_has_offers() {
     assert_eq!(offering.offers.iter().filter(|offer| offer.desk).count(), 3);
     let kept: Vec<(&str, usize)> = offering.allotments.iter().map(|of| (of.id.as_str(), of.seats.len())).collect();
     assert_eq!(kept, [("press", 8), ("house", 60)]);
-    // Whoever is under 26 is counted, whatever the offer.
+    // Every offer counts people under 26.
     let young = |offer: &&boxoffice_core::command::Offer| offer.types.iter().any(|of| of.as_str() == "under26");
     let counted: Vec<&str> =
         offering.offers.iter().filter(young).flat_map(|offer| &offer.counters).map(|of| of.as_str()).collect();

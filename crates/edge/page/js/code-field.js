@@ -1,6 +1,6 @@
 // The field for a code that a buyer has. The page and the widget have the same one.
 //
-// A code is as good as a ticket to whoever reads it, so it is kept in memory only: in no address, no storage and no message.
+// Everybody who reads a code can use it, so it is kept in memory only, and not in addresses, storages or messages.
 
 import { h } from './dom.js';
 

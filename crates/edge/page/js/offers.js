@@ -52,7 +52,7 @@ export const hasOffers = ({ offers, sale }) => offers?.length > 0 || Boolean(sal
  */
 const UNTOLD = { id: '', isUntold: true };
 
-/** A session as it may be for who has a code. */
+/** A session as it may look to a buyer with a code. */
 export const withCode = (session) => ({ ...session, offers: [...(session.offers || []), UNTOLD] });
 
 /** The offers that are open at an instant. */

@@ -492,7 +492,7 @@ fn a_code_opens_the_allotments_of_its_offers() {
     assert_eq!(hall.prices(19), [1_000]);
 }
 
-/// A wheelchair user and a companion sit side by side, and nobody else has the companion's seat before it is released.
+/// A companion's seat is held together with the wheelchair place beside it, and by itself only after its release.
 #[test]
 fn a_companion_goes_with_a_wheelchair_place() {
     let both_sides = Allotment { companions: true, ..allotment("beside", &[(1, 2), (1, 4)], Some(OPENS)) };

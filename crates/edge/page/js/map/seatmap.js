@@ -132,7 +132,7 @@ export class SeatMap {
       this.say?.(words.taken(this.plan.name(seat), words.mine));
     } else if (this.picked.has(seat)) {
       this.picked.delete(seat);
-      // Nobody has the seat of a companion alone.
+      // The seat of a companion is held only together with the wheelchair place.
       for (const other of this.picked) if (this.plan.beside(other) && this.shown[other] !== FREE && !this.isAccompanied(other)) this.unpick([other]);
     } else if (this.closed !== null) {
       this.say?.(this.closed);
