@@ -363,7 +363,7 @@ async fn two_at_once(test: &str, plan: Plan) {
         .story("two logs are damaged", async |cluster, buyers, rng| {
             buyers.orders(100).await;
             let one = cluster.a_leader().await;
-            let other = 1 + one % plan.nodes as u64;
+            let other = cluster.a_follower_of(one).await;
             kill_with_used_logs(cluster, buyers, &[one, other]).await;
             let _ = damage_log(cluster, one, rng);
             let mend = damage_log(cluster, other, rng);

@@ -387,9 +387,15 @@ fn keep<T>(replication: &Replication<T>, number: u64) -> Result<(), ArchiveError
         tracing::warn!(%error, "kept snapshots cannot be measured");
         0
     });
-    archives.archive(&replication.log_dir, number, bytes_max.saturating_sub(kept_bytes))?;
+    archives.archive(&replication.log_dir, number, room_of_archives(bytes_max, kept_bytes))?;
     prune_kept();
     Ok(())
+}
+
+/// The bytes that archives may take beside so many bytes of kept snapshots, at least half of the room: snapshots that were kept since
+/// the last pruning may exceed their half until the next one.
+fn room_of_archives(bytes_max: u64, kept_bytes: u64) -> u64 {
+    bytes_max - kept_bytes.min(bytes_max / 2)
 }
 
 /// Segments to be archived, oldest first, and the rest before the next one.
@@ -431,6 +437,13 @@ impl ArchiveQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn archives_have_half_of_the_room_however_large_kept_snapshots_are() {
+        let rooms = [0, 30, 50, 51, 100, u64::MAX].map(|kept_bytes| room_of_archives(100, kept_bytes));
+        assert_eq!(rooms, [100, 70, 50, 50, 50, 50]);
+        assert_eq!(room_of_archives(0, 5), 0);
+    }
 
     #[test]
     fn segments_are_archived_with_bounded_rests_unless_many_wait_or_the_disk_is_full() {

@@ -569,6 +569,17 @@ impl Cluster {
         counts.into_iter().max_by_key(|(_, count)| *count).map(|(id, _)| id).expect("a node leads")
     }
 
+    /// Another node with a replica of the first shard of carts and sessions that this node leads.
+    pub(crate) async fn a_follower_of(&self, leader: u64) -> u64 {
+        let led = self.leaders().await.into_iter().find(|&(shard, id)| shard > 0 && id == leader);
+        let (shard, _) = led.expect("a shard that it leads");
+        let has_replica =
+            |status: &Value| status["shards"].as_array().into_iter().flatten().any(|of| of["shard"] == shard);
+        let statuses = self.statuses().await;
+        let follower = statuses.into_iter().find(|(id, status)| *id != leader && has_replica(status));
+        follower.map(|(id, _)| id).expect("another replica")
+    }
+
     /// `admin.status` of every running node that answers.
     async fn statuses(&self) -> BTreeMap<u64, Value> {
         let asks = self.running().into_iter().map(async |id| (id, self.read(id, "admin.status", json!({})).await));

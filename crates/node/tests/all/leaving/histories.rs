@@ -100,7 +100,7 @@ fn a_seat_is_followed_across_segments_and_restarts() {
             assert!(told.windows(2).all(|two| two[0].version + 1 == two[1].version));
         });
     }
-    eventually("segments of the log are archived", || shop.metric(|metrics| &metrics.archived) > 2);
+    shop.archives(2, &mut |_| {});
 
     let check = |shop: &Shop| {
         let entries = check_whole(shop, &session(0), shop.map_version(0));
@@ -172,7 +172,7 @@ fn the_oldest_archives_go_first() {
     let shop = machine.start();
     shop.open(2);
     shop.rush(0..4_000, &mut |_| {});
-    eventually("segments of the log are archived", || shop.metric(|metrics| &metrics.archived) > 4);
+    shop.archives(4, &mut |_| {});
     // The newest archive appears shortly before the oldest is removed.
     let bytes = || shop.handle().residents().expect("a good store").archive_bytes;
     eventually("the archives stay within their bound", || (1..=200 << 10).contains(&bytes()));
@@ -198,10 +198,7 @@ fn kept_snapshots_drive_no_archive_away() {
     };
     let mut gone = false;
     shop.rush(0..4_000, &mut |handle| gone |= are_gone(handle));
-    eventually("segments of the log are archived", || {
-        gone |= are_gone(shop.handle());
-        shop.metric(|metrics| &metrics.archived) > 4
-    });
+    shop.archives(4, &mut |handle| gone |= are_gone(handle));
     assert!(!gone, "all archives were removed");
     shop.stop();
 }

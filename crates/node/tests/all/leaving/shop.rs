@@ -37,8 +37,10 @@ pub(crate) const ROWS: u16 = 50;
 pub(crate) const ROW_SEATS: u16 = 50;
 /// Concurrent buyers, each with one command under way.
 const BUYERS: usize = 64;
-/// Time limit of every wait, with a wide margin.
+/// Time limit of every wait but the next, with a wide margin.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Of a wait for archives, between which the history writer rests, on a busy machine for ten seconds.
+const ARCHIVES_PATIENCE: Duration = Duration::from_secs(300);
 
 /// The cart with this number, in any shard.
 fn cart_id(number: u64) -> CartId {
@@ -59,8 +61,12 @@ pub(crate) fn cart(number: u64) -> Entity {
     Entity::Cart(cart_id(number))
 }
 
-pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
+pub(crate) fn eventually(what: &str, is: impl FnMut() -> bool) {
+    eventually_within(PATIENCE, what, is);
+}
+
+fn eventually_within(limit: Duration, what: &str, mut is: impl FnMut() -> bool) {
+    let until = Instant::now() + limit;
     while !is() {
         assert!(Instant::now() < until, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -279,6 +285,14 @@ impl Shop {
             },
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Waits until more than this many segments of the log are archived. Calls `seen` from time to time.
+    pub(crate) fn archives(&self, more_than: u64, seen: &mut dyn FnMut(&NodeHandle)) {
+        eventually_within(ARCHIVES_PATIENCE, "segments of the log are archived", || {
+            seen(self.handle());
+            self.metric(|metrics| &metrics.archived) > more_than
+        });
     }
 
     /// These buyers buy, many at a time. Returns the numbers of acknowledged purchases. Ends early if the node fails. Calls
