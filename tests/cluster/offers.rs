@@ -82,6 +82,7 @@ fn offer(name: &str, types: &[&str]) -> Offer {
         counters: vec![],
         allotments: vec![],
         code_group: None,
+        attributes: vec![],
     }
 }
 

@@ -83,6 +83,7 @@ fn offering(categories: usize, types: usize, offers: usize) -> Offering {
         counters: vec![counters[number].clone()],
         allotments: vec![],
         code_group: None,
+        attributes: vec![],
     };
     // As many allotments as offers if there are many, each of one seat at the back.
     let last = (0..SEATS).flat_map(|seat| (0..ROWS).rev().map(move |row| Seat { row, seat }));
@@ -134,7 +135,16 @@ fn hold_ask(number: u16, types: &[Id]) -> Input<u32> {
     let types = (0..5).filter_map(|seat| types.get(seat % types.len().max(1)).cloned()).collect();
     let want = Want::Seats { seats, best_effort: false, buy_as: BuyAs::new(types, None) };
     let hold = HoldId { cart, request: RequestHash(number.into()), part: 0, attempt: 0 };
-    let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false, code: None };
+    let ask = Ask::Hold {
+        hold,
+        revision: 1,
+        want,
+        life_ms: 1_800_000,
+        holder: None,
+        desk: false,
+        code: None,
+        attributes: Vec::new(),
+    };
     Input::Ask { from: Entity::Cart(cart), ask }
 }
 

@@ -57,7 +57,16 @@ fn session(layout: &Arc<Layout>) -> Arc<State> {
 
 fn hold_ask(cart: u128, want: Want) -> Input<u32> {
     let hold = HoldId { cart: CartId(cart), request: RequestHash(cart as u64), part: 0, attempt: 0 };
-    let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false, code: None };
+    let ask = Ask::Hold {
+        hold,
+        revision: 1,
+        want,
+        life_ms: 1_800_000,
+        holder: None,
+        desk: false,
+        code: None,
+        attributes: Vec::new(),
+    };
     Input::Ask { from: Entity::Cart(CartId(cart)), ask }
 }
 
@@ -224,7 +233,13 @@ fn purchase(criterion: &mut Criterion) {
                 };
                 round(
                     1,
-                    CartCommand::Hold { lines: vec![wanted], customer: None, guest: false, holder: None },
+                    CartCommand::Hold {
+                        lines: vec![wanted],
+                        customer: None,
+                        guest: false,
+                        holder: None,
+                        attributes: Vec::new(),
+                    },
                     &mut turn,
                 );
                 let payment = Payment::Recorded { method: "card".into(), transaction_id: "1".into() };

@@ -403,14 +403,16 @@ impl SessionView {
             || self.sale.as_ref().is_some_and(|sale| !sale.changes.is_empty())
     }
 
-    /// The session as everybody may see it: without the offers of the desk and of codes, without the counters that only they have, and without
-    /// what the house has changed, because that names both. Allotments are the house's business, too.
-    pub fn for_everybody(mut self) -> SessionView {
+    /// The session as a customer with these attributes may see it, and everybody without any: without the offers of the desk, of codes and
+    /// of other attributes, without the counters that only they have, and without what the house has changed, because that names them.
+    /// Allotments are the house's business, too.
+    pub fn for_customer(mut self, attributes: &[Id]) -> SessionView {
         let Some(offering) = self.session.extras.offering.as_deref() else { return self.without_changes() };
+        let has_offers = !offering.offers.is_empty();
         let Offering { price_types, mut offers, counters, mut allotments } = offering.clone();
         // Everybody may have these, beside an accessible seat.
         allotments.retain(|allotment| allotment.companions);
-        offers.retain(Offer::is_for_everybody);
+        offers.retain(|offer| offer.is_told_to(attributes));
         let is_shown = |counter: &Counter| offers.iter().any(|offer| offer.counters.contains(&counter.id));
         let shown: Vec<bool> = counters.iter().map(is_shown).collect();
         let mut shows = shown.iter();
@@ -420,6 +422,9 @@ impl SessionView {
             let mut shows = shown.iter();
             sale.counted.retain(|_| shows.next() == Some(&true));
             (sale.released, sale.kept) = (Vec::new(), Vec::new());
+            sale.desk_only = has_offers && offers.is_empty();
+            let is_ahead = |offer: &&Offer| !offer.closed && !sale.opened.contains(&offer.id);
+            sale.opens_at = offers.iter().filter(is_ahead).filter_map(|offer| offer.from).min();
         }
         self.session.extras.offering = Some(Arc::new(Offering { price_types, offers, counters, allotments }));
         self.without_changes()

@@ -1,6 +1,6 @@
 //! Asks between entities and their replies. Every ask may be repeated. A repeat changes nothing and gets the same reply.
 
-use alloc::{boxed::Box, sync::Arc};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use boxoffice_declare::Stored;
 use smol_str::SmolStr;
@@ -46,6 +46,9 @@ pub enum Ask {
         /// What the code lets it hold that the cart has shown before.
         #[n(6)]
         code: Option<Box<ShownCode>>,
+        /// The attributes of the customer whose token the buyer has shown.
+        #[n(7)]
+        attributes: Vec<Id>,
     },
     /// A cart lets an inventory keep only `left` of the hold. The cart has committed that already.
     #[n(1)]

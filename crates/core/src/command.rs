@@ -26,8 +26,8 @@ pub use self::{
     directory::{DirectoryCommand, Title},
     limits::{CustomerLimit, Limits},
     offer::{
-        ALLOTMENTS_MAX, Allotment, Counter, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX,
-        PriceChange, PriceType,
+        ALLOTMENTS_MAX, Allotment, Counter, OFFER_ATTRIBUTES_MAX, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering,
+        PRICE_TYPES_MAX, PriceChange, PriceType,
     },
     product::{HoldPolicy, ProductCommand, ProductDetails},
     resource::{Every, OpeningHours, Rate, Repeat, ResourceCommand, ResourceDetails, Until, When},

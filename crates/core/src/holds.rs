@@ -19,7 +19,7 @@ use crate::{
     event::HoldEvent,
     fairness::{Accounts, Amount, Charge, Charged, FairAsk, Fairness, MaybeAccounts, Supply},
     holder::Holder,
-    id::{CartId, Entity, HoldId, OrderId},
+    id::{CartId, Entity, HoldId, Id, OrderId},
     planted,
     portion::Portion,
     refusal::Refusal,
@@ -105,6 +105,8 @@ pub(crate) struct HoldAsk<'a> {
     pub(crate) desk: bool,
     /// The code of which the cart holds uses for it.
     pub(crate) code: Option<&'a ShownCode>,
+    /// The attributes of the customer whose token the buyer has shown.
+    pub(crate) attributes: &'a [Id],
 }
 
 impl HoldAsk<'_> {

@@ -195,6 +195,7 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
                 holder: None,
                 desk: true,
                 code: None,
+                attributes: &[],
             };
             let result = match inventory.decide_hold(Timestamp(0), &ask) {
                 Ok(event) => {
@@ -513,6 +514,7 @@ fn a_sale_of_what_is_not_held_says_what_became_of_it() {
             holder: None,
             desk: true,
             code: None,
+            attributes: &[],
         };
         let held = product.decide_hold(Timestamp(1), &ask).expect("there are some");
         product.write(&held);

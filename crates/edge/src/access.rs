@@ -39,6 +39,8 @@ pub(crate) struct Access {
     pub(crate) venues: Arc<[Id]>,
     /// The customer whose token was shown.
     pub(crate) customer: Option<Id>,
+    /// The attributes of that customer, as the token says.
+    pub(crate) attributes: Vec<Id>,
     shown: Shown,
 }
 
@@ -163,11 +165,13 @@ impl Access {
             };
             let is_staff = claims.roles.has(Role::Desk) || claims.roles.has(Role::Report);
             let expires_at = claims.ends_at();
+            let attributes = if is_staff { Vec::new() } else { claims.attributes };
             return Look::Right(Access {
                 roles: claims.roles,
                 name: is_staff.then(|| format_smolstr!("token {}", claims.subject)),
                 venues: claims.venues.into(),
                 customer: (!is_staff).then_some(claims.subject),
+                attributes,
                 shown: Shown::Token { expires_at },
             });
         }
@@ -213,6 +217,7 @@ impl Access {
             name: Some(name.as_str().into()),
             venues: key.terms.venues.as_slice().into(),
             customer: None,
+            attributes: Vec::new(),
             shown: Shown::Key { name, key, version, told_at },
         }
     }

@@ -241,13 +241,14 @@ impl Caller {
                 return Err(Denied::Refused(Denial::Role, why));
             }
             Command::Cart(_, CartCommand::Open { guest, .. }) => *guest = !self.access.roles.has(Role::Desk),
-            Command::Cart(_, CartCommand::Hold { guest, holder, .. }) => {
+            Command::Cart(
+                _,
+                CartCommand::Hold { guest, holder, attributes, .. }
+                | CartCommand::SetQuantity { guest, holder, attributes, .. },
+            ) => {
                 *guest = !self.access.roles.has(Role::Desk);
                 *holder = self.holder(shared, address);
-            }
-            Command::Cart(_, CartCommand::SetQuantity { guest, holder, .. }) => {
-                *guest = !self.access.roles.has(Role::Desk);
-                *holder = self.holder(shared, address);
+                attributes.clone_from(&self.access.attributes);
             }
             Command::Cart(_, CartCommand::Checkout { holder, .. }) => {
                 *holder = self.holder(shared, address);
@@ -349,7 +350,7 @@ impl Caller {
             Ok(Ok(Answered { answer: Answer::Session(session), at }))
                 if !self.access.roles.has(Role::Desk) && session.has_secrets() =>
             {
-                let session = Arc::new(SessionView::clone(&session).for_everybody());
+                let session = Arc::new(SessionView::clone(&session).for_customer(&self.access.attributes));
                 Ok(Ok(Answered { answer: Answer::Session(session), at }))
             }
             Ok(Ok(Answered { answer: Answer::Bookings(bookings), at }))

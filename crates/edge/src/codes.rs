@@ -197,7 +197,10 @@ mod tests {
         let seats = SeatSet::new([Seat { row: 0, seat: 1 }]).expect("a seat");
         let want = Want::Seats { seats, best_effort: false, buy_as: BuyAs::with_code(vec![], None, code.map(id)) };
         let lines = vec![WantedLine::new(Entity::Session(id("s")), want)];
-        Command::Cart(CartId(1), CartCommand::Hold { lines, customer: None, guest: true, holder: None })
+        Command::Cart(
+            CartId(1),
+            CartCommand::Hold { lines, customer: None, guest: true, holder: None, attributes: Vec::new() },
+        )
     }
 
     fn shown(command: &Command) -> Option<Id> {

@@ -32,6 +32,10 @@ const ED25519_DER: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0
 /// How far the clocks of the shop and of the node may be apart, in seconds.
 const LEEWAY_S: u64 = 5;
 
+/// The most attributes of a customer that one token names.
+const ATTRIBUTES_MAX: usize = 32;
+const TOO_MANY_ATTRIBUTES: &str = "this token has more than 32 `attributes`";
+
 /// A key that verifies tokens.
 #[derive(Clone)]
 pub struct TokenKey {
@@ -87,6 +91,8 @@ pub(crate) struct Claims {
     pub(crate) roles: Roles,
     /// The venues that the token is valid for. All if empty.
     pub(crate) venues: Vec<Id>,
+    /// What the customer is, to offers that ask for it: a member, a student.
+    pub(crate) attributes: Vec<Id>,
     pub(crate) expires_at: Timestamp,
 }
 
@@ -107,6 +113,7 @@ struct RawClaims {
     nbf: Option<f64>,
     role: Option<OneOrMore>,
     venue: Option<OneOrMore>,
+    attributes: Option<OneOrMore>,
 }
 
 #[derive(Deserialize)]
@@ -216,7 +223,13 @@ impl RawClaims {
         if self.venue.is_some() && venues.is_empty() {
             return Err("this token is good for no venue");
         }
-        Ok(Claims { subject, roles, venues, expires_at })
+        let attribute = |name: &str| Id::new(name).ok_or("one of the `attributes` of this token is no id");
+        let attributes = self.attributes.iter().flat_map(OneOrMore::iter);
+        let attributes = attributes.map(attribute).collect::<Result<Vec<_>, _>>()?;
+        if attributes.len() > ATTRIBUTES_MAX {
+            return Err(TOO_MANY_ATTRIBUTES);
+        }
+        Ok(Claims { subject, roles, venues, attributes, expires_at })
     }
 }
 

@@ -99,7 +99,16 @@ impl Node {
     /// A cart's hold of an inventory, and its sale.
     fn sell(&mut self, inventory: &Entity, number: u64, want: Want, portion: Portion) {
         let (hold, from) = (hold_of(inventory, number), Entity::Cart(hold_of(inventory, number).cart));
-        let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false, code: None };
+        let ask = Ask::Hold {
+            hold,
+            revision: 1,
+            want,
+            life_ms: 1_800_000,
+            holder: None,
+            desk: false,
+            code: None,
+            attributes: Vec::new(),
+        };
         self.input(inventory, Input::Ask { from: from.clone(), ask });
         let (order, at) = (hold.cart.order(), NOW);
         self.input(inventory, Input::Ask { from, ask: Ask::Sell { hold, revision: 1 << 20, portion, order, at } });
@@ -257,7 +266,7 @@ fn holding(session: &Entity, number: u64) -> CartCommand {
     let seats = SeatSet::new([seat(number)]).expect("one seat");
     let want = Want::seats(seats, false);
     let lines = vec![boxoffice_core::command::WantedLine::new(session.clone(), want)];
-    CartCommand::Hold { lines, customer: None, guest: true, holder: None }
+    CartCommand::Hold { lines, customer: None, guest: true, holder: None, attributes: Vec::new() }
 }
 
 fn carts_with_a_seat() -> (u64, u64) {
@@ -477,7 +486,10 @@ fn bytes_of_a_whole_node() {
                     let seats = SeatSet::new((number * 5..number * 5 + 5).map(seat)).expect("five seats");
                     let want = Want::seats(seats, false);
                     let lines = vec![WantedLine::new(session.clone(), want)];
-                    send(Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: true, holder: None }));
+                    send(Command::Cart(
+                        cart,
+                        CartCommand::Hold { lines, customer: None, guest: true, holder: None, attributes: Vec::new() },
+                    ));
                 }
                 wait(AT_ONCE);
                 for number in from..from + AT_ONCE {

@@ -8,6 +8,7 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request},
     money::Money,
     payment::{OnDecline, RefundRecord},
+    portion::{BoughtAs, Content},
     refusal::Refusal,
     seat::Seat,
     time::Timestamp,
@@ -25,7 +26,7 @@ use crate::{
     client_stub::{ClientStub, Ended},
     clock::{BEGIN_MS, CLOCKS_MS},
     faults::SLOWEST_MS,
-    fixture::{Fixture, audit_of},
+    fixture::{Fixture, STUDENT, STUDENTS, audit_of, id},
     gateway::payment_source,
     portions::{seats_of, shrink},
     rng::{around, rng},
@@ -297,7 +298,9 @@ impl Buyer {
         }
         let customer = self.customer(cart_trace, 3);
         let guest = is_guests(cart_trace.cart);
-        let ended = self.change(cart_trace, CartCommand::Hold { lines, customer, guest, holder: None }).await;
+        let attributes = attributes_of(cart_trace.cart);
+        let ended =
+            self.change(cart_trace, CartCommand::Hold { lines, customer, guest, holder: None, attributes }).await;
         cart_trace.forgets_deadline |= matches!(&ended, Ended::Known { maybe: true, .. } | Ended::Unknown);
         let Some(answered) = ended.granted() else { return };
         let Answer::Held(held) = &answered.answer else {
@@ -312,6 +315,10 @@ impl Buyer {
         }
         let mut cart_traces = self.cart_traces.lock();
         for line in &held.lines {
+            if is_bought_as_student(&line.content) && !is_students_cart(cart_trace.cart) {
+                let wrong = format!("{:?} has bought as a student: {line:?}", cart_trace.cart);
+                self.client.oracle.lock().violation(wrong);
+            }
             cart_trace.lines.insert(line.line, line.clone());
             let Entity::Session(session) = &line.entity else { continue };
             let Some(at) = answered.at.iter().find(|at| at.entity == line.entity && at.position != 0) else { continue };
@@ -398,6 +405,7 @@ impl Buyer {
                 quantity: self.rng.random_range(0..=of_units),
                 guest: false,
                 holder: None,
+                attributes: attributes_of(cart_trace.cart),
             },
             false => CartCommand::Release { line, seats: None },
         };
@@ -568,6 +576,29 @@ impl Buyer {
             }
         }
     }
+}
+
+/// Whether a student has the cart. Every third one is a student's.
+fn is_students_cart(cart: CartId) -> bool {
+    cart.0.is_multiple_of(3)
+}
+
+/// Whether any of it is bought under the offer for students.
+fn is_bought_as_student(content: &Content) -> bool {
+    let is_students = |of: &Option<Arc<BoughtAs>>| {
+        let offer = of.as_ref().and_then(|of| of.offer.as_ref());
+        offer.is_some_and(|offer| offer.as_str() == STUDENTS)
+    };
+    match content {
+        Content::Seats(seats) => seats.iter().any(|priced| is_students(&priced.bought_as)),
+        Content::Places { bought_as, .. } => is_students(bought_as),
+        Content::Units { .. } | Content::Slot { .. } => false,
+    }
+}
+
+/// The attributes of the customer who has the cart.
+fn attributes_of(cart: CartId) -> Vec<Id> {
+    if is_students_cart(cart) { vec![id(STUDENT)] } else { Vec::new() }
 }
 
 /// Whether a guest has the cart. Every second cart is a guest's.

@@ -38,6 +38,9 @@ const PLACES: u32 = 60;
 /// Products. The first has a quota. Units of the third are held at the checkout only. The fourth has both. The last
 /// changes its policy each time it is put.
 const PRODUCTS: u64 = 5;
+/// The offer for students, and the attribute that it asks for.
+pub(crate) const STUDENTS: &str = "students";
+pub(crate) const STUDENT: &str = "student";
 /// A product that is held at the checkout and soon sold out.
 const SCARCE: u64 = 2;
 const RESOURCES: u64 = 2;
@@ -274,6 +277,7 @@ impl Fixture {
             counters: vec![],
             allotments: vec![],
             code_group: None,
+            attributes: vec![],
         };
         let half = vec![(id("standard"), 500)];
         let release_at = opens_at.after(rng.random_range(0..15_000));
@@ -296,9 +300,16 @@ impl Fixture {
             ..offer("adult")
         };
         let members = Offer { id: id("members"), ..members };
+        let students = Offer {
+            id: id(STUDENTS),
+            types: vec![id("adult")],
+            change: Some(PriceChange::Minus(70)),
+            attributes: vec![id(STUDENT)],
+            ..offer("adult")
+        };
         Offering {
             price_types: vec![of("adult", vec![], vec![]), of("young", half, vec![(id("floor"), 100)])],
-            offers: vec![offer("adult"), Offer { counters: vec![id("young")], ..offer("young") }, members],
+            offers: vec![offer("adult"), Offer { counters: vec![id("young")], ..offer("young") }, members, students],
             counters: vec![Counter { id: id("young"), max: 12 }],
             allotments: vec![house],
         }

@@ -40,7 +40,13 @@ fn cart(number: u64, entity: &Entity) -> CartId {
 fn hold(number: u64, entity: Entity, want: Want) -> Command {
     Command::Cart(
         cart(number, &entity),
-        CartCommand::Hold { lines: vec![WantedLine::new(entity, want)], customer: None, guest: false, holder: None },
+        CartCommand::Hold {
+            lines: vec![WantedLine::new(entity, want)],
+            customer: None,
+            guest: false,
+            holder: None,
+            attributes: Vec::new(),
+        },
     )
 }
 

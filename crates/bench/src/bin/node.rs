@@ -124,7 +124,7 @@ impl Buyers {
                 let seats = SeatSet::new((0..5).map(|at| Seat { row, seat: seat + at })).expect("five seats");
                 let want = Want::seats(seats, false);
                 let lines = vec![WantedLine::new(session, want)];
-                CartCommand::Hold { lines, customer: None, guest: false, holder: None }
+                CartCommand::Hold { lines, customer: None, guest: false, holder: None, attributes: Vec::new() }
             }
             _ => CartCommand::Checkout {
                 payment: Payment::Recorded { method: "card".into(), transaction_id: "t".into() },

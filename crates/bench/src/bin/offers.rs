@@ -208,6 +208,7 @@ fn offering() -> Offering {
         counters: Vec::new(),
         allotments: Vec::new(),
         code_group,
+        attributes: Vec::new(),
     };
     Offering {
         price_types: TYPES.iter().copied().enumerate().map(price_type).collect(),
@@ -259,7 +260,13 @@ fn seats_of(flow: u64, sessions: u64, seats: u16) -> (u64, SeatSet) {
 
 fn hold(session: Entity, seats: SeatSet, buy_as: BuyAs) -> CartCommand {
     let want = Want::Seats { seats, best_effort: false, buy_as };
-    CartCommand::Hold { lines: vec![WantedLine::new(session, want)], customer: None, guest: false, holder: None }
+    CartCommand::Hold {
+        lines: vec![WantedLine::new(session, want)],
+        customer: None,
+        guest: false,
+        holder: None,
+        attributes: Vec::new(),
+    }
 }
 
 /// Purchases of five seats: open, hold, check out.

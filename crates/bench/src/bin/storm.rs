@@ -48,7 +48,8 @@ fn main() {
         let ttl_ms = Some(left.as_millis() as u64);
         let line = WantedLine::new(entity(number), Want::Units { quantity: 1, now: false });
         let open = CartCommand::Open { customer: None, ttl_ms, guest: false };
-        let hold = CartCommand::Hold { lines: vec![line], customer: None, guest: false, holder: None };
+        let hold =
+            CartCommand::Hold { lines: vec![line], customer: None, guest: false, holder: None, attributes: Vec::new() };
         [(Command::Cart(cart(number), open), 1), (Command::Cart(cart(number), hold), 2)]
     });
     node.all(commands);

@@ -55,6 +55,7 @@ fn hold(code: &mut Code, number: u64, count: u32) -> Result<u32, Refusal> {
         holder: None,
         desk: true,
         code: None,
+        attributes: &[],
     };
     let granted = match code.decide_hold(Timestamp(1), &ask) {
         Ok(event) => {

@@ -50,6 +50,9 @@ pub enum CartCommand {
         /// Who holds, if it has a share and no more. The node that the caller is connected to says so.
         #[n(3)]
         holder: Option<Holder>,
+        /// The attributes of the customer whose token the caller has shown. The node that the caller is connected to says so.
+        #[n(4)]
+        attributes: Vec<Id>,
     },
     /// `cart.set_quantity` of a line of units or places. 0 ends it.
     #[n(3)]
@@ -65,6 +68,9 @@ pub enum CartCommand {
         /// As in `Hold`.
         #[n(3)]
         holder: Option<Holder>,
+        /// As in `Hold`.
+        #[n(4)]
+        attributes: Vec<Id>,
     },
     /// `cart.set_note` of a line.
     #[n(4)]

@@ -16,6 +16,9 @@ pub const OFFERS_MAX: usize = 1_000;
 /// The most counters of one offer, and the most allotments.
 pub const OFFER_COUNTERS_MAX: usize = 4;
 
+/// The most attributes of one offer.
+pub const OFFER_ATTRIBUTES_MAX: usize = 8;
+
 /// The most allotments of one session.
 pub const ALLOTMENTS_MAX: usize = 1_000;
 
@@ -103,12 +106,15 @@ pub struct Offer {
     /// The counters that each seat and place under it takes one of.
     #[n(12)]
     pub counters: Vec<Id>,
-    /// The allotments whose seats it sells, and no others. Only offers of the desk and of codes name any.
+    /// The allotments whose seats it sells, and no others. Only offers of the desk, of codes and of attributes name any.
     #[n(13)]
     pub allotments: Vec<Id>,
     /// The group of codes of which one must be shown.
     #[n(14)]
     pub code_group: Option<Id>,
+    /// The attributes of which a customer's token must have one. The desk needs none where it names the offer.
+    #[n(15)]
+    pub attributes: Vec<Id>,
 }
 
 impl Offering {
@@ -120,14 +126,24 @@ impl Offering {
 }
 
 impl Offer {
-    /// Whether it is neither the desk's nor that of a group of codes.
+    /// Whether it is neither the desk's, nor that of a group of codes, nor that of customers with an attribute.
     pub fn is_for_everybody(&self) -> bool {
-        !self.desk && self.code_group.is_none()
+        self.is_told_to(&[])
+    }
+
+    /// Whether a customer with these attributes is told of it. Nobody but the desk is told of what it or a code sells.
+    pub fn is_told_to(&self, attributes: &[Id]) -> bool {
+        !self.desk && self.code_group.is_none() && self.admits_one_of(attributes)
+    }
+
+    /// Whether it asks for none, or for one of these attributes.
+    pub fn admits_one_of(&self, attributes: &[Id]) -> bool {
+        self.attributes.is_empty() || self.attributes.iter().any(|wanted| attributes.contains(wanted))
     }
 }
 
-/// Seats that are kept for the press, a sponsor, an agency or the house. Until the release only the desk and the codes of its offers buy
-/// them, and all callers but the desk see them as blocked.
+/// Seats that are kept for the press, a sponsor, an agency or the house. Until the release only the desk and those who have a code or
+/// an attribute of its offers buy them, and all callers but the desk see them as blocked.
 #[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Allotment {
     #[n(0)]

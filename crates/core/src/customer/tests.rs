@@ -41,6 +41,7 @@ fn hold(customer: &mut Customer, number: u64, revision: u64, count: u32, max: u3
         holder: None,
         desk: true,
         code: None,
+        attributes: &[],
     };
     match customer.decide_hold(Timestamp(1), &ask) {
         Ok(event) => write(customer, [event]),

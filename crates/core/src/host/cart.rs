@@ -34,6 +34,7 @@ use crate::{
     version::{NEXT, newest},
 };
 use adding::{Adding, LineChange, Queued};
+use parts::Buyer;
 use paying::PendingCheckout;
 
 pub(super) struct CartHost<R> {
@@ -240,11 +241,13 @@ impl<R> CartHost<R> {
             {
                 Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
             }
-            CartCommand::Hold { lines, customer, guest, holder } => {
-                return self.change_lines(stage, waiter, request, LineChange::Hold { lines, customer, guest, holder });
+            CartCommand::Hold { lines, customer, guest, holder, attributes } => {
+                let buyer = Buyer { customer, holder, desk: !guest, attributes };
+                return self.change_lines(stage, waiter, request, LineChange::Hold { lines, buyer });
             }
-            CartCommand::SetQuantity { line, quantity, guest, holder } => {
-                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, guest, holder });
+            CartCommand::SetQuantity { line, quantity, guest, holder, attributes } => {
+                let buyer = Buyer { customer: None, holder, desk: !guest, attributes };
+                return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, buyer });
             }
             CartCommand::Release { line, seats } => {
                 return self.change_lines(stage, waiter, request, LineChange::Release { line, seats });

@@ -47,6 +47,7 @@ fn ask(product: &mut Product, number: u64, revision: u64, quantity: u32, now: bo
         holder: None,
         desk: true,
         code: None,
+        attributes: &[],
     };
     match product.decide_hold(Timestamp(1), &ask) {
         Ok(event) => {
@@ -159,7 +160,17 @@ fn a_hold_has_one_price_and_does_not_grow_at_another() {
     let price = |granted: Granted| granted.content.map(|content| content.amount());
     let want = Want::Units { quantity: 2, now: true };
     let (hold_id, deadline, at) = (hold_id(1), Timestamp(9_000), Timestamp(0));
-    let more = HoldAsk { hold: hold_id, revision: 2, want: &want, deadline, at, holder: None, desk: false, code: None };
+    let more = HoldAsk {
+        hold: hold_id,
+        revision: 2,
+        want: &want,
+        deadline,
+        at,
+        holder: None,
+        desk: false,
+        code: None,
+        attributes: &[],
+    };
     let repriced = Reply::Repriced { hold: hold_id, revision: 2, price: 999, bought_as: None };
     assert_eq!(product.decide_hold(Timestamp(1), &more), Err(repriced));
     assert_eq!(product.granted(hold_id).content.map(|content| content.amount()), Some(250));
@@ -263,6 +274,7 @@ fn invalid_quantities_and_other_wants_are_refused() {
         holder: None,
         desk: true,
         code: None,
+        attributes: &[],
     };
     let Err(Reply::Refused { refusal, .. }) = product.decide_hold(Timestamp(1), &ask) else { panic!("granted") };
     assert_eq!(refusal, Refusal::BadRequest("product p has no time".into()));

@@ -105,6 +105,7 @@ fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Gr
         holder: None,
         desk: true,
         code: None,
+        attributes: &[],
     };
     match resource.decide_hold(NOW, &ask) {
         Ok(event) => {
@@ -185,6 +186,7 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
                 holder: None,
                 desk: true,
                 code: None,
+                attributes: &[],
             },
         )
     };
@@ -664,6 +666,7 @@ impl Reference {
                     holder: None,
                     desk: true,
                     code: None,
+                    attributes: &[],
                 };
                 // All requested slots are in the future.
                 let result = match resource.decide_hold(Timestamp(0), &ask) {

@@ -8,8 +8,8 @@ use super::{Session, areas::check_areas, difference::changes_between, kept::acce
 use crate::{
     answer::{AreaCounts, SessionChanged},
     command::{
-        ALLOTMENTS_MAX, Allotment, Area, NewSession, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX,
-        PriceChange, PriceType, SessionChange,
+        ALLOTMENTS_MAX, Allotment, Area, NewSession, OFFER_ATTRIBUTES_MAX, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer,
+        Offering, PRICE_TYPES_MAX, PriceChange, PriceType, SessionChange,
     },
     event::SessionEvent,
     id::{Id, Request},
@@ -184,7 +184,7 @@ impl Names<'_> {
             counters,
             allotments,
             desk,
-            code_group,
+            attributes,
             ..
         } = offer;
         let of = format_smolstr!("offer {id}");
@@ -210,9 +210,20 @@ impl Names<'_> {
         if counters.len() > OFFER_COUNTERS_MAX {
             return bad(format_smolstr!("{of} has more than {OFFER_COUNTERS_MAX} counters"));
         }
-        if !allotments.is_empty() && !desk && code_group.is_none() {
+        if attributes.len() > OFFER_ATTRIBUTES_MAX {
+            return bad(format_smolstr!("{of} has more than {OFFER_ATTRIBUTES_MAX} attributes"));
+        }
+        if let Some(twice) = attributes.iter().enumerate().find(|(at, it)| attributes[..*at].contains(it)) {
+            return bad(format_smolstr!("{of} names attribute {} twice", twice.1));
+        }
+        if !attributes.is_empty() && *desk {
             return bad(format_smolstr!(
-                "{of} sells allotments, so it is the desk's or a code's: say `desk` or `code_group`"
+                "{of} is the desk's, which shows no attributes: leave out `attributes` or `desk`"
+            ));
+        }
+        if !allotments.is_empty() && offer.is_for_everybody() {
+            return bad(format_smolstr!(
+                "{of} sells allotments, so it is not for everybody: say `desk`, `code_group` or `attributes`"
             ));
         }
         if let (Some(from), Some(until)) = (from, until)

@@ -176,7 +176,7 @@ fn price_type(of: &PriceType) -> SmolStr {
 
 fn offer(of: &Offer) -> SmolStr {
     let Offer { id: _, name, names, types, categories, areas, from, until, closed, .. } = of;
-    let Offer { desk, change, per_order, counters, allotments, code_group, .. } = of;
+    let Offer { desk, change, per_order, counters, allotments, code_group, attributes, .. } = of;
     let mut words: Vec<SmolStr> = (!name.is_empty()).then(|| text(name)).into_iter().collect();
     if !names.is_empty() {
         words.push(format_smolstr!("called {names:?}"));
@@ -193,6 +193,10 @@ fn offer(of: &Offer) -> SmolStr {
     words.extend(closed.then(|| "closed".into()));
     words.extend(desk.then(|| "for the desk".into()));
     words.extend(code_group.iter().map(|group| format_smolstr!("with a code of {group}")));
+    words.extend((!attributes.is_empty()).then(|| {
+        let ids: Vec<&str> = attributes.iter().map(Id::as_str).collect();
+        format_smolstr!("for customers who are {}", ids.join(" or "))
+    }));
     words.extend(change.iter().map(|change| match change {
         PriceChange::Set(price) => format_smolstr!("at {price}"),
         PriceChange::Minus(off) => format_smolstr!("{off} off"),

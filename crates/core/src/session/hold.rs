@@ -8,6 +8,7 @@ use super::{
     Session,
     areas::PlacesDecision,
     kept::accessible_beside,
+    pricing::admits,
     share::{PriceNumber, Share},
     table::{self, Zone},
 };
@@ -294,10 +295,10 @@ impl Session {
     }
 
     /// The named seats if all are free, or those of them that are free with `best_effort`. Looks at all of them, so that the refusal
-    /// names every seat that is in the way. The desk gets seats of allotments, too, and a code those that it opens.
+    /// names every seat that is in the way. The desk gets seats of allotments, too, and who has a code or an attribute those that it opens.
     fn named(&self, ask: &HoldAsk<'_>, seats: &[Seat], best_effort: bool) -> Result<Vec<Seat>, Refusal> {
         let all = ask.desk || planted::is("a guest gets seats of an allotment");
-        let opened = self.opened_by_code(ask);
+        let opened = self.opened_by_keys(ask);
         let layout = &*self.terms.layout;
         let may_have = |index: u32| {
             all || self.is_companion(index) || self.allotment_of(index).is_some_and(|of| opened.contains(&of))
@@ -403,17 +404,20 @@ impl Session {
         alone.map(|index| layout.seat(index)).collect()
     }
 
-    /// The allotments that the caller's code opens, by number: those of the offers of its group.
-    fn opened_by_code(&self, ask: &HoldAsk<'_>) -> Vec<u16> {
-        let (Some(code), Some(sale)) = (ask.code, self.sale.as_deref()) else { return Vec::new() };
+    /// The allotments that the caller's code and attributes open, by number: those of the offers that ask for them.
+    fn opened_by_keys(&self, ask: &HoldAsk<'_>) -> Vec<u16> {
+        let Some(sale) = self.sale.as_deref().filter(|_| ask.code.is_some() || !ask.attributes.is_empty()) else {
+            return Vec::new();
+        };
         let offers = self.terms.offering().map_or(&[][..], |offering| &offering.offers);
-        let of_group = |offer: &&Offer| offer.code_group.as_ref() == Some(&code.group) && (ask.desk || !offer.desk);
-        let numbers = offers.iter().enumerate().filter(|(_, offer)| of_group(offer)).map(|(number, _)| number);
+        let has_key = |offer: &&Offer| offer.code_group.is_some() || !offer.attributes.is_empty();
+        let opens = |offer: &&Offer| has_key(offer) && admits(ask, offer, false);
+        let numbers = offers.iter().enumerate().filter(|(_, offer)| opens(offer)).map(|(number, _)| number);
         numbers.flat_map(|number| sale.table.allotments(number)).copied().collect()
     }
 
     /// 64 seats, one that is free for this wish as a set bit. Seats of allotments are only for one that names an offer of their own, and
-    /// for one with a code that opens them. Those of `also` are, too.
+    /// for a buyer who has a code or an attribute that opens them. Those of `also` are, too.
     fn free_word_for(&self, ask: &HoldAsk<'_>, wish: &BestWish, also: &[u16], number: u32) -> u64 {
         let sale = self.sale.as_deref();
         let allotments = wish.buy_as.offer().and_then(|id| {
@@ -425,7 +429,7 @@ impl Session {
             (Some(sale), None) if sale.kept.word(number) != 0 => {
                 let mut opened = also.to_vec();
                 if wish.buy_as.offer().is_none() {
-                    opened.extend(self.opened_by_code(ask));
+                    opened.extend(self.opened_by_keys(ask));
                 }
                 self.free_word(number) | (self.free_word_for_desk(number) & sale.kept.word_of(number, &opened))
             }

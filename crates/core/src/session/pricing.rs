@@ -163,8 +163,9 @@ impl Session {
     ) -> Result<Option<Pricing<'a>>, Refusal> {
         let unknown = |offer: &Id| Err(Refusal::NotFound(format_smolstr!("offer {offer}")));
         let offers = self.terms.offering().map_or(&[][..], |offering| &offering.offers);
-        let takes =
-            |code: &ShownCode| offers.iter().any(|it| admits(ask, it) && it.code_group.as_ref() == Some(&code.group));
+        let takes = |code: &ShownCode| {
+            offers.iter().any(|it| admits(ask, it, ask.desk) && it.code_group.as_ref() == Some(&code.group))
+        };
         if ask.code.is_some_and(|code| !takes(code)) {
             return Err(Refusal::CodeNotValid);
         }
@@ -178,8 +179,8 @@ impl Session {
         let named = match buy_as.offer() {
             None => None,
             Some(id) => match sale.table.offer(id) {
-                Some(number) if admits(ask, &offering.offers[number]) => Some(number),
-                // A guest does not learn of offers of the desk, nor of those of codes that it has not.
+                Some(number) if admits(ask, &offering.offers[number], true) => Some(number),
+                // A guest does not learn of offers of the desk, nor of those of codes and attributes that it has not.
                 Some(_) | None => return unknown(id),
             },
         };
@@ -204,7 +205,10 @@ impl Pricing<'_> {
         let ask = self.ask;
         let all = self.offering.offers.iter().enumerate();
         let named = self.named;
-        all.filter(move |(number, offer)| admits(ask, offer) && named.is_none_or(|named| named == *number))
+        all.filter(move |(number, offer)| match named {
+            Some(named) => named == *number && admits(ask, offer, true),
+            None => admits(ask, offer, false),
+        })
     }
 
     /// Whether an offer sells now.
@@ -222,7 +226,7 @@ impl Pricing<'_> {
 
     /// Whether the caller buys under the offers that everybody has.
     fn is_anybody(&self) -> bool {
-        self.named.is_none() && !self.ask.desk && self.ask.code.is_none()
+        self.named.is_none() && !self.ask.desk && self.ask.code.is_none() && self.ask.attributes.is_empty()
     }
 
     /// The price of each of so many of one kind.
@@ -421,10 +425,13 @@ impl Pricing<'_> {
     }
 }
 
-/// Whether the caller may buy under an offer at all.
-fn admits(ask: &HoldAsk<'_>, offer: &Offer) -> bool {
+/// Whether the caller may buy under an offer at all. The desk sees who is entitled to the offer that it names.
+pub(super) fn admits(ask: &HoldAsk<'_>, offer: &Offer, is_named: bool) -> bool {
     let group = ask.code.map(|code| &code.group);
-    (ask.desk || !offer.desk) && offer.code_group.as_ref().is_none_or(|wanted| group == Some(wanted))
+    let has_attribute = || offer.admits_one_of(ask.attributes) || planted::is("attributes that nobody looks at");
+    (ask.desk || !offer.desk)
+        && offer.code_group.as_ref().is_none_or(|wanted| group == Some(wanted))
+        && ((ask.desk && is_named) || has_attribute())
 }
 
 /// Checks that a wish names no price type, one for all, or one for each.

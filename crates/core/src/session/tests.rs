@@ -86,6 +86,7 @@ fn hold(session: &mut Session, number: u64, revision: u64, want: &Want, deadline
         holder: None,
         desk: true,
         code: None,
+        attributes: &[],
     };
     match session.decide_hold(NOW, &ask) {
         Ok(event) => {
@@ -306,6 +307,7 @@ fn invalid_wants_are_refused() {
         holder: None,
         desk: true,
         code: None,
+        attributes: &[],
     };
     let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("the session is over");
     assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));

@@ -291,7 +291,13 @@ fn the_total_of_a_cart_is_bounded() {
         outcome_of(
             &mut fixture,
             "4",
-            CartCommand::SetQuantity { line: 1, quantity: most + 1, guest: false, holder: None }
+            CartCommand::SetQuantity {
+                line: 1,
+                quantity: most + 1,
+                guest: false,
+                holder: None,
+                attributes: Vec::new()
+            }
         ),
         Err(refusal.clone())
     );
@@ -306,7 +312,13 @@ fn a_cart_that_has_answered_enough_can_still_pay_and_be_refunded() {
     assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(2)])).is_ok());
     let mut answered = 1;
     loop {
-        let set = CartCommand::SetQuantity { line: 1, quantity: 2 + answered % 2, guest: false, holder: None };
+        let set = CartCommand::SetQuantity {
+            line: 1,
+            quantity: 2 + answered % 2,
+            guest: false,
+            holder: None,
+            attributes: Vec::new(),
+        };
         match outcome_of(&mut fixture, &format!("s{answered}"), set) {
             Ok(_) => answered += 1,
             Err(refusal) => break assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}"),
@@ -324,8 +336,12 @@ fn changes_that_wait_are_bounded_and_so_are_their_waiters() {
     let mut fixture = shop(100, 100);
     assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(1)])).is_ok());
     let product = Entity::Product(id("p"));
-    let set =
-        |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 1, quantity, guest: false, holder: None });
+    let set = |quantity| {
+        Command::Cart(
+            CartId(1),
+            CartCommand::SetQuantity { line: 1, quantity, guest: false, holder: None, attributes: Vec::new() },
+        )
+    };
     let sets: Vec<_> = (2..20).map(|quantity| fixture.send(Some(&format!("s{quantity}")), set(quantity))).collect();
     let first: Vec<_> = (0..256).map(|_| fixture.send(Some("s2"), set(2))).collect();
     let queued: Vec<_> = (0..256).map(|_| fixture.send(Some("s3"), set(3))).collect();
@@ -464,9 +480,9 @@ fn a_note_stays_with_its_line_until_it_is_changed() {
     assert_eq!(notes(&outcome_of(&mut fixture, "2", hold_lines(vec![units(1)]))), ["a\tb\r\nc"]);
     let more = outcome_of(&mut fixture, "3", hold_lines(vec![noted(1, "first"), noted(1, "last"), units(1)]));
     assert_eq!((notes(&more), notes(&get(&mut fixture))), (vec!["last"], vec!["last"]));
-    let grown = CartCommand::SetQuantity { line: 1, quantity: 9, guest: false, holder: None };
+    let grown = CartCommand::SetQuantity { line: 1, quantity: 9, guest: false, holder: None, attributes: Vec::new() };
     assert_eq!(notes(&outcome_of(&mut fixture, "4", grown)), ["last"]);
-    let reduced = CartCommand::SetQuantity { line: 1, quantity: 2, guest: false, holder: None };
+    let reduced = CartCommand::SetQuantity { line: 1, quantity: 2, guest: false, holder: None, attributes: Vec::new() };
     assert_eq!(notes(&outcome_of(&mut fixture, "5", reduced)), ["last"]);
 
     // A repeat gets the answer of its request, and changes nothing.

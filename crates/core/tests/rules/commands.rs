@@ -74,7 +74,10 @@ fn command() -> impl Strategy<Value = Command> {
     let hold = (any::<u128>(), id(), seats(), any::<bool>(), prop::option::of(id()));
     let hold = hold.prop_map(|(cart, session, seats, best_effort, customer)| {
         let line = WantedLine::new(Entity::Session(session), Want::seats(seats, best_effort));
-        Command::Cart(CartId(cart), CartCommand::Hold { lines: vec![line], customer, guest: false, holder: None })
+        Command::Cart(
+            CartId(cart),
+            CartCommand::Hold { lines: vec![line], customer, guest: false, holder: None, attributes: Vec::new() },
+        )
     });
     let pay = (any::<u128>(), "[a-z]{0,9}").prop_map(|(cart, method)| {
         let payment = Payment::Recorded { method: method.into(), transaction_id: "t".into() };

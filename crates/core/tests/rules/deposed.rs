@@ -92,6 +92,7 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
         holder: None,
         desk: false,
         code: None,
+        attributes: Vec::new(),
     };
     let seats = |seats: &[u16]| {
         Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))
@@ -136,7 +137,10 @@ pub(crate) fn a_deposed_cart_does_not_outrank_its_successor() {
     let (of_cart, of_product) = (Entity::Cart(cart("a")), Entity::Product(id("p")));
     let units = |quantity| {
         let lines = vec![WantedLine::new(of_product.clone(), Want::Units { quantity, now: false })];
-        Command::Cart(cart("a"), CartCommand::Hold { lines, customer: None, guest: false, holder: None })
+        Command::Cart(
+            cart("a"),
+            CartCommand::Hold { lines, customer: None, guest: false, holder: None, attributes: Vec::new() },
+        )
     };
     fixture.depose(&of_cart, 0);
     for request in ["three", "two"] {

@@ -43,7 +43,13 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
         let mut fixture = ExpiryRun::new(1).fixture;
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine::new(Entity::Product(id("p")), want);
-        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false, holder: None };
+        let hold = CartCommand::Hold {
+            lines: vec![line],
+            customer: Some(id("ann")),
+            guest: false,
+            holder: None,
+            attributes: Vec::new(),
+        };
         fixture.send(Some("hold"), Command::Cart(CartId(0), hold));
         fixture.run();
         if owner {
@@ -62,7 +68,13 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine::new(Entity::Product(id(name)), want);
-        let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false, holder: None };
+        let hold = CartCommand::Hold {
+            lines: vec![line],
+            customer: Some(id("ann")),
+            guest: false,
+            holder: None,
+            attributes: Vec::new(),
+        };
         if name == "q" {
             let details = ProductDetails { hold_ttl_ms: Some(150), ..product(euros(250), 100) };
             fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
@@ -289,9 +301,13 @@ impl ExpiryRun {
             },
             4 | 5 => CartCommand::Release { line, seats: None },
             6 | 7 => CartCommand::Revoke { line, reason: "".into() },
-            8 | 9 => {
-                CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32, guest: false, holder: None }
-            }
+            8 | 9 => CartCommand::SetQuantity {
+                line,
+                quantity: 1 + self.rng.below(4) as u32,
+                guest: false,
+                holder: None,
+                attributes: Vec::new(),
+            },
             10 if self.rng.below(8) == 0 => {
                 return Command::Session(self.session(), SessionCommand::Cancel { reason: "rain".into() });
             }
@@ -303,9 +319,15 @@ impl ExpiryRun {
             }
             13..16 => {
                 let lines = (0..2).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer, guest: false, holder: None }
+                CartCommand::Hold { lines, customer, guest: false, holder: None, attributes: Vec::new() }
             }
-            _ => CartCommand::Hold { lines: vec![self.wanted()], customer, guest: false, holder: None },
+            _ => CartCommand::Hold {
+                lines: vec![self.wanted()],
+                customer,
+                guest: false,
+                holder: None,
+                attributes: Vec::new(),
+            },
         };
         Command::Cart(cart, command)
     }

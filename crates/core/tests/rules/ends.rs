@@ -522,6 +522,7 @@ fn units(name: &str, quantity: u32) -> CartCommand {
         customer: None,
         guest: false,
         holder: None,
+        attributes: Vec::new(),
     }
 }
 
@@ -547,7 +548,13 @@ pub(crate) fn an_entity_at_its_last_version_refuses_changes() {
     let messages = RaisedNumbers { messages: u64::MAX - 1, ..RaisedNumbers::default() };
     let mut fixture = shop(
         messages,
-        &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1, guest: false, holder: None })],
+        &[
+            ("1", units("p", 2)),
+            (
+                "2",
+                CartCommand::SetQuantity { line: 1, quantity: 1, guest: false, holder: None, attributes: Vec::new() },
+            ),
+        ],
     );
     let counts = outcome_of(&mut fixture, "3", Command::Cart(buyer(0), CartCommand::Cancel));
     assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
@@ -562,7 +569,16 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
         let want = Want::Units { quantity: 3, now: false };
         let input = Input::Ask {
             from: cart.clone(),
-            ask: Ask::Hold { hold, revision, want, life_ms: 1, holder: None, desk: false, code: None },
+            ask: Ask::Hold {
+                hold,
+                revision,
+                want,
+                life_ms: 1,
+                holder: None,
+                desk: false,
+                code: None,
+                attributes: Vec::new(),
+            },
         };
         let mut host: Host<()> = Host::new(product.clone(), fixture.states.get(&product), Default::default());
         let mut turn = Turn::default();
@@ -571,7 +587,16 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
     }
     // The cart does not know it, so it is free again.
     let want = Want::Units { quantity: 3, now: false };
-    let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1, holder: None, desk: false, code: None };
+    let ask = Ask::Hold {
+        hold,
+        revision: REVISION_MAX,
+        want,
+        life_ms: 1,
+        holder: None,
+        desk: false,
+        code: None,
+        attributes: Vec::new(),
+    };
     fixture.post(crate::fixture::Message { to: product, input: Input::Ask { from: cart, ask } });
     fixture.run();
     fixture.wait(HOUR_MS, Fixture::run);

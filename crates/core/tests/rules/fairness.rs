@@ -123,7 +123,16 @@ impl House {
         let hold = HoldId { cart: CartId(self.carts), request: RequestHash(1), part: 0, attempt: 0 };
         let wider = if self.one_wider && network < OFFICE { 1 } else { network << 32 };
         let holder = Some(Holder { own: network, wider });
-        let ask = Ask::Hold { hold, revision: 1, want, life_ms: LIFE * 1_000, holder, desk: false, code: None };
+        let ask = Ask::Hold {
+            hold,
+            revision: 1,
+            want,
+            life_ms: LIFE * 1_000,
+            holder,
+            desk: false,
+            code: None,
+            attributes: Vec::new(),
+        };
         match self.ask(Entity::Cart(hold.cart), ask) {
             Some(Reply::Granted(granted)) => {
                 let Some(Content::Seats(seats)) = granted.content else { panic!("seats were asked for") };
@@ -506,7 +515,16 @@ fn units(house: &mut House, revision: u64, quantity: u32) -> bool {
     let hold = HoldId { cart: CartId(1), request: RequestHash(1), part: 0, attempt: 0 };
     let want = Want::Units { quantity, now: false };
     let holder = Some(Holder { own: 1, wider: 1 });
-    let ask = Ask::Hold { hold, revision, want, life_ms: LIFE * 1_000, holder, desk: false, code: None };
+    let ask = Ask::Hold {
+        hold,
+        revision,
+        want,
+        life_ms: LIFE * 1_000,
+        holder,
+        desk: false,
+        code: None,
+        attributes: Vec::new(),
+    };
     matches!(house.ask(Entity::Cart(hold.cart), ask), Some(Reply::Granted(_)))
 }
 

@@ -207,7 +207,16 @@ fn command(step: &Step) -> Command {
                 WantedLine::new(Entity::Session(session(*number)), Want::seats(set(seats), *best_effort))
             };
             let lines = lines.iter().map(line).collect();
-            (cart, CartCommand::Hold { lines, customer: None, guest: *cart == GUEST, holder: None })
+            (
+                cart,
+                CartCommand::Hold {
+                    lines,
+                    customer: None,
+                    guest: *cart == GUEST,
+                    holder: None,
+                    attributes: Vec::new(),
+                },
+            )
         }
         Step::Release { cart, line, seats } => {
             (cart, CartCommand::Release { line: *line, seats: seats.as_deref().map(set) })

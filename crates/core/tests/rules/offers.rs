@@ -43,6 +43,7 @@ fn offer(name: &str, types: &[&str]) -> Offer {
         counters: vec![],
         allotments: vec![],
         code_group: None,
+        attributes: vec![],
     }
 }
 
@@ -93,7 +94,7 @@ fn granted(fixture: &mut Fixture, request: &str, command: Command) -> Answer {
 
 fn hold(want: Want) -> CartCommand {
     let lines = vec![WantedLine::new(Entity::Session(id("s")), want)];
-    CartCommand::Hold { lines, customer: None, guest: true, holder: None }
+    CartCommand::Hold { lines, customer: None, guest: true, holder: None, attributes: Vec::new() }
 }
 
 fn seats(numbers: &[u16], types: &[&str]) -> Want {
@@ -195,7 +196,7 @@ pub(crate) fn further_places_at_another_price_are_a_line_of_their_own() {
 }
 
 fn set(line: u32, quantity: u32) -> CartCommand {
-    CartCommand::SetQuantity { line, quantity, guest: true, holder: None }
+    CartCommand::SetQuantity { line, quantity, guest: true, holder: None, attributes: Vec::new() }
 }
 
 #[test]
@@ -428,7 +429,16 @@ pub(crate) fn a_code_is_used_by_the_seats_that_are_bought_with_it() {
     let release = Ask::Release { hold: late, revision: 1 << 32, left: None, last: false, expired: false };
     fixture.post(ask(release));
     let (want, life_ms) = (Want::Uses { count: 1 }, 1_000);
-    fixture.post(ask(Ask::Hold { hold: late, revision: 1, want, life_ms, holder: None, desk: false, code: None }));
+    fixture.post(ask(Ask::Hold {
+        hold: late,
+        revision: 1,
+        want,
+        life_ms,
+        holder: None,
+        desk: false,
+        code: None,
+        attributes: Vec::new(),
+    }));
     fixture.run();
     assert_eq!(uses(&mut fixture, "gold"), (0, 0));
 }

@@ -281,7 +281,7 @@ pub(crate) fn a_cart_without_room_for_an_outcome_asks_no_gateway() {
     while buy(
         &mut fixture,
         &format!("same {answered}"),
-        CartCommand::SetQuantity { line: 1, quantity: 1, guest: false, holder: None },
+        CartCommand::SetQuantity { line: 1, quantity: 1, guest: false, holder: None, attributes: Vec::new() },
     )
     .is_ok()
     {
@@ -348,9 +348,24 @@ fn the_version_of_lines_changes_only_with_lines() {
     step(&mut fixture, "hold", units(2), true);
     step(&mut fixture, "more", units(2), true);
     step(&mut fixture, "open again", CartCommand::Open { customer: None, ttl_ms: None, guest: false }, false);
-    step(&mut fixture, "same", CartCommand::SetQuantity { line: 1, quantity: 4, guest: false, holder: None }, false);
-    step(&mut fixture, "up", CartCommand::SetQuantity { line: 1, quantity: 6, guest: false, holder: None }, true);
-    step(&mut fixture, "down", CartCommand::SetQuantity { line: 1, quantity: 5, guest: false, holder: None }, true);
+    step(
+        &mut fixture,
+        "same",
+        CartCommand::SetQuantity { line: 1, quantity: 4, guest: false, holder: None, attributes: Vec::new() },
+        false,
+    );
+    step(
+        &mut fixture,
+        "up",
+        CartCommand::SetQuantity { line: 1, quantity: 6, guest: false, holder: None, attributes: Vec::new() },
+        true,
+    );
+    step(
+        &mut fixture,
+        "down",
+        CartCommand::SetQuantity { line: 1, quantity: 5, guest: false, holder: None, attributes: Vec::new() },
+        true,
+    );
     fixture.gateway.plan("authorize", &[CallFate::Declines]);
     step(&mut fixture, "declined", pay(Some(OnDecline::Keep), None), false);
     step(&mut fixture, "op", CartCommand::Revoke { line: 1, reason: "".into() }, true);

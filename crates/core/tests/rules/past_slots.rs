@@ -40,7 +40,10 @@ pub(crate) fn a_slot_that_has_begun_is_not_for_sale() {
         outcome_of(
             fixture,
             &format!("hold {begin}"),
-            Command::Cart(CartId(1), CartCommand::Hold { lines, customer: None, guest: false, holder: None }),
+            Command::Cart(
+                CartId(1),
+                CartCommand::Hold { lines, customer: None, guest: false, holder: None, attributes: Vec::new() },
+            ),
         )
     };
     for begin in [0, 90 * MINUTE_MS, now - 1] {

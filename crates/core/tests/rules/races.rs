@@ -125,7 +125,8 @@ fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Fixture, Vec<usize
 /// rest follows the order of the queue.
 #[test]
 fn growth_release_and_checkout_of_one_line_in_every_order() {
-    let set = |quantity| CartCommand::SetQuantity { line: 1, quantity, guest: false, holder: None };
+    let set =
+        |quantity| CartCommand::SetQuantity { line: 1, quantity, guest: false, holder: None, attributes: Vec::new() };
     let release = || CartCommand::Release { line: 1, seats: None };
     let revoke = || CartCommand::Revoke { line: 1, reason: "".into() };
     let mut runs = 0;

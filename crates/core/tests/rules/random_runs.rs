@@ -337,6 +337,7 @@ fn offering(from: Option<Timestamp>) -> Offering {
         counters: vec![],
         allotments: vec![],
         code_group: None,
+        attributes: vec![],
     };
     let of = |name: &str, prices: Vec<(Id, i64)>, area_prices| PriceType {
         id: id(name),
@@ -622,7 +623,13 @@ impl RandomRun {
                     false => Want::seats(self.seats(), true),
                 };
                 let lines = vec![WantedLine::new(Entity::Session(self.session()), want)];
-                CartCommand::Hold { lines, customer: self.customer(), guest: false, holder: self.holder() }
+                CartCommand::Hold {
+                    lines,
+                    customer: self.customer(),
+                    guest: false,
+                    holder: self.holder(),
+                    attributes: Vec::new(),
+                }
             }
         };
         Command::Cart(cart, command)
@@ -660,6 +667,7 @@ impl RandomRun {
                     customer: self.customer(),
                     guest: self.rng.chance(30),
                     holder: self.holder(),
+                    attributes: Vec::new(),
                 }
             }
             15..=18 => CartCommand::SetQuantity {
@@ -667,6 +675,7 @@ impl RandomRun {
                 quantity: self.rng.below(5) as u32,
                 guest: false,
                 holder: self.holder(),
+                attributes: Vec::new(),
             },
             19..=21 => {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
@@ -693,6 +702,7 @@ impl RandomRun {
                 customer: self.customer(),
                 guest: self.rng.chance(30),
                 holder: self.holder(),
+                attributes: Vec::new(),
             },
         };
         Command::Cart(buyer, command)

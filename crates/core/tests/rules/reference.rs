@@ -262,12 +262,25 @@ fn command(step: &Step) -> Command {
             let lines = wants.iter().map(|(item, quantity)| item.wanted(*quantity)).collect();
             (
                 cart,
-                CartCommand::Hold { lines, customer: Some(id(CUSTOMERS[*cart])), guest: *cart == GUEST, holder: None },
+                CartCommand::Hold {
+                    lines,
+                    customer: Some(id(CUSTOMERS[*cart])),
+                    guest: *cart == GUEST,
+                    holder: None,
+                    attributes: Vec::new(),
+                },
             )
         }
-        Step::Set { cart, line, quantity } => {
-            (cart, CartCommand::SetQuantity { line: *line, quantity: *quantity, guest: *cart == GUEST, holder: None })
-        }
+        Step::Set { cart, line, quantity } => (
+            cart,
+            CartCommand::SetQuantity {
+                line: *line,
+                quantity: *quantity,
+                guest: *cart == GUEST,
+                holder: None,
+                attributes: Vec::new(),
+            },
+        ),
         Step::Release { cart, line } => (cart, CartCommand::Release { line: *line, seats: None }),
         Step::Cancel { cart } => (cart, CartCommand::Cancel),
         Step::Checkout { cart } => (cart, check_out()),

@@ -378,8 +378,12 @@ fn a_repeat_gets_the_versions_of_the_first_answer() {
             vec![WantedLine::new(Entity::Session(id("s")), seats), WantedLine::new(Entity::Product(id("p")), units)];
         Command::Cart(CartId(number), hold_lines(lines))
     };
-    let set =
-        |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 2, quantity, guest: false, holder: None });
+    let set = |quantity| {
+        Command::Cart(
+            CartId(1),
+            CartCommand::SetQuantity { line: 2, quantity, guest: false, holder: None, attributes: Vec::new() },
+        )
+    };
     let release = Command::Cart(CartId(1), CartCommand::Release { line: 1, seats: None });
     let stock = Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 10))));
     let bought = |number: u128| Command::Cart(CartId(number), check_out());

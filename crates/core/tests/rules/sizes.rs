@@ -136,7 +136,7 @@ fn bytes_of_a_purchase(holder: Option<Holder>) -> usize {
     let seats = SeatSet::new((0..5).map(|seat| Seat { row: 3, seat })).expect("five seats");
     let entity = Entity::Session(id("hamlet-tonight"));
     let lines = vec![WantedLine::new(entity, Want::seats(seats, false))];
-    let hold = CartCommand::Hold { lines, customer: None, guest: true, holder };
+    let hold = CartCommand::Hold { lines, customer: None, guest: true, holder, attributes: Vec::new() };
     fixture.send(Some("hold"), Command::Cart(CartId(u128::MAX / 3), hold));
     fixture.run();
     fixture.send(Some("pay"), Command::Cart(CartId(u128::MAX / 3), pay(None, None)));

@@ -63,7 +63,7 @@ fn zone_of(fixture: &Fixture, session: &str) -> Option<String> {
 fn places(session: &str) -> CartCommand {
     let want = Want::places(id("stand"), 1);
     let lines = vec![WantedLine::new(Entity::Session(id(session)), want)];
-    CartCommand::Hold { lines, customer: Some(id("ann")), guest: false, holder: None }
+    CartCommand::Hold { lines, customer: Some(id("ann")), guest: false, holder: None, attributes: Vec::new() }
 }
 
 #[test]

@@ -52,7 +52,13 @@ fn hold(number: u128, seats: u16) -> Command {
     let want = Want::seats(seats, false);
     Command::Cart(
         cart(number),
-        CartCommand::Hold { lines: vec![WantedLine::new(entity, want)], customer: None, guest: false, holder: None },
+        CartCommand::Hold {
+            lines: vec![WantedLine::new(entity, want)],
+            customer: None,
+            guest: false,
+            holder: None,
+            attributes: Vec::new(),
+        },
     )
 }
 
@@ -282,7 +288,10 @@ fn view(number: u128, lines: &[(u32, u32)]) -> CartView {
 }
 
 fn set_quantity(number: u128, line: u32, quantity: u32) -> Command {
-    Command::Cart(cart(number), CartCommand::SetQuantity { line, quantity, guest: false, holder: None })
+    Command::Cart(
+        cart(number),
+        CartCommand::SetQuantity { line, quantity, guest: false, holder: None, attributes: Vec::new() },
+    )
 }
 
 /// Changes the quantity of line 1, whose cart shows that it is `now_has`. The error is the budget that it exceeds.

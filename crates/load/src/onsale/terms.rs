@@ -265,5 +265,6 @@ fn offer(id: Id, kind: TicketKind) -> Offer {
         counters: Vec::new(),
         allotments: Vec::new(),
         code_group: None,
+        attributes: vec![],
     }
 }

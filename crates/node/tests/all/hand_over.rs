@@ -389,7 +389,10 @@ fn cart_id(number: u64) -> CartId {
 fn hold(cart: u64, shelf: u64) -> Command {
     let want = Want::Units { quantity: 1, now: true };
     let lines = vec![WantedLine::new(Entity::Product(product(shelf)), want)];
-    Command::Cart(cart_id(cart), CartCommand::Hold { lines, customer: None, guest: false, holder: None })
+    Command::Cart(
+        cart_id(cart),
+        CartCommand::Hold { lines, customer: None, guest: false, holder: None, attributes: Vec::new() },
+    )
 }
 
 fn pay(cart: u64) -> Command {

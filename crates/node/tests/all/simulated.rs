@@ -252,7 +252,10 @@ fn hold(number: u64) -> Command {
 
 fn hold_of(name: &str, number: u64) -> Command {
     let lines = vec![WantedLine::new(Entity::Product(id(name)), Want::Units { quantity: 1, now: true })];
-    Command::Cart(cart_id(number), CartCommand::Hold { lines, customer: None, guest: false, holder: None })
+    Command::Cart(
+        cart_id(number),
+        CartCommand::Hold { lines, customer: None, guest: false, holder: None, attributes: Vec::new() },
+    )
 }
 
 fn pay(number: u64) -> Command {
@@ -449,7 +452,13 @@ async fn a_checkout_that_is_refused_its_hold_has_begun() {
         let want = Want::Units { quantity: 1, now: false };
         let lines = vec![WantedLine::new(Entity::Product(id("fan")), want)];
         let cart = cart_beside("fan", number);
-        (cart, Command::Cart(cart, CartCommand::Hold { lines, customer: None, guest: false, holder: None }))
+        (
+            cart,
+            Command::Cart(
+                cart,
+                CartCommand::Hold { lines, customer: None, guest: false, holder: None, attributes: Vec::new() },
+            ),
+        )
     };
     let carts = [1, 2].map(wants);
     for (_, hold) in &carts {

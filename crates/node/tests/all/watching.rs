@@ -145,7 +145,11 @@ impl Shop {
 
     fn hold(&self, number: u64) {
         let lines = vec![WantedLine::new(mug(), Want::Units { quantity: 1, now: false })];
-        self.cart(number, CartCommand::Hold { lines, customer: Some(id("ada")), guest: false, holder: None }, 1);
+        self.cart(
+            number,
+            CartCommand::Hold { lines, customer: Some(id("ada")), guest: false, holder: None, attributes: Vec::new() },
+            1,
+        );
     }
 
     fn pay(&self, number: u64) -> OrderId {

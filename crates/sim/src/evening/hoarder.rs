@@ -106,7 +106,7 @@ impl Hoarder {
             (Hoard::Growth, Some(place)) if !self.random.random_ratio(1, 8) => {
                 let (line, quantity) = self.carts[place].growing.expect("it was looked for");
                 let (quantity, holder) = (quantity + self.size, Some(holder(self.network)));
-                (Some(place), CartCommand::SetQuantity { line, quantity, guest: false, holder })
+                (Some(place), CartCommand::SetQuantity { line, quantity, guest: false, holder, attributes: Vec::new() })
             }
             (Hoard::Growth, _) => (None, House::hold(self.network, vec![self.wanted(Want::places(floor(), 1))])),
             _ => (place, House::hold(self.network, self.wishes())),

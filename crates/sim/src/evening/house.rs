@@ -131,7 +131,7 @@ impl House {
 
     /// Holds lines for a network.
     pub(super) fn hold(network: u64, lines: Vec<WantedLine>) -> CartCommand {
-        CartCommand::Hold { lines, customer: None, guest: true, holder: Some(holder(network)) }
+        CartCommand::Hold { lines, customer: None, guest: true, holder: Some(holder(network)), attributes: Vec::new() }
     }
 
     /// Asks any node, and again with the same request id, until the outcome is known. `None` after so many tries.

@@ -291,7 +291,10 @@ impl HoldAll {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let lines = self.lines.into_plain().into_iter().map(line).collect::<Converted<_>>()?;
-        Ok(Command::Cart(cart, CartCommand::Hold { lines, customer: self.customer, guest: true, holder: None }))
+        Ok(Command::Cart(
+            cart,
+            CartCommand::Hold { lines, customer: self.customer, guest: true, holder: None, attributes: Vec::new() },
+        ))
     }
 }
 
@@ -367,7 +370,10 @@ impl SetQuantity {
     fn command(self) -> Converted<Command> {
         let cart = cart(self.token, self.cart)?;
         let quantity = self.quantity.checked_u32();
-        Ok(Command::Cart(cart, CartCommand::SetQuantity { line: self.line, quantity, guest: true, holder: None }))
+        Ok(Command::Cart(
+            cart,
+            CartCommand::SetQuantity { line: self.line, quantity, guest: true, holder: None, attributes: Vec::new() },
+        ))
     }
 }
 
@@ -484,7 +490,7 @@ fn cart(token: CartToken, said: Option<CartId>) -> Converted<CartId> {
 /// The hold of one line.
 fn hold(cart: CartId, entity: Entity, want: Want, note: Note, customer: Option<Id>) -> Command {
     let lines = vec![WantedLine { note, ..WantedLine::new(entity, want) }];
-    Command::Cart(cart, CartCommand::Hold { lines, customer, guest: true, holder: None })
+    Command::Cart(cart, CartCommand::Hold { lines, customer, guest: true, holder: None, attributes: Vec::new() })
 }
 
 fn best(wish: BestWish) -> Converted<Want> {

@@ -2,8 +2,8 @@
 
 use boxoffice_core::{
     command::{
-        ALLOTMENTS_MAX, Allotment, Counter, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering, PRICE_TYPES_MAX,
-        PriceChange, PriceType,
+        ALLOTMENTS_MAX, Allotment, Counter, OFFER_ATTRIBUTES_MAX, OFFER_COUNTERS_MAX, OFFERS_MAX, Offer, Offering,
+        PRICE_TYPES_MAX, PriceChange, PriceType,
     },
     id::Id,
     layout::{LAYOUT_CATEGORIES_MAX, LAYOUT_SEATS_MAX},
@@ -107,11 +107,14 @@ pub struct OfferBody {
     /// The counters of which each seat and place under it takes one.
     #[optional]
     pub counters: List<Id, 0, OFFER_COUNTERS_MAX>,
-    /// The allotments whose seats it sells, and no others. Only for offers of the desk.
+    /// The allotments whose seats it sells, and no others. Only for offers with `desk`, `code_group` or `attributes`.
     #[optional]
     pub allotments: List<Id, 0, ALLOTMENTS_MAX>,
     /// The group of codes of which the buyer shows one.
     pub code_group: Option<Id>,
+    /// The attributes of which the customer's token must have one.
+    #[optional]
+    pub attributes: List<Id, 0, OFFER_ATTRIBUTES_MAX>,
 }
 
 /// Seats that are kept for somebody: for the press, a sponsor, an agency, the house. Until they are released only the desk sells them,
@@ -252,6 +255,7 @@ impl From<Offer> for OfferBody {
             counters: offer.counters.into_iter().collect(),
             allotments: offer.allotments.into_iter().collect(),
             code_group: offer.code_group,
+            attributes: offer.attributes.into_iter().collect(),
         }
     }
 }
@@ -283,6 +287,7 @@ impl TryFrom<OfferBody> for Offer {
             counters: body.counters.into_plain(),
             allotments: body.allotments.into_plain(),
             code_group: body.code_group,
+            attributes: body.attributes.into_plain(),
         })
     }
 }

@@ -6,7 +6,7 @@ use smol_str::format_smolstr;
 
 use super::{
     CartHost, changed,
-    parts::{AskState, FIRST_REVISION, Part, Parts, answer_all, granted_line, one_refusal},
+    parts::{AskState, Buyer, FIRST_REVISION, Part, Parts, answer_all, granted_line, one_refusal},
     paying::PendingCheckout,
 };
 use crate::{
@@ -14,7 +14,6 @@ use crate::{
     ask::Granted,
     cart::{Cart, GrantedLine, REVISION_MAX, check_wanted},
     command::{BuyAs, Want, WantedLine},
-    holder::Holder,
     host::Stage,
     id::{Entity, HoldId, Id, Request},
     planted,
@@ -52,9 +51,9 @@ pub(super) struct Queued<R> {
 /// A change of lines.
 pub(super) enum LineChange {
     /// More lines, or more of them.
-    Hold { lines: Vec<WantedLine>, customer: Option<Id>, guest: bool, holder: Option<Holder> },
+    Hold { lines: Vec<WantedLine>, buyer: Buyer },
     /// Another quantity for a line.
-    Set { line: u32, quantity: u32, guest: bool, holder: Option<Holder> },
+    Set { line: u32, quantity: u32, buyer: Buyer },
     /// A line, or seats of it, is given back.
     Release { line: u32, seats: Option<SeatSet> },
 }
@@ -146,14 +145,14 @@ impl<R> CartHost<R> {
     /// it is written before that.
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
         let Queued { request, waiting, waits_until, change } = queued;
-        let guest = matches!(change, LineChange::Hold { guest: true, .. } | LineChange::Set { guest: true, .. });
+        let desk = |buyer: &Buyer| buyer.desk;
+        let guest = match &change {
+            LineChange::Hold { buyer, .. } | LineChange::Set { buyer, .. } => !desk(buyer),
+            LineChange::Release { .. } => false,
+        };
         let begun = match change {
-            LineChange::Hold { lines, customer, guest: _, holder } => {
-                self.hold_parts(stage, request, lines, (customer, holder, !guest))
-            }
-            LineChange::Set { line, quantity, guest: _, holder } => {
-                self.set_parts(stage, request, (line, quantity), (holder, !guest))
-            }
+            LineChange::Hold { lines, buyer } => self.hold_parts(stage, request, lines, buyer),
+            LineChange::Set { line, quantity, buyer } => self.set_parts(stage, request, (line, quantity), buyer),
             LineChange::Release { line, seats } => self.release(stage, request, line, seats.as_ref()),
         };
         match begun {
@@ -194,7 +193,7 @@ impl<R> CartHost<R> {
         stage: &Stage<'_, R>,
         request: Request,
         wanted: Vec<WantedLine>,
-        (customer, holder, desk): (Option<Id>, Option<Holder>, bool),
+        buyer: Buyer,
     ) -> Result<ChangeStart, Refusal> {
         let wanted = check_wanted(wanted)?;
         if self.adding.len() == ADDING_MAX {
@@ -204,7 +203,7 @@ impl<R> CartHost<R> {
         let others = parts.filter(|part| part.line.is_none()).count();
         let cart = stage.entity.cart_or_blank();
         cart.may_ask(&wanted, others)?;
-        let customer = cart.customer_with(customer.as_ref())?;
+        let customer = cart.customer_with(buyer.customer.as_ref())?;
         let part = |(number, line): (u16, WantedLine)| {
             let Some((known, content)) = cart.same_item(&line.entity, &line.want) else {
                 return Ok(Part::new(line, cart.next_hold(request.id, number)?));
@@ -221,7 +220,7 @@ impl<R> CartHost<R> {
             list.push(part(line)?);
         }
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(ChangeStart::Asking { parts: Parts { list, customer, holder, desk, again_at }, setting: false })
+        Ok(ChangeStart::Asking { parts: Parts { list, buyer: Buyer { customer, ..buyer }, again_at }, setting: false })
     }
 
     /// Sets a line to a quantity. Less is decided at once, and more is asked for.
@@ -230,7 +229,7 @@ impl<R> CartHost<R> {
         stage: &mut Stage<'_, R>,
         request: Request,
         (line, quantity): (u32, u32),
-        (holder, desk): (Option<Holder>, bool),
+        buyer: Buyer,
     ) -> Result<ChangeStart, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
         cart.may_change()?.ok_or_else(|| cart.not_found())?;
@@ -258,7 +257,7 @@ impl<R> CartHost<R> {
         let part = growing(cart, request, 0, line, WantedLine::new(entity.clone(), want))?;
         let customer = cart.customer().cloned();
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        let parts = Parts { list: Vec::from([part]), customer, holder, desk, again_at };
+        let parts = Parts { list: Vec::from([part]), buyer: Buyer { customer, ..buyer }, again_at };
         Ok(ChangeStart::Asking { parts, setting: true })
     }
 
@@ -380,8 +379,7 @@ impl<R> CartHost<R> {
         match other() {
             Ok(other) => {
                 *part = other;
-                let to = (adding.parts.customer.as_ref(), adding.parts.holder, adding.parts.desk);
-                adding.parts.list[usize::from(place)].ask_in(to, life_ms, stage.turn);
+                adding.parts.list[usize::from(place)].ask_in(&adding.parts.buyer, life_ms, stage.turn);
             }
             Err(refusal) => {
                 part.main = AskState::Refused(refusal);
@@ -397,8 +395,7 @@ impl<R> CartHost<R> {
         let all = all_parts(&mut self.adding, &mut self.paying);
         let found = all.filter_map(|parts| Some((parts.find(from, hold)?, parts))).next();
         let Some((place, parts)) = found else { return };
-        let (customer, holder, desk) = (parts.customer.clone(), parts.holder, parts.desk);
-        let part = &mut parts.list[place];
+        let (buyer, part) = (&parts.buyer, &mut parts.list[place]);
         let (grows, line) = (part.grows, part.line);
         let ask = part.ask_of(from);
         if !matches!(ask.state, AskState::Asked) || revision < *ask.revision {
@@ -407,7 +404,7 @@ impl<R> CartHost<R> {
         // A hold without room for another revision is given up for another one.
         if live && revision <= REVISION_MAX {
             *ask.revision = revision + 1;
-            return part.ask_in((customer.as_ref(), holder, desk), life_ms, stage.turn);
+            return part.ask_in(buyer, life_ms, stage.turn);
         }
         if grows {
             *ask.state = AskState::Refused(Refusal::NoSuchLine(line.unwrap_or_default()));
@@ -430,7 +427,7 @@ impl<R> CartHost<R> {
                 Ok(next) => {
                     let ask = part.ask_of(from);
                     (*ask.hold, *ask.revision) = (*next, FIRST_REVISION);
-                    asks.extend(part.ask((parts.customer.as_ref(), parts.holder, parts.desk), life_ms));
+                    asks.extend(part.ask(&parts.buyer, life_ms));
                 }
                 Err(refusal) => {
                     part.spoiled = Some(refusal.clone());
@@ -522,7 +519,7 @@ impl<R> CartHost<R> {
         let (at, request) = (stage.at, adding.request);
         let (ttl_max_ms, age_max_ms) = stage.rules.bounds_of_carts(adding.guest);
         let fresh = (stage.rules.hold_ttl_ms.min(ttl_max_ms), age_max_ms);
-        let customer = parts.customer.as_ref();
+        let customer = parts.buyer.customer.as_ref();
         let setting = adding.setting;
         let added = stage.entity.cart_or_blank().decide_add(at, request, customer, &granted, setting, fresh)?;
         for event in added.events {

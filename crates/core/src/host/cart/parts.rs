@@ -24,14 +24,21 @@ pub(super) const FIRST_REVISION: u64 = 1;
 /// The parts that are asked for together.
 pub(super) struct Parts {
     pub(super) list: Vec<Part>,
+    pub(super) buyer: Buyer,
+    /// When the parts that have not been replied to are asked again.
+    pub(super) again_at: Timestamp,
+}
+
+/// Who asks for the parts.
+pub(super) struct Buyer {
     /// The customer that takes them, if it is known.
     pub(super) customer: Option<Id>,
     /// Who holds them, if it has a share and no more.
     pub(super) holder: Option<Holder>,
     /// Whether the desk asks for them.
     pub(super) desk: bool,
-    /// When the parts that have not been replied to are asked again.
-    pub(super) again_at: Timestamp,
+    /// The attributes of the customer whose token was shown.
+    pub(super) attributes: Vec<Id>,
 }
 
 /// One part. It is a hold of an inventory. Before it, uses of a code are held if one is shown, because the inventory sells other things
@@ -79,9 +86,6 @@ pub(super) struct PartAsk<'a> {
     pub(super) state: &'a mut AskState,
 }
 
-/// The customer that takes the parts, who holds them if it has a share, and whether the desk asks.
-pub(super) type Asker<'a> = (Option<&'a Id>, Option<Holder>, bool);
-
 /// The progress of one ask.
 pub(super) enum AskState {
     Asked,
@@ -110,7 +114,8 @@ impl Parts {
         self.list.iter().position(|part| match entity {
             // Another customer may have been asked for a hold of the same id before a crash.
             Entity::Customer(id) => {
-                self.customer.as_ref() == Some(id) && part.quota.as_ref().is_some_and(|quota| quota.claim.hold == hold)
+                self.buyer.customer.as_ref() == Some(id)
+                    && part.quota.as_ref().is_some_and(|quota| quota.claim.hold == hold)
             }
             Entity::Code(id) => part.code.as_ref().is_some_and(|code| code.code == *id && code.hold == hold),
             _ => part.wanted.entity == *entity && part.hold == hold,
@@ -126,7 +131,7 @@ impl Parts {
 
     /// Every ask without a reply. Named seats are asked for before the best ones, which would take them otherwise.
     pub(super) fn asks<R>(&self, life_ms: u64) -> impl Iterator<Item = Effect<R>> {
-        let to = (self.customer.as_ref(), self.holder, self.desk);
+        let to = &self.buyer;
         let last =
             |part: &&Part| matches!(part.wanted.want, Want::Best(_)) && !planted::is("best seats before named ones");
         let parts = self.list.iter().filter(move |part| !last(part)).chain(self.list.iter().filter(last));
@@ -152,7 +157,7 @@ impl Parts {
             if let Some(code) = part.code.as_ref().filter(|code| code.perhaps() && !forgets) {
                 held.push((Entity::Code(code.code.clone()), code.hold, code.revision));
             }
-            if let (Some(quota), Some(customer)) = (&part.quota, &self.customer)
+            if let (Some(quota), Some(customer)) = (&part.quota, &self.buyer.customer)
                 && !part.grows
                 && quota.perhaps()
             {
@@ -183,8 +188,7 @@ impl Parts {
         turn: &mut Turn<R>,
     ) -> bool {
         let Some(place) = self.find(entity, granted.hold) else { return false };
-        let (customer, holder, desk) = (self.customer.clone(), self.holder, self.desk);
-        let part = &mut self.list[place];
+        let (buyer, part) = (&self.buyer, &mut self.list[place]);
         part.believed(at.after(granted.believed_ms));
         if let Entity::Customer(_) = entity {
             let quota = part.quota.as_mut().expect("found by its quota");
@@ -198,7 +202,7 @@ impl Parts {
             let is_of_ask = code.want().hash() == granted.want_hash && code.revision == granted.revision;
             if is_of_ask && matches!(code.state, AskState::Asked) {
                 code.state = AskState::Granted(granted.clone());
-                part.ask_in((customer.as_ref(), holder, desk), life_ms, turn);
+                part.ask_in(buyer, life_ms, turn);
             }
             return true;
         }
@@ -217,8 +221,8 @@ impl Parts {
         let granted = part.at_its_price(cart, granted);
         part.main = AskState::Granted(granted.clone());
         part.check_uses(&granted);
-        part.want_quota(cart, &granted, customer.as_ref());
-        part.ask_in((customer.as_ref(), holder, desk), life_ms, turn);
+        part.want_quota(cart, &granted, buyer.customer.as_ref());
+        part.ask_in(buyer, life_ms, turn);
         true
     }
 
@@ -303,17 +307,19 @@ impl Part {
     }
 
     /// The ask to send now.
-    pub(super) fn ask<R>(&self, (customer, holder, desk): Asker<'_>, life_ms: u64) -> Option<Effect<R>> {
-        let hold = |to: Entity, (hold, revision): (HoldId, u64), want: Want, holder: Option<Holder>| Effect::Ask {
+    pub(super) fn ask<R>(&self, buyer: &Buyer, life_ms: u64) -> Option<Effect<R>> {
+        let Buyer { customer, holder, desk, attributes } = buyer;
+        let (holder, desk) = (*holder, *desk);
+        let counted = |to: Entity, (hold, revision): (HoldId, u64), want: Want| Effect::Ask {
             to,
-            ask: Ask::Hold { hold, revision, want, life_ms, holder, desk, code: None },
+            ask: Ask::Hold { hold, revision, want, life_ms, holder: None, desk, code: None, attributes: Vec::new() },
         };
         let mut shown = None;
         if let Some(code) = &self.code {
             match &code.state {
                 AskState::Asked => {
                     let to = Entity::Code(code.code.clone());
-                    return Some(hold(to, (code.hold, code.revision), code.want(), None));
+                    return Some(counted(to, (code.hold, code.revision), code.want()));
                 }
                 AskState::Granted(granted) => shown.clone_from(&granted.code),
                 AskState::Refused(_) => return None,
@@ -321,12 +327,13 @@ impl Part {
         }
         if let AskState::Asked = self.main {
             let (hold, revision, want, code) = (self.hold, self.revision, self.wanted.want.clone(), shown);
-            let ask = Ask::Hold { hold, revision, want, life_ms, holder, desk, code };
+            let attributes = attributes.clone();
+            let ask = Ask::Hold { hold, revision, want, life_ms, holder, desk, code, attributes };
             return Some(Effect::Ask { to: self.wanted.entity.clone(), ask });
         }
         let quota = self.quota.as_ref().filter(|quota| matches!(quota.state, AskState::Asked))?;
-        let to = Entity::Customer(customer.expect("a part with a quota has a customer").clone());
-        Some(hold(to, (quota.claim.hold, quota.claim.revision), quota.want(), None))
+        let to = Entity::Customer(customer.clone().expect("a part with a quota has a customer"));
+        Some(counted(to, (quota.claim.hold, quota.claim.revision), quota.want()))
     }
 
     /// Whether it is asked for only when everything proposed before is committed. A change of a line's hold must outrank
@@ -344,9 +351,9 @@ impl Part {
     }
 
     /// Adds the ask to the turn's `now`, or to its `read` if the part must [wait](Part::waits).
-    pub(super) fn ask_in<R>(&self, to: Asker<'_>, life_ms: u64, turn: &mut Turn<R>) {
+    pub(super) fn ask_in<R>(&self, buyer: &Buyer, life_ms: u64, turn: &mut Turn<R>) {
         let effects = if self.waits() { &mut turn.read } else { &mut turn.now };
-        effects.extend(self.ask(to, life_ms));
+        effects.extend(self.ask(buyer, life_ms));
     }
 
     /// A grant of more units that are validated at the checkout. They go to the line with their price, or to a new one.

@@ -7,7 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{
     CartHost,
-    parts::{Part, Parts, answer_all, granted_line, one_refusal},
+    parts::{Buyer, Part, Parts, answer_all, granted_line, one_refusal},
 };
 use crate::{
     cart::{Cart, PAYMENT_STOPS_MS},
@@ -107,7 +107,9 @@ impl<R> CartHost<R> {
             Vec::from([Effect::Pay(call)])
         } else {
             // Lines of sessions were set aside when they were held.
-            let parts = Parts { list, customer, holder, desk: false, again_at };
+            // A session has set its lines aside already, so attributes decide nothing here.
+            let buyer = Buyer { customer, holder, desk: false, attributes: Vec::new() };
+            let parts = Parts { list, buyer, again_at };
             let asks = parts.asks(stage.life_ms()).collect();
             paying.reserve = Some(parts);
             asks

@@ -69,6 +69,7 @@ fn offer(name: &str) -> Offer {
         counters: vec![],
         allotments: vec![],
         code_group: None,
+        attributes: vec![],
     }
 }
 
@@ -177,7 +178,17 @@ impl Hall {
     fn hold(&mut self, number: u64, revision: u64, want: &Want, desk: bool) -> Result<Granted, Reply> {
         self.open_due();
         let hold = hold_id(number);
-        let ask = HoldAsk { hold, revision, want, deadline: LATER, at: Timestamp(0), holder: None, desk, code: None };
+        let ask = HoldAsk {
+            hold,
+            revision,
+            want,
+            deadline: LATER,
+            at: Timestamp(0),
+            holder: None,
+            desk,
+            code: None,
+            attributes: &[],
+        };
         match self.session.decide_hold(self.now, &ask) {
             Ok(event) => {
                 self.write([event]);
@@ -192,7 +203,17 @@ impl Hall {
     fn hold_with(&mut self, number: u64, want: &Want, code: Option<ShownCode>) -> Result<Granted, Reply> {
         self.open_due();
         let (hold, deadline, at, code) = (hold_id(number), LATER, Timestamp(0), code.as_ref());
-        let ask = HoldAsk { hold, revision: 1, want, deadline, at, holder: None, desk: false, code };
+        let ask = HoldAsk { hold, revision: 1, want, deadline, at, holder: None, desk: false, code, attributes: &[] };
+        let event = self.session.decide_hold(self.now, &ask)?;
+        self.write([event]);
+        Ok(self.session.granted(hold))
+    }
+
+    /// A buyer with these attributes asks for a hold, at the desk or not.
+    fn hold_as(&mut self, number: u64, want: &Want, attributes: &[Id], desk: bool) -> Result<Granted, Reply> {
+        self.open_due();
+        let (hold, deadline, at) = (hold_id(number), LATER, Timestamp(0));
+        let ask = HoldAsk { hold, revision: 1, want, deadline, at, holder: None, desk, code: None, attributes };
         let event = self.session.decide_hold(self.now, &ask)?;
         self.write([event]);
         Ok(self.session.granted(hold))
@@ -226,6 +247,12 @@ fn seat(row: u16, seat: u16) -> Seat {
 fn seats(all: &[(u16, u16)], types: &[&str]) -> Want {
     let seats = SeatSet::new(all.iter().map(|(row, number)| seat(*row, *number))).expect("seats");
     Want::Seats { seats, best_effort: false, buy_as: BuyAs::new(types.iter().map(|name| id(name)).collect(), None) }
+}
+
+/// These seats under this offer.
+fn under(all: &[(u16, u16)], offer: &str) -> Want {
+    let seats = SeatSet::new(all.iter().map(|(row, number)| seat(*row, *number))).expect("seats");
+    Want::Seats { seats, best_effort: false, buy_as: BuyAs::new(vec![], Some(id(offer))) }
 }
 
 fn yard(quantity: u32, of: &str) -> Want {
@@ -361,7 +388,7 @@ fn everybody_is_told_of_no_offer_that_needs_a_code() {
     let hall = Hall::new(Offering { offers: vec![offer("all"), members], ..Offering::default() }, Timestamp(5_000));
     let view = hall.session.view();
     assert!(view.has_secrets(), "nothing else of it is the desk's");
-    let everybodys = SessionView::clone(&view).for_everybody();
+    let everybodys = SessionView::clone(&view).for_customer(&[]);
     let told: Vec<&Id> = everybodys.offering.iter().flat_map(|it| &it.offers).map(|offer| &offer.id).collect();
     assert_eq!(told, [&id("all")]);
 }
@@ -398,7 +425,7 @@ fn allotments_are_the_desks_until_they_are_released() {
     assert!(granted.content.is_some_and(|content| content.seats().iter().all(|priced| priced.seat.seat > 2)));
     let view = hall.session.view();
     assert_eq!(view.sale.as_ref().map(|sale| (sale.released.len(), sale.kept.clone())), Some((0, vec![1, 0])));
-    let everybodys = SessionView::clone(&view).for_everybody();
+    let everybodys = SessionView::clone(&view).for_customer(&[]);
     assert!(view.has_secrets() && everybodys.offering.as_ref().is_some_and(|offering| offering.allotments.is_empty()));
 
     // Blocked seats are not those that are kept.
@@ -435,7 +462,7 @@ fn allotments_are_the_desks_until_they_are_released() {
     let refused = hall.change(&SessionChange { offers, ..Default::default() }).expect_err("not for everybody");
     assert_eq!(
         refused.to_string(),
-        "bad request: offer press sells allotments, so it is the desk's or a code's: say `desk` or `code_group`"
+        "bad request: offer press sells allotments, so it is not for everybody: say `desk`, `code_group` or `attributes`"
     );
 }
 
@@ -529,7 +556,7 @@ fn a_companion_goes_with_a_wheelchair_place() {
     hall.write(release);
     // The desk does as it likes, and everybody sees which seats these are.
     hall.hold(15, 1, &seats(&[(1, 4)], &[]), true).expect("the desk's");
-    let everybodys = SessionView::clone(&hall.session.view()).for_everybody();
+    let everybodys = SessionView::clone(&hall.session.view()).for_customer(&[]);
     assert_eq!(everybodys.offering.as_ref().map(|offering| offering.allotments.len()), Some(1));
     hall.now = OPENS;
     hall.hold(16, 1, &seats(&[(1, 2)], &[]), false).expect("it is released");
@@ -866,6 +893,78 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 const TYPES: [&str; 3] = ["adult", "under26", "carer"];
 
+#[test]
+fn an_offer_is_for_customers_with_its_attribute() {
+    let students = Offer {
+        attributes: vec![id("pupil"), id("student")],
+        change: Some(PriceChange::Set(900)),
+        ..offer("students")
+    };
+    let later = Offer { attributes: vec![id("friend")], from: Some(OPENS), ..offer("friends") };
+    let choir = Offer { attributes: vec![id("choir")], allotments: vec![id("house")], ..offer("choir") };
+    let offering = Offering {
+        price_types: vec![price_type("adult", &[], &[])],
+        offers: vec![students.clone(), later, choir],
+        counters: vec![],
+        allotments: vec![allotment("house", &[(0, 6), (0, 7)], None)],
+    };
+    let mut hall = Hall::new(offering.clone(), Timestamp(1_000));
+    let nobody: &[Id] = &[];
+    let (student, friend, choir) = ([id("student")], [id("friend"), id("singer")], [id("choir")]);
+
+    // Nobody else is told of an offer, not even by its name.
+    let others = refused(hall.hold_as(10, &seats(&[(0, 0)], &[]), nobody, false));
+    assert_eq!(format!("{others}"), "stalls is not on sale");
+    let named = under(&[(0, 0)], "students");
+    assert_eq!(format!("{}", refused(hall.hold_as(10, &named, &friend, false))), "offer students not found");
+    let early = refused(hall.hold_as(10, &seats(&[(0, 0)], &[]), &friend, false));
+    assert!(format!("{early}").contains("it opens at"), "{early}");
+    hall.hold_as(10, &seats(&[(0, 0)], &[]), &student, false).expect("a student");
+    assert_eq!(hall.prices(10), [900]);
+    let view = hall.session.view();
+    for (attributes, told, opens_at) in
+        [(nobody, &[][..], None), (&student[..], &["students"][..], None), (&friend[..], &["friends"][..], Some(OPENS))]
+    {
+        let told_to = SessionView::clone(&view).for_customer(attributes);
+        let offers = &told_to.session.extras.offering.as_ref().expect("offers").offers;
+        assert_eq!(offers.iter().map(|offer| offer.id.as_str()).collect::<Vec<_>>(), told);
+        let sale = told_to.sale.as_ref().expect("offers");
+        assert_eq!((sale.desk_only, sale.opens_at), (told.is_empty(), opens_at), "{attributes:?}");
+    }
+
+    // A friend buys once the offer has opened.
+    hall.now = OPENS;
+    hall.hold_as(20, &seats(&[(0, 1)], &[]), &friend, false).expect("a friend");
+    assert_eq!(hall.prices(20), [2_000]);
+
+    // The desk sees a student's card, and says so by naming the offer.
+    assert_eq!(refused(hall.hold_as(30, &seats(&[(0, 2)], &[]), nobody, true)).code(), 212);
+    hall.hold_as(30, &under(&[(0, 2)], "students"), nobody, true).expect("a student at the desk");
+    assert_eq!(hall.prices(30), [900]);
+
+    // An attribute opens seats that are kept for it.
+    assert_eq!(refused(hall.hold_as(40, &seats(&[(0, 6)], &[]), &student, false)).code(), 203);
+    hall.hold_as(40, &seats(&[(0, 6)], &[]), &choir, false).expect("a singer");
+
+    // A hold keeps its price when the attribute is taken out of the offer.
+    let offers = Some(vec![Offer { attributes: vec![id("pupil")], ..students.clone() }]);
+    hall.change(&SessionChange { offers, ..Default::default() }).expect("a good change");
+    let again = hall.hold_as(10, &seats(&[(0, 0)], &[]), &student, false);
+    assert!(matches!(again, Err(Reply::Granted(_))), "{again:?}");
+    assert_eq!(hall.prices(10), [900]);
+
+    let bad = |offer: Offer| {
+        let mut opening = opening(Offering { offers: vec![offer], ..offering.clone() });
+        format!("{}", check_terms(&opening.layout, &mut opening.session).expect_err("bad terms"))
+    };
+    let twice = Offer { attributes: vec![id("pupil"), id("pupil")], ..students.clone() };
+    assert_eq!(bad(twice), "bad request: offer students names attribute pupil twice");
+    let many = Offer { attributes: (0..9).map(|at| id(&format!("a{at}"))).collect(), ..students.clone() };
+    assert_eq!(bad(many), "bad request: offer students has more than 8 attributes");
+    let desks = bad(Offer { desk: true, ..students.clone() });
+    assert!(desks.ends_with("leave out `attributes` or `desk`"), "{desks}");
+}
+
 /// The terms of the random runs.
 fn random_terms() -> Offering {
     let carer = price_type("carer", &[("box", 1_500), ("stalls", 900)], &[("yard", 300)]);
@@ -906,9 +1005,16 @@ fn random_terms() -> Offering {
         counters: vec![id("young")],
         ..offer("agency")
     };
+    let students = Offer {
+        attributes: vec![id("pupil"), id("student")],
+        change: Some(PriceChange::Percent(4_000)),
+        counters: vec![id("young")],
+        ..offer("students")
+    };
+    let club = Offer { attributes: vec![id("student")], allotments: vec![id("house")], ..offer("club") };
     Offering {
         price_types: vec![price_type("adult", &[], &[]), theatre().price_types[1].clone(), carer],
-        offers: vec![first, young, adults, desk, press, members, agency],
+        offers: vec![first, young, adults, desk, press, members, agency, students, club],
         counters: vec![Counter { id: id("all"), max: 7 }, Counter { id: id("young"), max: 4 }],
         allotments: vec![
             allotment("press", &[(0, 1), (0, 2), (1, 0)], Some(Timestamp(20_000))),
@@ -916,6 +1022,11 @@ fn random_terms() -> Offering {
             Allotment { companions: true, ..allotment("beside", &[(1, 2)], Some(Timestamp(30_000))) },
         ],
     }
+}
+
+/// The attributes of the customer of a cart of the random runs.
+fn attributes_of(cart: u64) -> Vec<Id> {
+    if cart.is_multiple_of(3) { vec![id("member"), id("student")] } else { vec![] }
 }
 
 /// What is held or sold under an offer at a price, as the reference keeps it: one entry for each seat or place.
@@ -1022,7 +1133,9 @@ impl Reference {
                 now >= from.0 || self.seen.iter().any(|(name, seen)| *name == offer.id && *seen >= from.0)
             };
             let zones = if is_area { &offer.areas } else { &offer.categories };
+            let has_one = |of: &Offer| of.attributes.iter().any(|wanted| attributes_of(cart).contains(wanted));
             let admits = (desk || !offer.desk)
+                && (offer.attributes.is_empty() || has_one(offer))
                 && !offer.closed
                 && offer.from.is_none_or(opened)
                 && offer.until.is_none_or(|until| now < until.0)
@@ -1289,7 +1402,8 @@ impl Hall {
         let hold = cart_hold(cart, number);
         let code = (uses > 0).then(|| ShownCode { group: id("members"), uses });
         let (deadline, at, code) = (LATER, Timestamp(0), code.as_ref());
-        let ask = HoldAsk { hold, revision, want, deadline, at, holder: None, desk, code };
+        let attributes = &attributes_of(cart)[..];
+        let ask = HoldAsk { hold, revision, want, deadline, at, holder: None, desk, code, attributes };
         let event = self.session.decide_hold(self.now, &ask)?;
         self.write([event]);
         Ok(self.session.granted(hold))
@@ -1341,12 +1455,14 @@ fn planted_bugs_of_offers_are_found() {
             run(&steps).expect("as the reference says");
         }
     }
-    let bugs: [(&str, fn()); 16] = [
+    let bugs: [(&str, fn()); 18] = [
         ("an orphan rule that blocks a row at a border", by_reference),
         ("an orphan rule that blocks a row at a border", the_border_of_an_allotment_is_a_wall_and_is_none),
         ("a single seat that cannot be helped", by_reference),
         ("a guest gets seats of an allotment", by_reference),
         ("a kept seat without a use of its code", by_reference),
+        ("attributes that nobody looks at", by_reference),
+        ("attributes that nobody looks at", an_offer_is_for_customers_with_its_attribute),
         ("a companion's seat alone", by_reference),
         ("an allotment that is never released", by_reference),
         ("an allotment that is released twice", by_reference),

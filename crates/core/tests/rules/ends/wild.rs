@@ -241,11 +241,16 @@ impl Wild {
                     customer: self.customer(),
                     guest: self.rng.chance(50),
                     holder: self.holder(),
+                    attributes: Vec::new(),
                 }
             }
-            4 => {
-                CartCommand::SetQuantity { line: self.u32(), quantity: self.u32(), guest: false, holder: self.holder() }
-            }
+            4 => CartCommand::SetQuantity {
+                line: self.u32(),
+                quantity: self.u32(),
+                guest: false,
+                holder: self.holder(),
+                attributes: Vec::new(),
+            },
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
             6 => CartCommand::Revoke { line: self.u32(), reason: "".into() },
             7 => CartCommand::Refund { lines: self.maybe(|wild| vec![wild.u32(), wild.u32()]), reason: "ill".into() },
@@ -591,6 +596,7 @@ impl Wild {
                     holder: self.holder(),
                     desk: false,
                     code: None,
+                    attributes: Vec::new(),
                 })
             }
             10 => {

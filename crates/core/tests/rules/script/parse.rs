@@ -34,14 +34,19 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
             customer,
             guest: false,
             holder,
+            attributes: Vec::new(),
         },
         ("best", [session, count, wish @ ..]) => {
             let (entity, want) = (Entity::Session(id(session)), Want::Best(best(number(count), wish)));
             hold_lines(vec![WantedLine::new(entity, want)])
         }
-        ("set", [line, quantity]) => {
-            CartCommand::SetQuantity { line: number(line), quantity: number(quantity), guest: false, holder }
-        }
+        ("set", [line, quantity]) => CartCommand::SetQuantity {
+            line: number(line),
+            quantity: number(quantity),
+            guest: false,
+            holder,
+            attributes: Vec::new(),
+        },
         ("release", [line]) => CartCommand::Release { line: number(line), seats: None },
         ("release", [line, seats @ ..]) => CartCommand::Release { line: number(line), seats: Some(seat_set(seats)) },
         ("cancel", []) => CartCommand::Cancel,

@@ -124,7 +124,7 @@ pub(crate) fn recorded() -> Payment {
 
 /// A hold of several lines without a customer.
 pub(crate) fn hold_lines(lines: Vec<WantedLine>) -> CartCommand {
-    CartCommand::Hold { lines, customer: None, guest: false, holder: None }
+    CartCommand::Hold { lines, customer: None, guest: false, holder: None, attributes: Vec::new() }
 }
 
 /// A checkout at once.

@@ -99,7 +99,16 @@ impl<'a> Sale<'a> {
         self.holds += 1;
         let cart = CartId(self.holds.into());
         let hold = HoldId { cart, request: RequestHash(self.holds), part: 0, attempt: 0 };
-        let ask = Ask::Hold { hold, revision: 1, want, life_ms: 1_800_000, holder: None, desk: false, code: None };
+        let ask = Ask::Hold {
+            hold,
+            revision: 1,
+            want,
+            life_ms: 1_800_000,
+            holder: None,
+            desk: false,
+            code: None,
+            attributes: Vec::new(),
+        };
         let mut turn = Turn::default();
         self.host.handle(Timestamp(1_000), Input::Ask { from: Entity::Cart(cart), ask }, &mut turn);
         if let Some(Event::Session(SessionEvent::SeatsHeld { seats, .. })) = turn.events.first() {

@@ -124,7 +124,12 @@ fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
 
 pub(crate) fn hold(machines: &Machines, node: u64, cart: u64, shelf: u64) {
     let line = WantedLine::new(Entity::Product(product(shelf)), Want::Units { quantity: 1, now: false });
-    machines.cart(node, cart, CartCommand::Hold { lines: vec![line], customer: None, guest: false, holder: None }, 1);
+    machines.cart(
+        node,
+        cart,
+        CartCommand::Hold { lines: vec![line], customer: None, guest: false, holder: None, attributes: Vec::new() },
+        1,
+    );
 }
 
 pub(crate) fn checkout() -> CartCommand {

@@ -31,7 +31,13 @@ fn buy_as_ada(machines: &Machines, node: u64, cart: u64, shelf: u64) {
     machines.cart(
         node,
         cart,
-        CartCommand::Hold { lines: vec![line], customer: Some(ada()), guest: false, holder: None },
+        CartCommand::Hold {
+            lines: vec![line],
+            customer: Some(ada()),
+            guest: false,
+            holder: None,
+            attributes: Vec::new(),
+        },
         1,
     );
     let order = machines.cart(node, cart, checkout(), 2);

@@ -410,7 +410,7 @@ fn hold(number: u64) -> CartCommand {
     let seats = SeatSet::new([seat]).expect("a seat");
     let want = Want::seats(seats, false);
     let lines = vec![WantedLine::new(Entity::Session(id(&format!("s{session}"))), want)];
-    CartCommand::Hold { lines, customer: None, guest: false, holder: None }
+    CartCommand::Hold { lines, customer: None, guest: false, holder: None, attributes: Vec::new() }
 }
 
 /// The payment reference is long, so that few purchases fill a segment of the log.

@@ -191,6 +191,7 @@ pub fn everybody() -> Offer {
         counters: vec![id("young")],
         allotments: vec![],
         code_group: None,
+        attributes: vec![id("member"), id("student")],
     }
 }
 
