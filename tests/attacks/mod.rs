@@ -21,6 +21,7 @@ mod stage;
 mod tokens;
 mod wire;
 
+mod attributes;
 mod cursors;
 mod floods;
 mod foreign;

@@ -7,6 +7,7 @@ import './buyers.test.mjs';
 import './codes.test.mjs';
 import './companions.test.mjs';
 import './hours.test.mjs';
+import './members.test.mjs';
 import './names.test.mjs';
 import { closeChrome, connected, eventually, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
 import { ended, freePort, withOwn } from './own.mjs';

@@ -1,5 +1,6 @@
 // Whether a session sells now. Its feed tells the seats, and a mark that changes when an offer opens or the terms change. The terms
-// are read again when the mark changes, when an offer should open, at a sign that the session was canceled, and from time to time.
+// are read again when the mark changes, when an offer should open, at a sign that the session was canceled, when a customer is signed in
+// or out, and from time to time.
 
 import { offersKey, opensAt } from './offers.js';
 
@@ -27,12 +28,17 @@ export class Terms {
     Object.assign(this, { link, session, onchange });
     this.sold = null;
     this.mark = null;
+    // They may be those of a guest, read before a customer was known.
+    this.token = null;
     this.isOver = false;
+    this.forget = link.on('hello', () => this.meet());
     this.wait();
+    this.meet();
   }
 
   stop() {
     this.isOver = true;
+    this.forget();
     clearTimeout(this.timer);
   }
 
@@ -53,6 +59,14 @@ export class Terms {
     else if (this.sold !== null && sold < this.sold) this.soon(AFTER_SIGN_MS);
     this.sold = sold;
     this.mark = mark;
+  }
+
+  /** Another customer may have other offers. */
+  meet() {
+    const token = this.link.identity?.token ?? null;
+    if (token === this.token) return;
+    this.token = token;
+    this.look();
   }
 
   soon(wait) {

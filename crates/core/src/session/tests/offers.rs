@@ -914,9 +914,9 @@ fn an_offer_is_for_customers_with_its_attribute() {
 
     // Nobody else is told of an offer, not even by its name.
     let others = refused(hall.hold_as(10, &seats(&[(0, 0)], &[]), nobody, false));
-    assert_eq!(format!("{others}"), "stalls is not on sale");
+    assert_eq!(format!("{others}"), "adult in stalls is not on sale");
     let named = under(&[(0, 0)], "students");
-    assert_eq!(format!("{}", refused(hall.hold_as(10, &named, &friend, false))), "offer students not found");
+    assert_eq!(format!("{}", refused(hall.hold_as(10, &named, &friend, false))), "offer students is not known");
     let early = refused(hall.hold_as(10, &seats(&[(0, 0)], &[]), &friend, false));
     assert!(format!("{early}").contains("it opens at"), "{early}");
     hall.hold_as(10, &seats(&[(0, 0)], &[]), &student, false).expect("a student");
@@ -943,7 +943,7 @@ fn an_offer_is_for_customers_with_its_attribute() {
     assert_eq!(hall.prices(30), [900]);
 
     // An attribute opens seats that are kept for it.
-    assert_eq!(refused(hall.hold_as(40, &seats(&[(0, 6)], &[]), &student, false)).code(), 203);
+    assert_eq!(refused(hall.hold_as(40, &seats(&[(0, 6)], &[]), &student, false)).code(), 204);
     hall.hold_as(40, &seats(&[(0, 6)], &[]), &choir, false).expect("a singer");
 
     // A hold keeps its price when the attribute is taken out of the offer.
