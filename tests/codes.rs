@@ -152,6 +152,57 @@ async fn a_code_is_used_and_stands_nowhere() {
     }
 }
 
+/// A code whose uses count orders: a cart has one use for all its lines, until the last of them is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_code_counts_orders_if_the_house_says_so() {
+    for encoding in Encoding::BOTH {
+        let mut rng = Rng::of_test("a_code_counts_orders_if_the_house_says_so");
+        let home = Home::new();
+        let server = home.start();
+        let (desk, guest) = (server.port(encoding).await, Port::guest(server.address(), encoding).await);
+        let theatre = open(&desk).await;
+        let put = json!({"code": CODE, "group": "members", "uses": 1, "by_order": true});
+        let first = desk.ask("code.put", "put", put).await.ok();
+        assert_eq!(first, json!({"group": "members", "uses": 1, "by_order": true, "held": 0, "sold": 0}));
+        let [ada, eve] = [rng.token(), rng.token()];
+        let held = guest.ask("cart.hold_seats", "five", hold(&theatre, &ada, &[0, 1, 2, 3, 4], CODE)).await.ok();
+        assert_eq!(held["lines"][0]["prices"], json!([100, 100, 100, 100, 100]));
+        guest.ask("cart.hold_seats", "more", hold(&theatre, &ada, &[7], CODE)).await.ok();
+        assert_eq!(uses(&desk).await, (1, 0));
+        guest.ask("cart.hold_seats", "eve", hold(&theatre, &eve, &[8], CODE)).await.no(218, "code_not_valid");
+        // The first line goes, and the second one keeps the use.
+        guest.ask("cart.release", "less", json!({"token": ada, "line": 1})).await.ok();
+        let entity = desk.exchange_whole(json!({"op": "code.get", "body": {"code": CODE}})).await;
+        let entity = entity["at"][0]["entity"].as_str().expect("the entity of the code").to_owned();
+        let of_one = async || {
+            let audit = desk.read("admin.audit", json!({"entity": entity})).await.ok();
+            assert_eq!(audit["violations"], json!([]), "{audit}");
+            (audit["holds"].as_array().expect("holds").len() == 1).then_some(())
+        };
+        eventually("the uses of the first line are free", of_one).await;
+        assert_eq!(uses(&desk).await, (1, 0));
+        guest.ask("cart.hold_seats", "eve", hold(&theatre, &eve, &[8], CODE)).await.no(218, "code_not_valid");
+        let paid = desk.ask("cart.checkout", "pay", json!({"token": ada, "payment": recorded()})).await.ok();
+        let sold = eventually("the use is bought", async || (uses(&desk).await == (0, 1)).then_some(()));
+        sold.await;
+
+        // After a kill it counts as before, and a refund gives the use back.
+        drop((desk, guest));
+        server.kill();
+        let server = home.start();
+        let (desk, guest) = (server.port(encoding).await, Port::guest(server.address(), encoding).await);
+        assert_eq!(uses(&desk).await, (0, 1));
+        guest.ask("cart.hold_seats", "again", hold(&theatre, &eve, &[8], CODE)).await.no(218, "code_not_valid");
+        desk.ask("order.refund", "refund", json!({"order": paid["id"], "reason": "ill"})).await.ok();
+        let back = eventually("the use is free again", async || (uses(&desk).await == (0, 0)).then_some(()));
+        back.await;
+        guest.ask("cart.hold_seats", "last", hold(&theatre, &eve, &[8, 9], CODE)).await.ok();
+        assert_eq!(uses(&desk).await, (1, 0));
+        server.stop();
+        home.is_whole();
+    }
+}
+
 /// A node without a secret takes no codes, and says what is missing to those who may put some.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_without_a_secret_says_what_is_missing() {

@@ -37,7 +37,7 @@ const NAMING_TESTS: [&str; 12] = [
 ];
 
 /// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 38] = [
+const NO_TESTS: [&str; 39] = [
     "amount_off",
     "best_effort",
     "bought_as",
@@ -45,6 +45,7 @@ const NO_TESTS: [&str; 38] = [
     "boxoffice_edge_over_budget_total",
     "boxoffice_payments_failed",
     "boxoffice_payments_pending",
+    "by_order",
     "cart_differs",
     "cart_not_active",
     "checkout_canceled",

@@ -126,7 +126,7 @@ async fn a_code_has_its_uses_while_leaders_die() {
     let mut offering = offering(opens_at, starts_at);
     offering.offers.push(members);
     desk.session_create(&id("globe"), new_session(&session, starts_at, offering)).await.expect("a session");
-    let details = |ended| CodeDetails { group: id("members"), uses: USES, ended };
+    let details = |ended| CodeDetails { group: id("members"), uses: USES, ended, by_order: false };
     let code = id("GLOBE-7Q2M");
     desk.code_put(&code, details(false)).await.expect("a code");
     let entity = Entity::Session(session.clone());

@@ -277,7 +277,7 @@ pub struct NodeArgs {
 pub struct Import {
     /// What to import: a .json file (see config/examples/royal.json, corner.json and globe.json), a .csv file of seats
     /// (row,seat,category[,section,accessible,x,y,price]), of products (name,price,stock[,id,currency]), of codes
-    /// (code,group,uses[,ended]) or of prices (session,price_type,category,area,price[,currency]), or the plan of another system
+    /// (code,group,uses[,ended][,by_order]) or of prices (session,price_type,category,area,price[,currency]), or the plan of another system
     /// (.json, .geojson).
     pub file: PathBuf,
     /// Show what would be done, with a drawing, and change nothing
@@ -331,6 +331,9 @@ pub enum CodeAction {
         /// Take it no more. What was held and bought with it stays so
         #[arg(long)]
         ended: bool,
+        /// A cart takes one use, for as many seats and places as it likes
+        #[arg(long)]
+        by_order: bool,
     },
     /// Show how often a code was used
     Get {

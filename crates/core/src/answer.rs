@@ -838,6 +838,9 @@ pub struct CodeView {
     pub held: u64,
     #[n(4)]
     pub sold: u64,
+    /// A cart takes one use, for as many seats and places as it likes.
+    #[n(5)]
+    pub by_order: bool,
 }
 
 /// Everything about a code, counted anew.

@@ -8,7 +8,7 @@ mod decide;
 #[cfg(test)]
 mod tests;
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, vec::Vec};
 
 use boxoffice_declare::Stored;
 use smol_str::{SmolStr, format_smolstr};
@@ -20,7 +20,7 @@ use crate::{
     event::CodeEvent,
     fairness::Amount,
     holds::{Hold, HoldIndex, Holds},
-    id::{Id, Request},
+    id::{CartId, Id, Request},
     portion::Portion,
     refusal::Refusal,
     taken::Taken,
@@ -40,9 +40,20 @@ pub struct Code {
     holds: Holds<CodeUses>,
     #[n(4)]
     puts: Changes<Taken>,
-    /// Follows from the holds.
+    /// Uses of seats and places. Follows from the holds.
     #[stored(skip)]
     taken: Taken,
+    /// Carts with any use: those that bought with it, and the others. Follows from the holds.
+    #[stored(skip)]
+    carts: Taken,
+}
+
+/// What a cart has of a code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CartUse {
+    Nothing,
+    Held,
+    Sold,
 }
 
 /// The uses that one hold has.
@@ -74,8 +85,8 @@ impl Code {
         let CodeEvent::Put { details, request } = event else { panic!("code {id} begins with {event:?}") };
         let mut puts = Changes::default();
         puts.remember(*request, 1, Taken::default());
-        let (details, holds, taken) = (details.clone(), Holds::default(), Taken::default());
-        Code { id, version: 1, details, holds, puts, taken }
+        let (taken, carts) = (Taken::default(), Taken::default());
+        Code { id, version: 1, details: details.clone(), holds: Holds::default(), puts, taken, carts }
     }
 
     /// How many events it has had.
@@ -89,10 +100,28 @@ impl Code {
     /// If the event breaks a promise.
     pub fn apply(&mut self, event: &CodeEvent) {
         self.version += 1;
+        let cart = match event {
+            CodeEvent::UsesHeld { hold, .. }
+            | CodeEvent::UsesReleased { hold, .. }
+            | CodeEvent::UsesSold { hold, .. }
+            | CodeEvent::UsesRefunded { hold } => Some(hold.cart),
+            CodeEvent::Put { .. } | CodeEvent::Hold(_) => None,
+        };
+        let before = cart.map(|cart| self.use_of(cart));
+        self.write(event);
+        if let (Some(cart), Some(before)) = (cart, before) {
+            count(&mut self.carts, before, -1);
+            let after = self.use_of(cart);
+            count(&mut self.carts, after, 1);
+        }
+    }
+
+    fn write(&mut self, event: &CodeEvent) {
         match event {
             CodeEvent::Put { details, request } => {
                 self.details = details.clone();
-                self.puts.remember(*request, self.version, self.taken);
+                let used = self.used();
+                self.puts.remember(*request, self.version, used);
             }
             CodeEvent::UsesHeld { hold, revision, want_hash, count, deadline } => {
                 assert!(*count > 0, "hold {hold:?} of nothing");
@@ -123,6 +152,20 @@ impl Code {
     pub(crate) fn rebuild(&mut self) {
         self.holds.rebuild();
         self.taken = self.counted();
+        self.carts = self.counted_carts();
+    }
+
+    /// What a cart has of it.
+    fn use_of(&self, cart: CartId) -> CartUse {
+        if self.holds.has_bought(cart) {
+            return CartUse::Sold;
+        }
+        if self.holds.of_cart(cart).next().is_some() { CartUse::Held } else { CartUse::Nothing }
+    }
+
+    /// The uses that are taken, as the house counts them.
+    fn used(&self) -> Taken {
+        if self.details.by_order { self.carts } else { self.taken }
     }
 
     /// Whether no cart holds a use, or may still send messages about a released hold.
@@ -132,7 +175,7 @@ impl Code {
 
     /// Its details and counts.
     pub fn view(&self) -> CodeView {
-        view(&self.details, self.taken)
+        view(&self.details, self.used())
     }
 
     /// The answer to a put that was granted before and its version, if it is remembered. Refused if its request id was used for
@@ -146,12 +189,15 @@ impl Code {
     pub fn audit(&self) -> CodeAudit {
         let mut violations: Vec<SmolStr> = self.holds.violations();
         let counted = self.counted();
-        if self.taken != counted {
-            violations.push(format_smolstr!("counters say {:?}, holds and sales say {counted:?}", self.taken));
+        let counted = (counted, self.counted_carts());
+        if (self.taken, self.carts) != counted {
+            let counters = (self.taken, self.carts);
+            violations.push(format_smolstr!("counters say {counters:?}, holds and sales say {counted:?}"));
         }
+        let used = if self.details.by_order { counted.1 } else { counted.0 };
         CodeAudit {
             code: self.id.clone(),
-            counts: view(&self.details, counted),
+            counts: view(&self.details, used),
             holds: self.holds.hold_views(CodeUses::portion),
             sales: self.holds.sale_views(CodeUses::portion),
             violations,
@@ -163,6 +209,12 @@ impl Code {
         self.id.heap_bytes() + self.details.group.heap_bytes() + self.holds.heap_bytes() + self.puts.heap_bytes()
     }
 
+    fn counted_carts(&self) -> Taken {
+        let bought: BTreeSet<CartId> = self.holds.all_sales().map(|(hold, _)| hold.cart).collect();
+        let holding = self.holds.all_live().map(|(hold, _)| hold.cart).filter(|cart| !bought.contains(cart));
+        Taken { held: holding.collect::<BTreeSet<_>>().len() as u64, sold: bought.len() as u64 }
+    }
+
     fn counted(&self) -> Taken {
         Taken {
             held: self.holds.all_live().map(|(_, hold)| u64::from(hold.what.count)).sum(),
@@ -171,6 +223,16 @@ impl Code {
     }
 }
 
-fn view(CodeDetails { group, uses, ended }: &CodeDetails, Taken { held, sold }: Taken) -> CodeView {
-    CodeView { group: group.clone(), uses: *uses, ended: *ended, held, sold }
+/// One cart more or less.
+fn count(carts: &mut Taken, of: CartUse, by: i64) {
+    let counter = match of {
+        CartUse::Nothing => return,
+        CartUse::Held => &mut carts.held,
+        CartUse::Sold => &mut carts.sold,
+    };
+    *counter = counter.checked_add_signed(by).expect("a cart was counted before");
+}
+
+fn view(CodeDetails { group, uses, ended, by_order }: &CodeDetails, Taken { held, sold }: Taken) -> CodeView {
+    CodeView { group: group.clone(), uses: *uses, ended: *ended, by_order: *by_order, held, sold }
 }

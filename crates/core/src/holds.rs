@@ -258,6 +258,11 @@ impl<W> Holds<W> {
         self.live.range(HoldId::all_of(cart)).map(|(_, hold)| &hold.what).chain(sold)
     }
 
+    /// Whether a cart has bought anything that was not refunded.
+    pub(crate) fn has_bought(&self, cart: CartId) -> bool {
+        self.sales.range(HoldId::all_of(cart)).next().is_some()
+    }
+
     /// Whether anything is sold that was not refunded.
     pub(crate) fn has_sales(&self) -> bool {
         !self.sales.is_empty()

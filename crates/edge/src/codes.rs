@@ -214,7 +214,7 @@ mod tests {
         let codes = codes();
         let mut held = hold(Some("GLOBE-7Q2M"));
         codes.hide((address(), now), true, &mut held).expect("it is taken");
-        let details = CodeDetails { group: id("members"), uses: 1, ended: false };
+        let details = CodeDetails { group: id("members"), uses: 1, ended: false, by_order: false };
         for command in [CodeCommand::Put(details), CodeCommand::Get] {
             let mut command = Command::Code(id("GLOBE-7Q2M"), command);
             codes.hide((address(), now), true, &mut command).expect("it is taken");
@@ -238,7 +238,7 @@ mod tests {
         codes.hide((address(), now), true, &mut hold(None)).expect("it shows none");
         let no = codes.hide((address(), now), true, &mut hold(Some("GLOBE-7Q2M"))).expect_err("it has no secret");
         assert!(no.to_string().contains("not valid"), "{no}");
-        let put = CodeCommand::Put(CodeDetails { group: id("members"), uses: 1, ended: false });
+        let put = CodeCommand::Put(CodeDetails { group: id("members"), uses: 1, ended: false, by_order: false });
         let no = codes
             .hide((address(), now), true, &mut Command::Code(id("GLOBE-7Q2M"), put))
             .expect_err("it has no secret");

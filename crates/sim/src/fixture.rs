@@ -221,8 +221,10 @@ impl Fixture {
         for number in 0..PRODUCTS {
             self.restock(client, rng, number).await;
         }
-        for code in self.codes() {
-            let put = CodeCommand::Put(CodeDetails { group: id("members"), uses: CODE_USES, ended: false });
+        for (number, code) in self.codes().enumerate() {
+            // Uses of every other one count orders.
+            let by_order = number % 2 == 1;
+            let put = CodeCommand::Put(CodeDetails { group: id("members"), uses: CODE_USES, ended: false, by_order });
             self.must(client, rng, Command::Code(code, put)).await;
         }
     }

@@ -290,9 +290,10 @@ fn customer(event: &CustomerEvent) -> Words {
 
 fn code(event: &CodeEvent) -> Words {
     match event {
-        CodeEvent::Put { details: CodeDetails { group, uses, ended }, .. } => {
+        CodeEvent::Put { details: CodeDetails { group, uses, ended, by_order }, .. } => {
             let ended = if *ended { ", ended" } else { "" };
-            ("put", format!("{uses} uses, of group {group}{ended}"))
+            let what = if *by_order { "orders" } else { "uses" };
+            ("put", format!("{uses} {what}, of group {group}{ended}"))
         }
         CodeEvent::UsesHeld { hold, count, .. } => {
             ("uses_held", format!("{count} altogether by {}{KEPT}", holder(hold)))

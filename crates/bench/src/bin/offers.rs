@@ -325,7 +325,7 @@ fn codes(round: &str, sessions: u64, flows: u64, differs: u16) -> Vec<Id> {
 }
 
 fn put(code: Id, uses: u32) -> Command {
-    Command::Code(code, CodeCommand::Put(CodeDetails { group: id("members"), uses, ended: false }))
+    Command::Code(code, CodeCommand::Put(CodeDetails { group: id("members"), uses, ended: false, by_order: false }))
 }
 
 /// Holds of two seats.

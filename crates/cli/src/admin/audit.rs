@@ -126,10 +126,12 @@ pub fn customer(audit: &CustomerAudit) -> Vec<String> {
 
 /// The lines of the audit of a code.
 pub fn code(audit: &CodeAudit) -> Vec<String> {
-    let CodeAudit { code, counts: CodeView { group, uses, ended, held, sold }, holds, sales, violations } = audit;
+    let CodeAudit { code, counts: CodeView { group, uses, ended, by_order, held, sold }, holds, sales, violations } =
+        audit;
     let mut lines = verdict(violations);
     let ended = if *ended { ", ended" } else { "" };
-    lines.push(format!("code {code} of {group}: {held} in carts and {sold} bought with, of {uses}{ended}"));
+    let orders = if *by_order { " orders" } else { "" };
+    lines.push(format!("code {code} of {group}: {held} in carts and {sold} bought with, of {uses}{orders}{ended}"));
     lines.extend(holds_and_sales(holds, sales, None, &Zone::utc()));
     lines
 }

@@ -18,8 +18,9 @@ pub(super) fn run(node_args: &NodeArgs, action: &CodeAction) -> Outcome {
     node_client::block_on(async {
         let client = node_args.connect().await?;
         let (found, json) = match action {
-            CodeAction::Put { code, group, uses, ended } => {
-                let details = CodeDetails { group: ids::id_of("group", group)?, uses: *uses, ended: *ended };
+            CodeAction::Put { code, group, uses, ended, by_order } => {
+                let (group, uses) = (ids::id_of("group", group)?, *uses);
+                let details = CodeDetails { group, uses, ended: *ended, by_order: *by_order };
                 (client.code_put(&code_of(code)?, details).await, false)
             }
             CodeAction::Get { code, json } => (client.code_get(&code_of(code)?).await, *json),
@@ -30,13 +31,14 @@ pub(super) fn run(node_args: &NodeArgs, action: &CodeAction) -> Outcome {
     })
 }
 
-fn line(CodeView { group, uses, ended, held, sold }: &CodeView) -> String {
+fn line(CodeView { group, uses, ended, by_order, held, sold }: &CodeView) -> String {
     let ended = if *ended { ", ended" } else { "" };
-    format!("a code of {group}: {}, {held} in carts, {sold} bought with{ended}", counted(u64::from(*uses), "use"))
+    let of = if *by_order { "order" } else { "use" };
+    format!("a code of {group}: {}, {held} in carts, {sold} bought with{ended}", counted(u64::from(*uses), of))
 }
 
 fn object(view: &CodeView) -> serde_json::Value {
-    let CodeView { group, uses, ended, held, sold } = view;
+    let CodeView { group, uses, ended, by_order, held, sold } = view;
     let group: &Id = group;
-    json!({ "group": group.as_str(), "uses": uses, "ended": ended, "held": held, "sold": sold })
+    json!({ "group": group.as_str(), "uses": uses, "ended": ended, "by_order": by_order, "held": held, "sold": sold })
 }

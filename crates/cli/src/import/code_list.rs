@@ -1,4 +1,4 @@
-//! Codes as CSV: `code,group,uses[,ended]`. A line is a code.
+//! Codes as CSV: `code,group,uses[,ended][,by_order]`. A line is a code.
 //!
 //! No message has a code itself, because messages are kept longer than a code is secret.
 
@@ -17,7 +17,7 @@ use super::{
 const FORM: Form = Form {
     line_is: "a code: code,group,uses",
     required: &["code", "group", "uses"],
-    optional: &["ended"],
+    optional: &["ended", "by_order"],
     told_by: ("code", &["group", "uses"]),
 };
 
@@ -27,11 +27,11 @@ const FORM: Form = Form {
 /// What is wrong with the file, with the line and the column.
 pub fn read(bytes: &[u8]) -> Result<Option<ImportPlan>, String> {
     let Some(list) = list::read(bytes, &FORM)? else { return Ok(None) };
-    let says_ended = list.has("ended");
+    let says = ["ended", "by_order"].map(|column| list.has(column));
     let mut lines: BTreeMap<Id, u64> = BTreeMap::new();
     let mut codes = Vec::new();
     for line in list.lines() {
-        let plan = code(line, says_ended)?;
+        let plan = code(line, says)?;
         if let Some(first) = lines.insert(plan.code.clone(), line.number()) {
             return Err(format!("{}: line {first} has the same code; leave one out", line.at("code")));
         }
@@ -40,7 +40,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<ImportPlan>, String> {
     Ok(Some(ImportPlan { codes, notes: vec![list.note("codes")], ..ImportPlan::default() }))
 }
 
-fn code(line: ListLine<'_>, says_ended: bool) -> Result<CodePlan, String> {
+fn code(line: ListLine<'_>, [says_ended, says_by_order]: [bool; 2]) -> Result<CodePlan, String> {
     const IS_ID: &str = "1 to 64 of A-Z a-z 0-9 . _ : -";
     let text = line.field("code");
     let code = Id::new(text).ok_or_else(|| {
@@ -62,14 +62,16 @@ fn code(line: ListLine<'_>, says_ended: bool) -> Result<CodePlan, String> {
     let uses = uses.parse().ok().filter(|uses| is_number && *uses <= CODE_USES_MAX).ok_or_else(|| {
         format!("{}: {uses:?} is no number of uses; a code has 0 to {CODE_USES_MAX}", line.at("uses"))
     })?;
-    let ended = match line.field("ended").to_lowercase().as_str() {
-        _ if !says_ended => None,
-        "no" | "false" => Some(false),
-        "yes" | "true" => Some(true),
-        other => return Err(format!("{}: {other:?} says nothing; write yes or no", line.at("ended"))),
+    let said = |column: &str, says: bool| match line.field(column).to_lowercase().as_str() {
+        _ if !says => Ok(None),
+        "no" | "false" => Ok(Some(false)),
+        "yes" | "true" => Ok(Some(true)),
+        other => Err(format!("{}: {other:?} says nothing; write yes or no", line.at(column))),
     };
-    let details = CodeDetails { group, uses, ended: ended.unwrap_or_default() };
-    Ok(CodePlan { code, details, keeps_ended: ended.is_none(), line: Some(line.number()) })
+    let (ended, by_order) = (said("ended", says_ended)?, said("by_order", says_by_order)?);
+    let details = CodeDetails { group, uses, ended: ended.unwrap_or_default(), by_order: by_order.unwrap_or_default() };
+    let (keeps_ended, keeps_by_order) = (ended.is_none(), by_order.is_none());
+    Ok(CodePlan { code, details, keeps_ended, keeps_by_order, line: Some(line.number()) })
 }
 
 #[cfg(test)]
@@ -103,6 +105,9 @@ mod tests {
         let with = codes(b"code,group,uses,ended\nGLOBE-1,members,4,yes\nGLOBE-2,press,1,No\n");
         let shown: Vec<_> = with.iter().map(|of| (of.details.ended, of.keeps_ended)).collect();
         assert_eq!(shown, [(true, false), (false, false)]);
+        let orders = codes(b"code,group,uses,by_order\nGLOBE-1,members,4,YES\nGLOBE-2,press,1,no\n");
+        let shown: Vec<_> = orders.iter().map(|of| (of.details.by_order, of.keeps_by_order, of.keeps_ended)).collect();
+        assert_eq!(shown, [(true, false, true), (false, false, true)]);
     }
 
     #[test]
@@ -147,8 +152,8 @@ mod tests {
         );
         assert_eq!(
             refused("code,group,uses,user\nSECRET,members,1,Ada\n"),
-            "line 1, column 4: \"user\" is no column of such a list, which has code, group, uses, ended; a column that is to be left \
-             out has a name that begins with #"
+            "line 1, column 4: \"user\" is no column of such a list, which has code, group, uses, ended, by_order; a column that is to \
+             be left out has a name that begins with #"
         );
         assert_eq!(
             refused("code,uses,group,Uses\nSECRET,1,members,2\n"),

@@ -279,7 +279,7 @@ fn without_remark<T: WireRepr, E: de::Error>(mut body: Map<String, Value>) -> Re
 pub fn read(text: &str) -> Result<ImportPlan, String> {
     let file: File = serde_json::from_str(text).map_err(|error| located(&error))?;
     let currency = file.currency;
-    let code = |(code, details)| CodePlan { code, details, keeps_ended: false, line: None };
+    let code = |(code, details)| CodePlan { code, details, keeps_ended: false, keeps_by_order: false, line: None };
     Ok(ImportPlan {
         titles: things::titles(file.titles)?,
         products: things::products(file.products)?,

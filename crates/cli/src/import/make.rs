@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, io::IsTerminal, sync::Arc, time::Duration};
 
 use boxoffice_client::{
-    BatchCommand, Client, Error, HallView, Id, Layout, NewSession, SessionExtras, SessionView, Timestamp, Title,
-    VenueView,
+    BatchCommand, Client, CodeView, Error, HallView, Id, Layout, NewSession, SessionExtras, SessionView, Timestamp,
+    Title, VenueView,
 };
 use boxoffice_core::{
     calendar::Zone,
@@ -194,15 +194,18 @@ async fn make_codes(client: &Client, codes: &[CodePlan], report: &mut Report) ->
     let mut progress = Progress::of(codes.len());
     for codes in codes.chunks(CODES_AT_ONCE) {
         let there = read_all(codes, |plan| async { known(client.code_get(&plan.code).await) }).await?;
-        let steps = codes.iter().zip(there).map(|(CodePlan { code, details, keeps_ended, line }, there)| {
+        let steps = codes.iter().zip(there).map(|(plan, there)| {
+            let CodePlan { code, details, keeps_ended, keeps_by_order, line } = plan;
             let mut details = details.clone();
-            if let Some(there) = there.as_ref().filter(|_| *keeps_ended) {
-                details.ended = there.ended;
+            if let Some(there) = &there {
+                details.ended = if *keeps_ended { there.ended } else { details.ended };
+                details.by_order = if *keeps_by_order { there.by_order } else { details.by_order };
             }
-            let CodeDetails { group, uses, ended } = &details;
+            let CodeDetails { group, uses, ended, by_order } = &details;
             // Reports may be kept longer than a code is secret.
             let thing = format!("a code of {group} ({})", counted(u64::from(*uses), "use"));
-            let same = there.map(|there| (&there.group, there.uses, there.ended) == (group, *uses, *ended));
+            let same = |of: &CodeView| (&of.group, of.uses, of.ended, of.by_order) == (group, *uses, *ended, *by_order);
+            let same = there.as_ref().map(same);
             let command = || BatchCommand::code_put(client.new_request_id(), code, details.clone());
             Step { bytes: CODE_BYTES, line: *line, ..thing_step(thing, same, command) }
         });

@@ -62,6 +62,8 @@ pub struct CodePlan {
     pub details: CodeDetails,
     /// Whether the file does not say if it is ended, so that an existing one stays as it is.
     pub keeps_ended: bool,
+    /// The same of whether its uses count orders.
+    pub keeps_by_order: bool,
     /// The line of a list, which tells refused ones apart.
     pub line: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! Decisions of a code.
 
-use super::Code;
+use super::{CartUse, Code};
 use crate::{
     ask::Reply,
     command::{CODE_USES_MAX, CodeDetails, Limits, ShownCode, Want},
@@ -25,13 +25,21 @@ impl Code {
         Ok(CodeEvent::Put { details: details.clone(), request })
     }
 
-    /// Decides how many uses a hold gets of those that it wants: what is left, so that a party may buy with the uses that there are.
+    /// Decides how many uses a hold gets of those that it wants: what is left, so that a party may buy with the uses that there are. With
+    /// `by_order` a cart that has the use, or gets one, has as many as it wants.
     fn decide_uses(&self, ask: &HoldAsk<'_>, want_hash: u64, wanted: u32) -> Result<CodeEvent, Refusal> {
         check_quantity(wanted)?;
-        let had = self.holds.live(ask.hold).map_or(0, |live| live.what.count);
-        let taken = if planted::is("a use that counts at the sale") { self.taken.sold } else { self.taken.all() };
-        let left = u64::from(self.details.uses).saturating_sub(taken.saturating_sub(u64::from(had)));
-        let count = wanted.min(left.try_into().unwrap_or(u32::MAX));
+        let used = self.used();
+        let taken = if planted::is("a use that counts at the sale") { used.sold } else { used.all() };
+        let count = if self.details.by_order {
+            let has_one =
+                self.use_of(ask.hold.cart) != CartUse::Nothing && !planted::is("a cart that takes a use for each hold");
+            if has_one || taken < u64::from(self.details.uses) { wanted } else { 0 }
+        } else {
+            let had = self.holds.live(ask.hold).map_or(0, |live| live.what.count);
+            let left = u64::from(self.details.uses).saturating_sub(taken.saturating_sub(u64::from(had)));
+            wanted.min(left.try_into().unwrap_or(u32::MAX))
+        };
         // The answer is the same for a code that has ended and for an unknown one, so that a guess tells nothing.
         if self.details.ended || count == 0 {
             return Err(Refusal::CodeNotValid);

@@ -23,7 +23,7 @@ fn hold_id(number: u64) -> HoldId {
 }
 
 fn details(uses: u32, ended: bool) -> CodeDetails {
-    CodeDetails { group: id("members"), uses, ended }
+    CodeDetails { group: id("members"), uses, ended, by_order: false }
 }
 
 fn put(code: &mut Code, details: &CodeDetails, number: u64) {
@@ -106,6 +106,85 @@ fn a_use_is_taken_from_the_hold_to_the_refund() {
     write(&mut code, refunded);
     assert_eq!(hold(&mut code, 5, 9), Ok(4));
     assert_eq!(code.audit().violations, Vec::<SmolStr>::new());
+}
+
+/// The hold of a cart with a number of its own.
+fn of_cart(cart: u128, number: u64) -> HoldId {
+    HoldId { cart: CartId(cart), request: RequestHash(number), part: 0, attempt: 0 }
+}
+
+/// A cart takes one use of a code whose uses count orders, and has it until the last of its holds and sales is gone.
+#[test]
+fn a_use_by_order_is_the_carts_until_it_has_none() {
+    let by_order = |uses| CodeDetails { by_order: true, ..details(uses, false) };
+    let mut code = code(2);
+    put(&mut code, &by_order(2), 2);
+    let counts = |code: &Code| (code.view().held, code.view().sold);
+    let ask = |code: &mut Code, cart: u128, number: u64, count: u32| {
+        let want = Want::Uses { count };
+        let (hold, deadline, at) = (of_cart(cart, number), Timestamp(9_000), Timestamp(0));
+        let ask = HoldAsk {
+            hold,
+            revision: 1,
+            want: &want,
+            deadline,
+            at,
+            holder: None,
+            desk: false,
+            code: None,
+            attributes: &[],
+        };
+        let event = code.decide_hold(Timestamp(1), &ask).map_err(|no| match no {
+            Reply::Refused { refusal, .. } => refusal,
+            other => panic!("{other:?}"),
+        })?;
+        write(code, [event]);
+        Ok(code.granted(hold).code.expect("a code grants uses").uses)
+    };
+    let free = |code: &mut Code, cart: u128, number: u64| {
+        let released = code.decide_release(of_cart(cart, number), 1 << 31, None, false);
+        write(code, released);
+    };
+    assert_eq!(ask(&mut code, 1, 1, 6), Ok(6), "as many as it likes");
+    assert_eq!(ask(&mut code, 2, 2, 1), Ok(1));
+    assert_eq!(counts(&code), (2, 0));
+    assert_eq!(ask(&mut code, 3, 3, 1), Err(Refusal::CodeNotValid));
+    assert_eq!(ask(&mut code, 1, 4, 20), Ok(20), "a cart that has the use needs no other");
+    // The first line goes, and the use stays with the second one.
+    free(&mut code, 1, 1);
+    assert_eq!(counts(&code), (2, 0));
+    assert_eq!(ask(&mut code, 3, 5, 1), Err(Refusal::CodeNotValid));
+    let sold = code.decide_sell(of_cart(1, 4), 1 << 32, &Portion::Uses(20), OrderId(1), Timestamp(5));
+    write(&mut code, sold.expect("the hold has them"));
+    assert_eq!(counts(&code), (1, 1));
+    free(&mut code, 2, 2);
+    assert_eq!(counts(&code), (0, 1));
+    assert_eq!(ask(&mut code, 3, 6, 2), Ok(2));
+    let refunded = code.decide_refund(of_cart(1, 4));
+    write(&mut code, refunded);
+    assert_eq!(counts(&code), (1, 0));
+    // The same holds count otherwise when the house says so, and as before when it says that again.
+    put(&mut code, &details(3, false), 8);
+    assert_eq!((counts(&code), ask(&mut code, 4, 9, 5)), ((2, 0), Ok(1)));
+    put(&mut code, &by_order(2), 10);
+    assert_eq!((counts(&code), ask(&mut code, 5, 11, 1)), ((2, 0), Err(Refusal::CodeNotValid)));
+    let mut again = code.clone();
+    again.rebuild();
+    assert_eq!(again, code);
+    assert_eq!(code.audit().violations, Vec::<SmolStr>::new());
+}
+
+/// The example finds what is planted.
+#[test]
+#[cfg(feature = "planted")]
+fn planted_bugs_of_uses_by_order_are_found() {
+    extern crate std;
+    for bug in ["a cart that takes a use for each hold", "a use that counts at the sale"] {
+        crate::planted::plant(Some(bug));
+        let ended = std::panic::catch_unwind(a_use_by_order_is_the_carts_until_it_has_none);
+        crate::planted::plant(None);
+        assert!(ended.is_err(), "{bug} is not found");
+    }
 }
 
 #[test]

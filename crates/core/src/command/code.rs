@@ -27,12 +27,15 @@ pub struct CodeDetails {
     /// The group of codes that offers of sessions name.
     #[n(0)]
     pub group: Id,
-    /// How many seats and places may be held and bought with it.
+    /// How many seats and places may be held and bought with it, or how many carts may hold and buy any.
     #[n(1)]
     pub uses: u32,
     /// It is not taken any more. What was held and bought with it stays so.
     #[n(2)]
     pub ended: bool,
+    /// A cart takes one use, for as many seats and places as it likes, until it has none of them any more.
+    #[n(3)]
+    pub by_order: bool,
 }
 
 /// What a code lets a cart hold, as a session hears of it.

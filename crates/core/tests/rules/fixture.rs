@@ -553,8 +553,15 @@ impl Fixture {
         let Some(max) = self.code_uses else { return };
         for (entity, state) in self.states.entities() {
             let State::Code(code) = &**state else { continue };
-            let view = code.audit().counts;
-            assert!(view.held + view.sold <= u64::from(max), "{entity} has {view:?}");
+            let audit = code.audit();
+            let holds = audit.holds.iter().map(|hold| (hold.hold.cart, &hold.portion));
+            let all = holds.chain(audit.sales.iter().map(|sale| (sale.hold.cart, &sale.portion)));
+            let used = match audit.counts.by_order {
+                true => all.map(|(cart, _)| cart).collect::<BTreeSet<_>>().len() as u64,
+                false => all.map(|(_, portion)| u64::from(portion.quantity())).sum(),
+            };
+            assert_eq!(audit.counts.held + audit.counts.sold, used, "{entity}: {audit:?}");
+            assert!(used <= u64::from(max), "{entity} has {used}: {audit:?}");
         }
     }
 

@@ -360,7 +360,7 @@ fn members() -> Offering {
 }
 
 fn put_code(fixture: &mut Fixture, request: &str, code: &str, uses: u32) {
-    let details = CodeDetails { group: id("members"), uses, ended: false };
+    let details = CodeDetails { group: id("members"), uses, ended: false, by_order: false };
     granted(fixture, request, Command::Code(id(code), CodeCommand::Put(details)));
 }
 

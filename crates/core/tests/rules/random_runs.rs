@@ -372,7 +372,8 @@ impl RandomRun {
         self.has_offers = true;
         self.fixture.code_uses = Some(CODE_USES);
         for code in CODES {
-            let details = CodeDetails { group: id("members"), uses: CODE_USES, ended: false };
+            let details =
+                CodeDetails { group: id("members"), uses: CODE_USES, ended: false, by_order: code == CODES[1] };
             self.fixture.send(Some("put"), Command::Code(id(code), CodeCommand::Put(details)));
         }
         for session in ["s", "t"] {

@@ -175,7 +175,8 @@ impl SaleTerms {
     pub(super) fn codes(&self) -> Vec<BatchCommand> {
         let put = |code| {
             let code = self.code(code);
-            let details = CodeDetails { group: self.group(), uses: self.spec.uses.into(), ended: false };
+            let details =
+                CodeDetails { group: self.group(), uses: self.spec.uses.into(), ended: false, by_order: false };
             BatchCommand::code_put(code.as_str(), &code, details)
         };
         (0..self.spec.codes).map(put).collect()

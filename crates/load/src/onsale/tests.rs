@@ -107,7 +107,7 @@ fn a_right_sale_has_no_differences() {
     session_differs(|_| {}, &[]);
     let (carts, mut differences) = ledger.take();
     let bought = Bought::of(&carts);
-    let code = |sold| CodeView { group: terms.group(), uses: 2, ended: false, held: 0, sold };
+    let code = |sold| CodeView { group: terms.group(), uses: 2, ended: false, by_order: false, held: 0, sold };
     compare_code(&terms, 0, &code(2), bought.uses[&0], &mut differences);
     compare_code(&terms, 1, &code(0), 0, &mut differences);
     assert_eq!(differences.sentences(), [""; 0]);
@@ -171,7 +171,7 @@ fn a_code_that_differs_is_named() {
     let terms = terms();
     let differs = |held, sold, told| {
         let mut differences = Differences::default();
-        let view = CodeView { group: terms.group(), uses: 2, ended: false, held, sold };
+        let view = CodeView { group: terms.group(), uses: 2, ended: false, by_order: false, held, sold };
         compare_code(&terms, 1, &view, told, &mut differences);
         differences.sentences()
     };

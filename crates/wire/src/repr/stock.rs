@@ -35,6 +35,8 @@ shapes! {
         uses: u32,
         /// It is not taken any more.
         ended?: bool,
+        /// A cart takes one use, for as many seats and places as it likes.
+        by_order?: bool,
         /// Uses in carts.
         held: u64,
         sold: u64,

@@ -158,7 +158,7 @@ pub fn customer_audit() -> CustomerAudit {
 }
 
 pub fn code_view() -> CodeView {
-    CodeView { group: id("members"), uses: 9, ended: true, held: 3, sold: 4 }
+    CodeView { group: id("members"), uses: 9, ended: true, by_order: true, held: 3, sold: 4 }
 }
 
 pub fn code_audit() -> CodeAudit {

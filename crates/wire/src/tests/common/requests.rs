@@ -179,7 +179,7 @@ pub fn requests() -> Vec<Sample> {
         ],
     };
     let get = |name: &str| body::Get { id: id(name) };
-    let code = body::CodePut { code: id("GLOBE-7Q2M"), group: id("members"), uses: 4, ended: true };
+    let code = body::CodePut { code: id("GLOBE-7Q2M"), group: id("members"), uses: 4, ended: true, by_order: true };
     let key = body::KeyCreate {
         id: id("till-3"),
         hash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
