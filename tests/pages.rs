@@ -37,7 +37,7 @@ const NAMING_TESTS: [&str; 12] = [
 ];
 
 /// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 39] = [
+const NO_TESTS: [&str; 41] = [
     "amount_off",
     "best_effort",
     "bought_as",
@@ -52,6 +52,7 @@ const NO_TESTS: [&str; 39] = [
     "checkout_withdrawn",
     "code_group",
     "code_not_valid",
+    "customer_needed",
     "deadline_ms",
     "dry_run",
     "leaves_single",
@@ -65,6 +66,7 @@ const NO_TESTS: [&str; 39] = [
     "payment_status",
     "payments_failed",
     "payments_pending",
+    "per_customer",
     "per_order",
     "price_sold_out",
     "rate_limited",

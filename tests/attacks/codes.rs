@@ -202,6 +202,8 @@ async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     seen.ask(&operator, 208, "session.create", overlaps.clone()).await;
     let few =
         |token: &str, quantity: u64| json!({"token": token, "customer": "ada", "product": "few", "quantity": quantity});
+    let nobody = json!({"token": seen.token(), "product": "few", "quantity": 1});
+    seen.ask(&guest, 219, "cart.hold_stock", nobody).await;
     let ada = seen.token();
     guest.ask("cart.hold_stock", "few", few(&ada, 2)).await.ok();
     seen.ask(&guest, 210, "cart.hold_stock", few(&ada, 1)).await;

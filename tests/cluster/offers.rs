@@ -83,6 +83,7 @@ fn offer(name: &str, types: &[&str]) -> Offer {
         allotments: vec![],
         code_group: None,
         attributes: vec![],
+        per_customer: None,
     }
 }
 

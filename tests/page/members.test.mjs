@@ -1,4 +1,4 @@
-// Offers for customers with an attribute, which the token of the embedding page names.
+// Offers for customers with an attribute, which the token of the embedding page names, and offers with a limit for each customer.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -50,4 +50,33 @@ pageTest('a member who signs in has the price of members, and a guest never sees
   await connected(friend);
   await reads(friend, '#sale', /This is not on sale/);
   assert.ok(!(await friend.content()).includes('members'));
+}));
+
+pageTest('what is limited per customer asks for the name before the hold', (people) => withOwn(people, async (own) => {
+  const { ask, create, url } = await house(own);
+  await create('s', { offers: [{ id: 'friends', per_customer: 2, set_price: 1200 }] });
+  const page = await visit(people, url, 's');
+  await pick(page, 0, 1, 2);
+  await page.click('#hold');
+  await reads(page, '#who-needed', /Please say who you are first/);
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'who');
+  // An empty name is none.
+  await page.keyboard.press('Enter');
+  assert.equal(await page.isVisible('#who'), true);
+  await page.keyboard.type('Ada Lovelace');
+  await page.keyboard.press('Enter');
+  await inCart(page, 2);
+  // In the same window, the third one is refused for what it is.
+  await pick(page, 0, 3);
+  await page.click('#hold');
+  await reads(page, '#session-note', /None is left at this price/);
+  // The cart is hers, so the name stays at the checkout.
+  await go(page, '#/cart');
+  await page.waitForSelector('#customer[readonly]');
+  assert.equal(await page.inputValue('#customer'), 'Ada Lovelace');
+  await page.click('#pay');
+  await page.waitForFunction(() => location.hash.startsWith('#/order/'));
+  const { id } = await page.evaluate(() => window.boxoffice.app.customer.get());
+  const { purchases } = await ask('customer.purchases', { customer: id });
+  assert.equal(purchases.length, 1);
 }));

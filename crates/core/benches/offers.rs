@@ -144,6 +144,7 @@ fn hold_ask(number: u16, types: &[Id]) -> Input<u32> {
         desk: false,
         code: None,
         attributes: Vec::new(),
+        customer: None,
     };
     Input::Ask { from: Entity::Cart(cart), ask }
 }

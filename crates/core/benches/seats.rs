@@ -66,6 +66,7 @@ fn hold_ask(cart: u128, want: Want) -> Input<u32> {
         desk: false,
         code: None,
         attributes: Vec::new(),
+        customer: None,
     };
     Input::Ask { from: Entity::Cart(CartId(cart)), ask }
 }

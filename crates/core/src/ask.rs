@@ -49,6 +49,9 @@ pub enum Ask {
         /// The attributes of the customer whose token the buyer has shown.
         #[n(7)]
         attributes: Vec<Id>,
+        /// The customer of the cart, if it is known.
+        #[n(8)]
+        customer: Option<Id>,
     },
     /// A cart lets an inventory keep only `left` of the hold. The cart has committed that already.
     #[n(1)]

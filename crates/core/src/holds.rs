@@ -107,6 +107,8 @@ pub(crate) struct HoldAsk<'a> {
     pub(crate) code: Option<&'a ShownCode>,
     /// The attributes of the customer whose token the buyer has shown.
     pub(crate) attributes: &'a [Id],
+    /// The customer of the cart, if it is known.
+    pub(crate) customer: Option<&'a Id>,
 }
 
 impl HoldAsk<'_> {

@@ -196,6 +196,7 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
                 desk: true,
                 code: None,
                 attributes: &[],
+                customer: None,
             };
             let result = match inventory.decide_hold(Timestamp(0), &ask) {
                 Ok(event) => {
@@ -515,6 +516,7 @@ fn a_sale_of_what_is_not_held_says_what_became_of_it() {
             desk: true,
             code: None,
             attributes: &[],
+            customer: None,
         };
         let held = product.decide_hold(Timestamp(1), &ask).expect("there are some");
         product.write(&held);

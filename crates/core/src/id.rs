@@ -41,6 +41,11 @@ impl Id {
         Id::allows(text).then(|| Id(SmolStr::new(text)))
     }
 
+    /// No id is before this one.
+    pub(crate) fn first() -> Id {
+        Id(SmolStr::new_static(FIRST_ID))
+    }
+
     fn allows(text: &str) -> bool {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
         (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed)

@@ -45,7 +45,7 @@
 //! let ask = |cart: u128| {
 //!     let hold = HoldId { cart: CartId(cart), request: RequestHash::of("hold-1"), part: 0, attempt: 0 };
 //!     let want = Want::Units { quantity: 2, now: false };
-//!     Input::Ask { from: Entity::Cart(CartId(cart)), ask: Ask::Hold { hold, revision: 1, want, life_ms: 600_000, holder: None, desk: false, code: None, attributes: Vec::new() } }
+//!     Input::Ask { from: Entity::Cart(CartId(cart)), ask: Ask::Hold { hold, revision: 1, want, life_ms: 600_000, holder: None, desk: false, code: None, attributes: Vec::new(), customer: None } }
 //! };
 //! turn.clear();
 //! host.handle(now, ask(7), &mut turn);

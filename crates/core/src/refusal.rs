@@ -302,6 +302,21 @@ pub enum Refusal {
         /// The fewest seats of one hold.
         min: u32,
     },
+    /// What is wanted is limited per customer, and the cart has none.
+    ///
+    /// Ask for the buyer's name and repeat it with `customer`, under another request id.
+    #[row(
+        219,
+        "customer_needed",
+        http = 409,
+        buyer = "Please say who you are first: one customer may have only so many of these."
+    )]
+    #[error("{limited} is limited per customer: name the buyer, `customer`")]
+    #[sample { limited: "offer members".into() }]
+    CustomerNeeded {
+        #[hidden]
+        limited: SmolStr,
+    },
     /// The code is not known, has no use left, has ended, or is not for this session. The answer does not tell which.
     ///
     /// Let the buyer type it again, or buy without it.

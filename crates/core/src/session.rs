@@ -287,6 +287,7 @@ impl Session {
         self.count(hold, false);
         self.write(event);
         self.count(hold, true);
+        self.know_buyer(hold, event);
         if let (Some(sale), SessionEvent::SeatsBlocked { .. } | SessionEvent::SeatsUnblocked { .. }) =
             (self.sale.as_deref_mut(), event)
         {
@@ -309,6 +310,22 @@ impl Session {
         book.open(self.terms.areas().len());
         book.changes.remember(request, self.version, ());
         Sale::change(&mut self.sale, (&before, &self.terms), (at, what, self.version), self.book.as_deref());
+    }
+
+    /// Writes who has what is limited per customer, for as long as anything of the cart is here.
+    fn know_buyer(&mut self, hold: Option<HoldId>, event: &SessionEvent) {
+        let (Some(hold), Some(sale)) = (hold, self.sale.as_deref_mut()) else { return };
+        match event {
+            SessionEvent::SeatsHeld { customer, .. } | SessionEvent::PlacesHeld { customer, .. } => {
+                customer.iter().for_each(|customer| sale.bought_by(hold.cart, customer));
+            }
+            _ => {
+                let has_any = self.book.as_deref().is_some_and(|book| book.holds.of_cart(hold.cart).next().is_some());
+                if !has_any {
+                    sale.has_nothing(hold.cart);
+                }
+            }
+        }
     }
 
     /// Counts what a hold or sale takes of the counters, before and after it changes.
@@ -335,7 +352,7 @@ impl Session {
             | SessionEvent::SaleTold(_) => {
                 unreachable!("it concerns no seat and was written above")
             }
-            SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices } => {
+            SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices, customer: _ } => {
                 let numbers = prices.as_deref().map(|prices| {
                     assert_eq!(prices.len(), seats.len(), "{hold:?} has not a price a seat");
                     numbered(&mut self.sale, prices)
@@ -344,7 +361,17 @@ impl Session {
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
                 book.hold(*hold, (live, charge.as_ref()), layout.seats(), areas);
             }
-            SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline, charge, price } => {
+            SessionEvent::PlacesHeld {
+                hold,
+                revision,
+                want_hash,
+                area,
+                quantity,
+                deadline,
+                charge,
+                price,
+                customer: _,
+            } => {
                 let price = price.as_ref().map(|price| numbered(&mut self.sale, slice::from_ref(price))[0]);
                 let share = Share::Places { area: area_number(areas, area), quantity: *quantity, price };
                 let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);

@@ -108,6 +108,7 @@ impl Node {
             desk: false,
             code: None,
             attributes: Vec::new(),
+            customer: None,
         };
         self.input(inventory, Input::Ask { from: from.clone(), ask });
         let (order, at) = (hold.cart.order(), NOW);

@@ -280,6 +280,7 @@ impl Fixture {
             allotments: vec![],
             code_group: None,
             attributes: vec![],
+            per_customer: None,
         };
         let half = vec![(id("standard"), 500)];
         let release_at = opens_at.after(rng.random_range(0..15_000));

@@ -502,6 +502,7 @@ mod tests {
                 deadline: at,
                 charge: None,
                 prices: None,
+                customer: None,
             },
             SessionEvent::SeatsReleased {
                 hold,
@@ -548,6 +549,7 @@ mod tests {
             deadline,
             charge: None,
             prices: None,
+            customer: None,
         };
         let events = [
             Event::Session(held),

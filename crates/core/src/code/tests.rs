@@ -56,6 +56,7 @@ fn hold(code: &mut Code, number: u64, count: u32) -> Result<u32, Refusal> {
         desk: true,
         code: None,
         attributes: &[],
+        customer: None,
     };
     let granted = match code.decide_hold(Timestamp(1), &ask) {
         Ok(event) => {
@@ -133,6 +134,7 @@ fn a_use_by_order_is_the_carts_until_it_has_none() {
             desk: false,
             code: None,
             attributes: &[],
+            customer: None,
         };
         let event = code.decide_hold(Timestamp(1), &ask).map_err(|no| match no {
             Reply::Refused { refusal, .. } => refusal,

@@ -115,6 +115,9 @@ pub struct Offer {
     /// The attributes of which a customer's token must have one. The desk needs none where it names the offer.
     #[n(15)]
     pub attributes: Vec<Id>,
+    /// The most seats and places of one customer under it, in all carts and orders of this session.
+    #[n(16)]
+    pub per_customer: Option<u32>,
 }
 
 impl Offering {

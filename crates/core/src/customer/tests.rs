@@ -42,6 +42,7 @@ fn hold(customer: &mut Customer, number: u64, revision: u64, count: u32, max: u3
         desk: true,
         code: None,
         attributes: &[],
+        customer: None,
     };
     match customer.decide_hold(Timestamp(1), &ask) {
         Ok(event) => write(customer, [event]),

@@ -44,6 +44,9 @@ pub enum SessionEvent {
         /// The price of each seat. Absent if they are those that the session was opened with.
         #[n(6)]
         prices: Option<Arc<[SeatPrice]>>,
+        /// The customer of the cart, if an offer counts what each customer has under it.
+        #[n(7)]
+        customer: Option<Id>,
     },
     /// Seats of a hold are free again.
     #[n(2)]
@@ -114,6 +117,9 @@ pub enum SessionEvent {
         /// The price of one. Absent if it is the one that the session was opened with.
         #[n(7)]
         price: Option<SeatPrice>,
+        /// The customer of the cart, if the offer counts what each customer has under it.
+        #[n(8)]
+        customer: Option<Id>,
     },
     /// Places of a hold are free again.
     #[n(6)]

@@ -437,15 +437,15 @@ fn answer_ask<R>(
             write_timed(entity, released.map(Event::by_expiry), (hold, at), turn);
             return;
         }
-        Ask::Hold { hold, revision, want, life_ms, holder, desk, code, attributes } => {
+        Ask::Hold { hold, revision, want, life_ms, holder, desk, code, attributes, customer } => {
             // The cart learns from the grant how long it may live. If the grant is lost, a short deadline frees the hold soon. A
             // cart that knows the hold extends it when it is asked.
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
             let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
             let holder = holder.map(|holder| (holder, &rules.fairness, life_ms));
             let (deadline, code) = (deadline.after(rules.grace_ms), code.as_deref());
-            let (want, attributes) = (&want, &*attributes);
-            let ask = HoldAsk { hold, revision, want, deadline, at, holder, desk, code, attributes };
+            let (want, attributes, customer) = (&want, &*attributes, customer.as_ref());
+            let ask = HoldAsk { hold, revision, want, deadline, at, holder, desk, code, attributes, customer };
             answer_hold(entity, rules, (at, now), &ask, turn)
         }
         // A deposed leader may have given the hold other seats than its successor, so it cannot tell what is left.

@@ -48,6 +48,7 @@ fn ask(product: &mut Product, number: u64, revision: u64, quantity: u32, now: bo
         desk: true,
         code: None,
         attributes: &[],
+        customer: None,
     };
     match product.decide_hold(Timestamp(1), &ask) {
         Ok(event) => {
@@ -170,6 +171,7 @@ fn a_hold_has_one_price_and_does_not_grow_at_another() {
         desk: false,
         code: None,
         attributes: &[],
+        customer: None,
     };
     let repriced = Reply::Repriced { hold: hold_id, revision: 2, price: 999, bought_as: None };
     assert_eq!(product.decide_hold(Timestamp(1), &more), Err(repriced));
@@ -275,6 +277,7 @@ fn invalid_quantities_and_other_wants_are_refused() {
         desk: true,
         code: None,
         attributes: &[],
+        customer: None,
     };
     let Err(Reply::Refused { refusal, .. }) = product.decide_hold(Timestamp(1), &ask) else { panic!("granted") };
     assert_eq!(refusal, Refusal::BadRequest("product p has no time".into()));

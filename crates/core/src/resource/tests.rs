@@ -106,6 +106,7 @@ fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Gr
         desk: true,
         code: None,
         attributes: &[],
+        customer: None,
     };
     match resource.decide_hold(NOW, &ask) {
         Ok(event) => {
@@ -187,6 +188,7 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
                 desk: true,
                 code: None,
                 attributes: &[],
+                customer: None,
             },
         )
     };
@@ -667,6 +669,7 @@ impl Reference {
                     desk: true,
                     code: None,
                     attributes: &[],
+                    customer: None,
                 };
                 // All requested slots are in the future.
                 let result = match resource.decide_hold(Timestamp(0), &ask) {

@@ -110,7 +110,7 @@ impl Session {
             None => self.place_price(now, ask, buy_as, (number as u16, quantity))?,
         };
         let HoldAsk { hold, revision, deadline, .. } = *ask;
-        let area = area.clone();
+        let (area, customer) = (area.clone(), self.limited_buyer(ask, price.as_slice()));
         Ok(PlacesDecision::Held(SessionEvent::PlacesHeld {
             hold,
             revision,
@@ -120,6 +120,7 @@ impl Session {
             deadline,
             charge,
             price,
+            customer,
         }))
     }
 }

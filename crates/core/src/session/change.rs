@@ -234,6 +234,9 @@ impl Names<'_> {
         if *per_order == Some(0) {
             return bad(format_smolstr!("{of} sells none to an order"));
         }
+        if offer.per_customer == Some(0) {
+            return bad(format_smolstr!("{of} sells none to a customer"));
+        }
         match change {
             Some(PriceChange::Set(price) | PriceChange::Minus(price)) => check_price(&of, *price),
             Some(PriceChange::Percent(off)) if !(1..=10_000).contains(off) => {

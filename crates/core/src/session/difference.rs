@@ -176,7 +176,7 @@ fn price_type(of: &PriceType) -> SmolStr {
 
 fn offer(of: &Offer) -> SmolStr {
     let Offer { id: _, name, names, types, categories, areas, from, until, closed, .. } = of;
-    let Offer { desk, change, per_order, counters, allotments, code_group, attributes, .. } = of;
+    let Offer { desk, change, per_order, counters, allotments, code_group, attributes, per_customer, .. } = of;
     let mut words: Vec<SmolStr> = (!name.is_empty()).then(|| text(name)).into_iter().collect();
     if !names.is_empty() {
         words.push(format_smolstr!("called {names:?}"));
@@ -203,6 +203,7 @@ fn offer(of: &Offer) -> SmolStr {
         PriceChange::Percent(off) => format_smolstr!("{}.{:02} % off", off / 100, off % 100),
     }));
     words.extend(per_order.iter().map(|most| format_smolstr!("at most {most} in an order")));
+    words.extend(per_customer.iter().map(|most| format_smolstr!("at most {most} of a customer")));
     if words.is_empty() { SmolStr::new_static("for everybody") } else { words.join(", ").into() }
 }
 

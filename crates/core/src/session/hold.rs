@@ -165,7 +165,9 @@ impl Session {
         let charge = self.charge(ask, self.seats_supply(), seats.len() as u32)?;
         let prices = self.prices_of(at, ask, &seats)?;
         self.check_party(ask, &seats)?;
-        Ok(PlacesDecision::Held(SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices }))
+        let customer = self.limited_buyer(ask, prices.as_deref().unwrap_or_default());
+        let held = SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline, charge, prices, customer };
+        Ok(PlacesDecision::Held(held))
     }
 
     /// Whether this ask may have seats or places after the begin.

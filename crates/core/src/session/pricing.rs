@@ -120,6 +120,18 @@ impl Session {
         Ok(Some(price))
     }
 
+    /// The buyer, if one of these prices is that of an offer that counts what each customer has.
+    pub(super) fn limited_buyer(&self, ask: &HoldAsk<'_>, prices: &[SeatPrice]) -> Option<Id> {
+        let customer = ask.customer?;
+        let offers = self.terms.offering().map_or(&[][..], |offering| &offering.offers);
+        let (table, any) = (&self.sale.as_deref()?.table, offers.iter().any(|offer| offer.per_customer.is_some()));
+        let is_limited = |price: &SeatPrice| {
+            let offer = price.bought_as.as_ref().and_then(|bought_as| bought_as.offer.as_ref());
+            offer.and_then(|id| table.offer(id)).is_some_and(|number| offers[number].per_customer.is_some())
+        };
+        (any && prices.iter().any(is_limited)).then(|| customer.clone())
+    }
+
     fn check_room(&self, prices: &[SeatPrice]) -> Result<(), Refusal> {
         let has_room = self.sale.as_deref().is_none_or(|sale| sale.captured.has_room(prices));
         let full =
@@ -281,6 +293,8 @@ impl Pricing<'_> {
         let mut opens_at: Option<Timestamp> = None;
         // The cheapest one that is open, whether it has room or not.
         let mut cheapest: Option<(i64, usize)> = None;
+        // One that would sell if the buyer were known.
+        let mut for_customers: Option<&Offer> = None;
         for (number, offer) in self.offers().filter(|(number, _)| table.sells(*number, (of, zone), self.ask.desk)) {
             match self.admission(number, offer) {
                 Admission::Closed => continue,
@@ -295,6 +309,10 @@ impl Pricing<'_> {
                 cheapest = Some((price, number));
             }
             if best.is_some_and(|(cheapest, _)| cheapest <= price) {
+                continue;
+            }
+            if offer.per_customer.is_some() && self.ask.customer.is_none() {
+                for_customers = for_customers.or(Some(offer));
                 continue;
             }
             let room = self.room(number, offer);
@@ -312,6 +330,10 @@ impl Pricing<'_> {
                 }
                 *self.used.entry(number).or_default() += quantity;
                 Ok((self.bought(of, Some(number), list_price, price), Some(number)))
+            }
+            (None, _) if for_customers.is_some() => {
+                let limited = for_customers.map(|offer| format_smolstr!("offer {}", offer.id)).unwrap_or_default();
+                Err(Refusal::CustomerNeeded { limited })
             }
             (None, Some((left, number))) => {
                 let of_id = match self.offering.price_types.get(of) {
@@ -341,6 +363,15 @@ impl Pricing<'_> {
             let now: u32 = self.used.iter().filter(|(offer, _)| under_codes(offer)).map(|(_, used)| used).sum();
             room = room.min(code.uses.saturating_sub(now));
         }
+        if let Some(most) = offer.per_customer {
+            let Some(customer) = self.ask.customer else { return 0 };
+            let held = if planted::is("a limit per customer in each cart") {
+                self.held_under(offer)
+            } else {
+                self.held_by(customer, offer)
+            };
+            room = room.min(most.saturating_sub(held).saturating_sub(used(number)));
+        }
         if let Some(most) = offer.per_order {
             room = room.min(most.saturating_sub(self.held_under(offer)).saturating_sub(used(number)));
         }
@@ -352,6 +383,14 @@ impl Pricing<'_> {
         let holds = self.session.book.as_deref().map(|book| &book.holds);
         let of_cart = holds.into_iter().flat_map(|holds| holds.of_cart(self.ask.hold.cart));
         of_cart.map(|share| share.under(&offer.id, &self.sale.captured)).sum()
+    }
+
+    /// How many a customer holds, or has bought, under an offer. A cart of the customer that got them when the offer had no such limit is
+    /// not among those that are known.
+    fn held_by(&self, customer: &Id, offer: &Offer) -> u32 {
+        let Some(book) = self.session.book.as_deref() else { return 0 };
+        let shares = self.sale.carts_of(customer).flat_map(|cart| book.holds.of_cart(cart));
+        shares.map(|share| share.under(&offer.id, &self.sale.captured)).sum()
     }
 
     fn bought(&self, of: usize, offer: Option<usize>, list_price: i64, price: i64) -> SeatPrice {

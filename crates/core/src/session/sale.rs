@@ -16,10 +16,11 @@ use super::{
 use crate::{
     answer::{NamedInTerms, TermsChange, TermsNames},
     command::{Allotment, Area, SessionExtras},
-    id::{HoldId, Id},
+    id::{CartId, HoldId, Id},
     names::Names,
     planted,
     push_exact::push_exact,
+    shared_map::{SharedMap, SharedSet},
     time::Timestamp,
 };
 
@@ -60,6 +61,10 @@ pub(super) struct Sale {
     /// The `version` that the venue knows. It knows that of the creation from the creation.
     #[n(8)]
     pub(super) told: u64,
+    /// Carts that have held something under an offer with a limit per customer, with the customer that they named. Before the cart has
+    /// decided whose it is, it may have named two.
+    #[n(9)]
+    buyers: SharedSet<(CartId, Id)>,
     /// Follows from the terms.
     #[stored(skip)]
     pub(super) table: Arc<PriceTable>,
@@ -81,6 +86,9 @@ pub(super) struct Sale {
     /// How many of them are free otherwise, by number of their allotment.
     #[stored(skip)]
     pub(super) kept_free: Box<[u32]>,
+    /// `buyers` by customer.
+    #[stored(skip)]
+    carts: SharedSet<(Id, CartId)>,
 }
 
 /// The terms that a session was opened with, as far as they can change.
@@ -143,6 +151,7 @@ impl Sale {
             captured: Arc::default(),
             released: Arc::default(),
             told: 1,
+            buyers: SharedMap::new(),
             table: Arc::default(),
             counts: Box::default(),
             is_open: Arc::default(),
@@ -150,6 +159,7 @@ impl Sale {
             next_opening: None,
             kept: Arc::default(),
             kept_free: Box::default(),
+            carts: SharedMap::new(),
         }
     }
 
@@ -157,6 +167,7 @@ impl Sale {
     pub(super) fn rebuild(&mut self, terms: &SessionTerms, book: Option<&Book>) {
         self.table = Arc::new(PriceTable::new(terms));
         Arc::make_mut(&mut self.captured).rebuild();
+        self.carts = self.buyers.keys().map(|(cart, customer)| ((customer.clone(), *cart), ())).collect();
         self.look_for_opening(terms);
         self.keep(terms, book);
         let counters = terms.offering().map_or(0, |offering| offering.counters.len());
@@ -241,6 +252,43 @@ impl Sale {
         self.is_open[number]
     }
 
+    /// The carts of a customer that have anything under an offer with a limit per customer.
+    pub(super) fn carts_of(&self, customer: &Id) -> impl Iterator<Item = CartId> {
+        let all = (customer.clone(), CartId(0))..=(customer.clone(), CartId(u128::MAX));
+        self.carts.range(all).map(|((_, cart), ())| *cart)
+    }
+
+    /// Writes whose cart has something under an offer with a limit per customer.
+    pub(super) fn bought_by(&mut self, cart: CartId, customer: &Id) {
+        let (buyer, known) = ((cart, customer.clone()), (customer.clone(), cart));
+        if self.buyers.get(&buyer).is_none() {
+            self.buyers.insert(buyer, ());
+            self.carts.insert(known, ());
+        }
+    }
+
+    /// A cart has nothing of the session any more.
+    pub(super) fn has_nothing(&mut self, cart: CartId) {
+        if planted::is("a customer who never gets back what was released") {
+            return;
+        }
+        let named: Vec<(CartId, Id)> = self
+            .buyers
+            .range((cart, Id::first())..)
+            .map(|(buyer, ())| buyer.clone())
+            .take_while(|(of, _)| *of == cart)
+            .collect();
+        for buyer in named {
+            self.buyers.remove(&buyer);
+            self.carts.remove(&(buyer.1, buyer.0));
+        }
+    }
+
+    /// How many carts it knows the customer of.
+    pub(super) fn buyers(&self) -> impl Iterator<Item = CartId> {
+        self.buyers.keys().map(|(cart, _)| *cart)
+    }
+
     /// How many are held and sold under a counter.
     pub(super) fn counted(&self, counter: usize) -> u64 {
         self.counts.get(counter).copied().unwrap_or_default()
@@ -321,6 +369,8 @@ impl Sale {
             + size_of_val(&*self.counts)
             + size_of_val(&*self.is_open)
             + self.cheapest.heap_bytes()
+            + self.buyers.heap_bytes()
+            + self.carts.heap_bytes()
             + self.opened.len() * 2 * size_of::<Id>()
             + self.changes.capacity() * size_of::<TermsChange>()
             + changes

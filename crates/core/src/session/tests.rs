@@ -87,6 +87,7 @@ fn hold(session: &mut Session, number: u64, revision: u64, want: &Want, deadline
         desk: true,
         code: None,
         attributes: &[],
+        customer: None,
     };
     match session.decide_hold(NOW, &ask) {
         Ok(event) => {
@@ -308,6 +309,7 @@ fn invalid_wants_are_refused() {
         desk: true,
         code: None,
         attributes: &[],
+        customer: None,
     };
     let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("the session is over");
     assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));

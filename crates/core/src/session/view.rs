@@ -18,7 +18,7 @@ use crate::{
     },
     ask::Opening,
     command::Offer,
-    id::HoldId,
+    id::{CartId, HoldId},
     refusal::Refusal,
     seat::{Seat, SeatState},
     time::Timestamp,
@@ -181,6 +181,10 @@ impl Session {
             if anew != *sale {
                 audit.violations.push("counters of offers are not what holds and sales say".into());
             }
+            let book = self.book.as_deref();
+            let has_any = |cart: &CartId| book.is_some_and(|book| book.holds.of_cart(*cart).next().is_some());
+            let without = sale.buyers().filter(|cart| !has_any(cart));
+            audit.violations.extend(without.map(|cart| format_smolstr!("cart {cart} has nothing, and a customer")));
         }
         audit
     }

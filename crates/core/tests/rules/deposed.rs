@@ -93,6 +93,7 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
         desk: false,
         code: None,
         attributes: Vec::new(),
+        customer: None,
     };
     let seats = |seats: &[u16]| {
         Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))

@@ -578,6 +578,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
                 desk: false,
                 code: None,
                 attributes: Vec::new(),
+                customer: None,
             },
         };
         let mut host: Host<()> = Host::new(product.clone(), fixture.states.get(&product), Default::default());
@@ -596,6 +597,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
         desk: false,
         code: None,
         attributes: Vec::new(),
+        customer: None,
     };
     fixture.post(crate::fixture::Message { to: product, input: Input::Ask { from: cart, ask } });
     fixture.run();

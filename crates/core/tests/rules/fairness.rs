@@ -132,6 +132,7 @@ impl House {
             desk: false,
             code: None,
             attributes: Vec::new(),
+            customer: None,
         };
         match self.ask(Entity::Cart(hold.cart), ask) {
             Some(Reply::Granted(granted)) => {
@@ -524,6 +525,7 @@ fn units(house: &mut House, revision: u64, quantity: u32) -> bool {
         desk: false,
         code: None,
         attributes: Vec::new(),
+        customer: None,
     };
     matches!(house.ask(Entity::Cart(hold.cart), ask), Some(Reply::Granted(_)))
 }

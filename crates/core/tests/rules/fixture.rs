@@ -11,7 +11,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answered, At, Outcome},
+    answer::{Answered, At, CartAudit, Outcome},
     ask::{Ask, Reply},
     command::{
         CartCommand, CodeCommand, Command, Expect, Offer, ProductCommand, ResourceCommand, SessionCommand, VenueCommand,
@@ -20,6 +20,7 @@ use boxoffice_core::{
     host::{Effect, Host, Input, Turn},
     id::{Entity, Id, OrderId, Request, RequestHash, hash64},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
+    portion::{BoughtAs, Content},
     refusal::Refusal,
     rules::Rules,
     session::Session,
@@ -30,6 +31,7 @@ use boxoffice_core::{
 use crate::{
     folds,
     hold_lifetimes::HoldLifetimes,
+    random_runs::{FRIENDS, FRIENDS_MAX},
     test_gateway::TestGateway,
     watch::{WatchedBefore, Watchers},
 };
@@ -546,6 +548,38 @@ impl Fixture {
         self.check_charged();
         self.check_quotas();
         self.check_codes();
+        self.check_friends();
+    }
+
+    /// No customer has more under the offer with a limit per customer than that, in all lines of carts and orders of a session.
+    fn check_friends(&self) {
+        if self.code_uses.is_none() {
+            return;
+        }
+        let mut had: BTreeMap<(Id, Entity), u32> = BTreeMap::new();
+        for (_, state) in self.states.entities() {
+            let State::Cart(cart) = &**state else { continue };
+            let Some(CartAudit { cart: view, holds, .. }) = cart.audit().filter(|audit| audit.cart.ended.is_none())
+            else {
+                continue;
+            };
+            // What was released or paid back is not claimed any more.
+            let claimed = |number: u32| holds.iter().any(|claim| claim.line == number && claim.portion.is_some());
+            for line in view.lines.into_iter().filter(|line| claimed(line.line)) {
+                let count = match &line.content {
+                    Content::Seats(seats) => seats.iter().filter(|priced| is_friends(&priced.bought_as)).count() as u32,
+                    Content::Places { quantity, bought_as, .. } if is_friends(bought_as) => *quantity,
+                    Content::Places { .. } | Content::Units { .. } | Content::Slot { .. } => 0,
+                };
+                if count > 0 {
+                    let customer = view.customer.clone().expect("nobody has the limit of a customer");
+                    *had.entry((customer, line.entity.clone())).or_default() += count;
+                }
+            }
+        }
+        for ((customer, session), count) in had {
+            assert!(count <= FRIENDS_MAX, "{customer} has {count} of the offer {FRIENDS} of {session}");
+        }
     }
 
     /// No code has more uses in carts and orders than it is good for.
@@ -761,4 +795,9 @@ pub(crate) fn kind(message: &Message) -> &'static str {
             Reply::OpenRefused(_) => "open_refused",
         },
     }
+}
+
+/// Whether something was bought under the offer with a limit per customer.
+fn is_friends(bought_as: &Option<Arc<BoughtAs>>) -> bool {
+    bought_as.as_ref().and_then(|it| it.offer.as_ref()).is_some_and(|offer| offer.as_str() == FRIENDS)
 }

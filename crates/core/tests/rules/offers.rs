@@ -44,6 +44,7 @@ fn offer(name: &str, types: &[&str]) -> Offer {
         allotments: vec![],
         code_group: None,
         attributes: vec![],
+        per_customer: None,
     }
 }
 
@@ -438,6 +439,7 @@ pub(crate) fn a_code_is_used_by_the_seats_that_are_bought_with_it() {
         desk: false,
         code: None,
         attributes: Vec::new(),
+        customer: None,
     }));
     fixture.run();
     assert_eq!(uses(&mut fixture, "gold"), (0, 0));

@@ -70,7 +70,7 @@ pub(crate) fn a_quota_spans_carts_and_orders() {
             product p 100 1.00 quota few 3 -> 100 free, 0 held, 0 sold
             hall aaaa -> done
             session s quota few 3 -> 4 free, 0 held, 0 sold, 0 blocked
-            a hold p 2 -> no: bad_request, bad request: product/p is limited per customer: name the buyer, `customer`
+            a hold p 2 -> no: customer_needed, product/p is limited per customer: name the buyer, `customer`
             a hold p 2 for ann -> line 1 p 2, until 1800.000
                 p  98 free, 2 held, 0 sold
             b hold s 0.0 0.1 for ann -> no: limit_per_customer, a customer may have 3 of few and has 2
@@ -116,7 +116,7 @@ fn a_quota_of_late_lines_is_taken_at_the_checkout() {
             product p 100 1.00 late quota few 3 -> 100 free, 0 held, 0 sold
             a hold p 2 -> line 1 p 2 late, until 1800.000
             a set 1 4 -> active, line 1 p 4 late, total 4.00, until 1800.000
-            a checkout -> no: bad_request, bad request: product/p is limited per customer: name the buyer, `customer`
+            a checkout -> no: customer_needed, product/p is limited per customer: name the buyer, `customer`
             a checkout for ann -> no: limit_per_customer, a customer may have 3 of few and has 0
             a set 1 3 -> active, line 1 p 3 late, total 3.00, until 1800.000
             a checkout for ann -> order of line 1 p 3, total 3.00

@@ -52,6 +52,9 @@ const QUOTA_MAX: u32 = 5;
 /// The codes of runs with offers, and how many uses each has.
 const CODES: [&str; 2] = ["gold", "silver"];
 const CODE_USES: u32 = 3;
+/// An offer with a limit per customer, and that limit.
+pub(crate) const FRIENDS: &str = "friends";
+pub(crate) const FRIENDS_MAX: u32 = 2;
 
 #[test]
 fn random_runs() {
@@ -338,6 +341,7 @@ fn offering(from: Option<Timestamp>) -> Offering {
         allotments: vec![],
         code_group: None,
         attributes: vec![],
+        per_customer: None,
     };
     let of = |name: &str, prices: Vec<(Id, i64)>, area_prices| PriceType {
         id: id(name),
@@ -359,6 +363,12 @@ fn offering(from: Option<Timestamp>) -> Offering {
                 change: Some(PriceChange::Minus(150)),
                 from: None,
                 ..named("members")
+            },
+            Offer {
+                per_customer: Some(FRIENDS_MAX),
+                change: Some(PriceChange::Minus(120)),
+                from: None,
+                ..named(FRIENDS)
             },
         ],
         counters: vec![Counter { id: id("few"), max: 4 }],

@@ -135,6 +135,7 @@ fn shards_exchange_durations_and_no_instants() {
         desk: false,
         code: None,
         attributes: Vec::new(),
+        customer: None,
     };
     host.handle(moment(10_000_000), Input::Ask { from: Entity::Cart(cart), ask }, &mut turn);
     let deadline = |turn: &Turn<u32>| {

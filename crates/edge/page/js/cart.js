@@ -20,6 +20,9 @@ const ENDED = new Set(['done', 'canceled', 'expired']);
 /** An answer that took longer is too imprecise to compare clocks. */
 const CLOCKS_WITHIN_MS = 2_000;
 
+/** Whether a hold needs to know its customer. A list of lines may have other refusals before. */
+export const needsCustomer = ({ name2, details }) => [{ name: name2 }, ...(details?.lines || [])].some(({ name }) => name === 'customer_needed');
+
 export class Cart {
   constructor(link, say) {
     this.link = link;
@@ -39,6 +42,8 @@ export class Cart {
     this.id = kept?.id || null;
     /** The difference between the clock of the cart's leader and this device's. If null, the node's clock is used. */
     this.offset = kept?.offset ?? null;
+    /** The id of the customer on this device, if one is known. */
+    this.buyer = () => null;
     /** The buyer's code of each session, which its holds show. Kept only here, so a reload forgets it. */
     this.codes = new Map();
   }
@@ -262,7 +267,18 @@ export class Cart {
     return this.token;
   }
 
+  /** What is limited per customer is asked for again with the customer, if one is known. */
   async hold(op, body) {
+    try {
+      return await this.holdAs(op, body);
+    } catch (error) {
+      const customer = this.buyer();
+      if (!needsCustomer(error) || !customer) throw error;
+      return this.holdAs(op, { ...body, customer });
+    }
+  }
+
+  async holdAs(op, body) {
     this.expired = null;
     for (let tries = 1; ; tries += 1) {
       const token = this.begin(body);

@@ -245,6 +245,7 @@ async function begin() {
   const buyer = page.customers ? new SignedIn(link, page.hosts) : customer;
   const app = { page, link, go, say, customer: buyer, rights: new Rights(page, buyer), cart: null, catalogue: null };
   app.cart = new Cart(link, say);
+  app.cart.buyer = () => buyer.get()?.id;
   app.catalogue = new Catalogue(link);
   document.querySelector('[data-route=products]').hidden = page.products.length === 0;
   document.querySelector('[data-route=resource]').hidden = page.resources.length === 0;

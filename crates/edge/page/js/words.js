@@ -19,6 +19,7 @@ export const WORDS = {
   'refusal.leaves_single': 'This would leave a single seat free. Please move along the row, or take that seat as well.',
   'refusal.party_too_small': 'Please choose at least {min} seats.',
   'refusal.code_not_valid': 'This code is not valid here.',
+  'refusal.customer_needed': 'Please say who you are first: one customer may have only so many of these.',
   'refusal.cart_not_active': 'This cart is closed already.',
   'refusal.cart_expired': 'The time of your cart ran out; what it held is free again.',
   'refusal.cart_empty': 'Nothing is held.',

@@ -267,5 +267,6 @@ fn offer(id: Id, kind: TicketKind) -> Offer {
         allotments: Vec::new(),
         code_group: None,
         attributes: vec![],
+        per_customer: None,
     }
 }

@@ -58,6 +58,7 @@ impl Hall {
             deadline,
             charge: None,
             prices: None,
+            customer: None,
         }
     }
 

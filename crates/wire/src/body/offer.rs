@@ -104,6 +104,9 @@ pub struct OfferBody {
     /// The most that one order may have under it.
     #[within(1..=LINE_QUANTITY_MAX)]
     pub per_order: Option<Quantity>,
+    /// The most that one customer may have under it, in all carts and orders of the session. A cart needs a customer then.
+    #[within(1..=LINE_QUANTITY_MAX)]
+    pub per_customer: Option<Quantity>,
     /// The counters of which each seat and place under it takes one.
     #[optional]
     pub counters: List<Id, 0, OFFER_COUNTERS_MAX>,
@@ -252,6 +255,7 @@ impl From<Offer> for OfferBody {
             amount_off,
             rate_off,
             per_order: offer.per_order.map(Quantity::from),
+            per_customer: offer.per_customer.map(Quantity::from),
             counters: offer.counters.into_iter().collect(),
             allotments: offer.allotments.into_iter().collect(),
             code_group: offer.code_group,
@@ -284,6 +288,7 @@ impl TryFrom<OfferBody> for Offer {
             desk: body.desk,
             change,
             per_order: body.per_order.map(u32::try_from).transpose()?,
+            per_customer: body.per_customer.map(u32::try_from).transpose()?,
             counters: body.counters.into_plain(),
             allotments: body.allotments.into_plain(),
             code_group: body.code_group,

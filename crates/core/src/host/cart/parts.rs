@@ -312,7 +312,17 @@ impl Part {
         let (holder, desk) = (*holder, *desk);
         let counted = |to: Entity, (hold, revision): (HoldId, u64), want: Want| Effect::Ask {
             to,
-            ask: Ask::Hold { hold, revision, want, life_ms, holder: None, desk, code: None, attributes: Vec::new() },
+            ask: Ask::Hold {
+                hold,
+                revision,
+                want,
+                life_ms,
+                holder: None,
+                desk,
+                code: None,
+                attributes: Vec::new(),
+                customer: None,
+            },
         };
         let mut shown = None;
         if let Some(code) = &self.code {
@@ -327,8 +337,8 @@ impl Part {
         }
         if let AskState::Asked = self.main {
             let (hold, revision, want, code) = (self.hold, self.revision, self.wanted.want.clone(), shown);
-            let attributes = attributes.clone();
-            let ask = Ask::Hold { hold, revision, want, life_ms, holder, desk, code, attributes };
+            let (attributes, customer) = (attributes.clone(), customer.clone());
+            let ask = Ask::Hold { hold, revision, want, life_ms, holder, desk, code, attributes, customer };
             return Some(Effect::Ask { to: self.wanted.entity.clone(), ask });
         }
         let quota = self.quota.as_ref().filter(|quota| matches!(quota.state, AskState::Asked))?;
@@ -404,9 +414,8 @@ impl Part {
         }
         let Some(limit) = granted.limits.per_customer.as_ref().filter(|_| !granted.late) else { return };
         if customer.is_none() {
-            let text =
-                smol_str::format_smolstr!("{} is limited per customer: name the buyer, `customer`", self.wanted.entity);
-            self.spoiled = Some(Refusal::BadRequest(text));
+            let limited = smol_str::format_smolstr!("{}", self.wanted.entity);
+            self.spoiled = Some(Refusal::CustomerNeeded { limited });
             return;
         }
         // The hold with this id may have been disowned since. Then the customer's part is being released.

@@ -70,6 +70,7 @@ fn offer(name: &str) -> Offer {
         allotments: vec![],
         code_group: None,
         attributes: vec![],
+        per_customer: None,
     }
 }
 
@@ -188,6 +189,7 @@ impl Hall {
             desk,
             code: None,
             attributes: &[],
+            customer: None,
         };
         match self.session.decide_hold(self.now, &ask) {
             Ok(event) => {
@@ -203,7 +205,18 @@ impl Hall {
     fn hold_with(&mut self, number: u64, want: &Want, code: Option<ShownCode>) -> Result<Granted, Reply> {
         self.open_due();
         let (hold, deadline, at, code) = (hold_id(number), LATER, Timestamp(0), code.as_ref());
-        let ask = HoldAsk { hold, revision: 1, want, deadline, at, holder: None, desk: false, code, attributes: &[] };
+        let ask = HoldAsk {
+            hold,
+            revision: 1,
+            want,
+            deadline,
+            at,
+            holder: None,
+            desk: false,
+            code,
+            attributes: &[],
+            customer: None,
+        };
         let event = self.session.decide_hold(self.now, &ask)?;
         self.write([event]);
         Ok(self.session.granted(hold))
@@ -213,7 +226,18 @@ impl Hall {
     fn hold_as(&mut self, number: u64, want: &Want, attributes: &[Id], desk: bool) -> Result<Granted, Reply> {
         self.open_due();
         let (hold, deadline, at) = (hold_id(number), LATER, Timestamp(0));
-        let ask = HoldAsk { hold, revision: 1, want, deadline, at, holder: None, desk, code: None, attributes };
+        let ask = HoldAsk {
+            hold,
+            revision: 1,
+            want,
+            deadline,
+            at,
+            holder: None,
+            desk,
+            code: None,
+            attributes,
+            customer: None,
+        };
         let event = self.session.decide_hold(self.now, &ask)?;
         self.write([event]);
         Ok(self.session.granted(hold))
@@ -965,6 +989,78 @@ fn an_offer_is_for_customers_with_its_attribute() {
     assert!(desks.ends_with("leave out `attributes` or `desk`"), "{desks}");
 }
 
+#[test]
+fn an_offer_has_a_limit_for_each_customer() {
+    let friends = Offer { per_customer: Some(3), change: Some(PriceChange::Set(900)), ..offer("friends") };
+    let offering = Offering {
+        price_types: vec![price_type("adult", &[], &[])],
+        offers: vec![friends.clone()],
+        counters: vec![],
+        allotments: vec![],
+    };
+    let mut hall = Hall::new(offering.clone(), Timestamp(1_000));
+    let (ada, eve) = (id("ada"), id("eve"));
+    // `number / 10` is the cart.
+    let hold = |hall: &mut Hall, number: u64, want: &Want, customer: Option<&Id>| -> Result<Vec<i64>, Refusal> {
+        hall.open_due();
+        let (hold, deadline, at) = (hold_id(number), LATER, Timestamp(0));
+        let (holder, attributes) = (None, &[][..]);
+        let ask =
+            HoldAsk { hold, revision: 1, want, deadline, at, holder, desk: false, code: None, attributes, customer };
+        let event = hall.session.decide_hold(hall.now, &ask).map_err(|reply| match reply {
+            Reply::Refused { refusal, .. } => refusal,
+            other => panic!("{other:?}"),
+        })?;
+        hall.write([event]);
+        Ok(hall.prices(number))
+    };
+    let of = |seats_of: &[(u16, u16)]| seats(seats_of, &[]);
+
+    // A cart without a customer has to say who it is, and then has what is left for the customer in all carts.
+    let nobody = hold(&mut hall, 10, &of(&[(0, 0)]), None).expect_err("nobody");
+    assert_eq!(
+        (nobody.code(), nobody.to_string().as_str()),
+        (219, "offer friends is limited per customer: name the buyer, `customer`")
+    );
+    assert_eq!(hold(&mut hall, 10, &of(&[(0, 0), (0, 1)]), Some(&ada)), Ok(vec![900, 900]));
+    let more = hold(&mut hall, 20, &of(&[(0, 2), (0, 3)]), Some(&ada)).expect_err("three are hers at most");
+    assert!(matches!(&more, Refusal::PriceSoldOut { left: 0, .. }), "{more:?}");
+    assert_eq!(hold(&mut hall, 20, &of(&[(0, 2)]), Some(&ada)), Ok(vec![900]));
+    assert_eq!(hold(&mut hall, 21, &yard(1, "adult"), Some(&ada)).map_err(|no| no.code()), Err(214));
+    assert_eq!(hold(&mut hall, 30, &yard(3, "adult"), Some(&eve)), Ok(vec![900; 3]));
+
+    // What is released and what is paid back is hers again, and what is sold is not.
+    let sold = hall.session.decide_sell(
+        hold_id(20),
+        2,
+        &hall.session.held(hold_id(20)).expect("held"),
+        hold_id(20).cart.order(),
+        hall.now,
+    );
+    hall.write(sold.expect("it is held"));
+    assert_eq!(hold(&mut hall, 40, &of(&[(0, 4)]), Some(&ada)).map_err(|no| no.code()), Err(214));
+    let released = hall.session.decide_release(hold_id(10), 2, None, false);
+    hall.write(released);
+    assert_eq!(hold(&mut hall, 40, &of(&[(0, 4), (0, 5)]), Some(&ada)), Ok(vec![900, 900]));
+    assert_eq!(hold(&mut hall, 50, &of(&[(0, 6)]), Some(&ada)).map_err(|no| no.code()), Err(214));
+    let refunded = hall.session.decide_refund(hold_id(20));
+    hall.write(refunded);
+    assert_eq!(hold(&mut hall, 50, &of(&[(0, 6)]), Some(&ada)), Ok(vec![900]));
+
+    // Everybody else pays the next price, if there is one.
+    let all = Offer { change: None, ..offer("all") };
+    hall.change(&SessionChange { offers: Some(vec![friends.clone(), all]), ..Default::default() })
+        .expect("a good change");
+    assert_eq!(hold(&mut hall, 60, &of(&[(0, 7)]), None), Ok(vec![2_000]));
+    assert_eq!(hold(&mut hall, 70, &of(&[(1, 0)]), Some(&ada)), Ok(vec![3_000]));
+    assert_eq!(hall.session.audit().violations, Vec::<SmolStr>::new());
+    assert_eq!(reread_whole(&hall), hall.session);
+
+    let mut opening = opening(Offering { offers: vec![Offer { per_customer: Some(0), ..friends }], ..offering });
+    let none = check_terms(&opening.layout, &mut opening.session).expect_err("bad terms");
+    assert_eq!(none.to_string(), "bad request: offer friends sells none to a customer");
+}
+
 /// The terms of the random runs.
 fn random_terms() -> Offering {
     let carer = price_type("carer", &[("box", 1_500), ("stalls", 900)], &[("yard", 300)]);
@@ -1011,10 +1107,16 @@ fn random_terms() -> Offering {
         counters: vec![id("young")],
         ..offer("students")
     };
+    let friends = Offer {
+        per_customer: Some(2),
+        change: Some(PriceChange::Percent(5_000)),
+        types: vec![id("adult")],
+        ..offer("friends")
+    };
     let club = Offer { attributes: vec![id("student")], allotments: vec![id("house")], ..offer("club") };
     Offering {
         price_types: vec![price_type("adult", &[], &[]), theatre().price_types[1].clone(), carer],
-        offers: vec![first, young, adults, desk, press, members, agency, students, club],
+        offers: vec![first, young, adults, desk, press, members, agency, students, club, friends],
         counters: vec![Counter { id: id("all"), max: 7 }, Counter { id: id("young"), max: 4 }],
         allotments: vec![
             allotment("press", &[(0, 1), (0, 2), (1, 0)], Some(Timestamp(20_000))),
@@ -1027,6 +1129,11 @@ fn random_terms() -> Offering {
 /// The attributes of the customer of a cart of the random runs.
 fn attributes_of(cart: u64) -> Vec<Id> {
     if cart.is_multiple_of(3) { vec![id("member"), id("student")] } else { vec![] }
+}
+
+/// The customer of a cart of the random runs. Some have several carts, and some carts have none.
+fn customer_of(cart: u64) -> Option<Id> {
+    (!cart.is_multiple_of(4)).then(|| id(&format!("customer{}", cart / 2)))
 }
 
 /// What is held or sold under an offer at a price, as the reference keeps it: one entry for each seat or place.
@@ -1162,13 +1269,19 @@ impl Reference {
             });
             let in_order =
                 taken().filter(|taken| taken.cart == cart && taken.offer.as_ref() == Some(&offer.id)).count();
+            let of_customer = taken()
+                .filter(|taken| customer_of(taken.cart) == customer_of(cart) && taken.offer.as_ref() == Some(&offer.id))
+                .count();
+            let has_share = offer
+                .per_customer
+                .is_none_or(|most| customer_of(cart).is_some() && of_customer + quantity <= most as usize);
             let price = offer.change.map_or(list_price, |change| change.of(list_price));
             let is_of_code = |taken: &&Taken| [Some(id("members")), Some(id("agency"))].contains(&taken.offer);
             let with_code = besides.iter().filter(is_of_code).count();
             if offer.code_group.is_some() && with_code >= uses as usize {
                 continue;
             }
-            let fits = has_room && offer.per_order.is_none_or(|most| in_order + quantity <= most as usize);
+            let fits = has_room && has_share && offer.per_order.is_none_or(|most| in_order + quantity <= most as usize);
             if fits && best.as_ref().is_none_or(|(_, cheapest)| price < *cheapest) {
                 best = Some((Some(offer.id.clone()), price));
             }
@@ -1402,8 +1515,9 @@ impl Hall {
         let hold = cart_hold(cart, number);
         let code = (uses > 0).then(|| ShownCode { group: id("members"), uses });
         let (deadline, at, code) = (LATER, Timestamp(0), code.as_ref());
-        let attributes = &attributes_of(cart)[..];
-        let ask = HoldAsk { hold, revision, want, deadline, at, holder: None, desk, code, attributes };
+        let (attributes, customer) = (&attributes_of(cart)[..], customer_of(cart));
+        let customer = customer.as_ref();
+        let ask = HoldAsk { hold, revision, want, deadline, at, holder: None, desk, code, attributes, customer };
         let event = self.session.decide_hold(self.now, &ask)?;
         self.write([event]);
         Ok(self.session.granted(hold))
@@ -1455,12 +1569,15 @@ fn planted_bugs_of_offers_are_found() {
             run(&steps).expect("as the reference says");
         }
     }
-    let bugs: [(&str, fn()); 18] = [
+    let bugs: [(&str, fn()); 21] = [
         ("an orphan rule that blocks a row at a border", by_reference),
         ("an orphan rule that blocks a row at a border", the_border_of_an_allotment_is_a_wall_and_is_none),
         ("a single seat that cannot be helped", by_reference),
         ("a guest gets seats of an allotment", by_reference),
         ("a kept seat without a use of its code", by_reference),
+        ("a limit per customer in each cart", by_reference),
+        ("a limit per customer in each cart", an_offer_has_a_limit_for_each_customer),
+        ("a customer who never gets back what was released", by_reference),
         ("attributes that nobody looks at", by_reference),
         ("attributes that nobody looks at", an_offer_is_for_customers_with_its_attribute),
         ("a companion's seat alone", by_reference),

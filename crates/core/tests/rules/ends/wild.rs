@@ -597,6 +597,7 @@ impl Wild {
                     desk: false,
                     code: None,
                     attributes: Vec::new(),
+                    customer: None,
                 })
             }
             10 => {

@@ -108,6 +108,7 @@ impl<'a> Sale<'a> {
             desk: false,
             code: None,
             attributes: Vec::new(),
+            customer: None,
         };
         let mut turn = Turn::default();
         self.host.handle(Timestamp(1_000), Input::Ask { from: Entity::Cart(cart), ask }, &mut turn);

@@ -68,9 +68,11 @@ function field(label, control, hint) {
 /** The buyer: a name that stays here or, if customers have tokens, the signed-in customer. */
 function buyerOf(app) {
   if (!app.page.customers) {
-    const name = h('input', { class: 'input', id: 'customer', autocomplete: 'name', maxlength: 80, value: app.customer.get()?.name || '' });
+    // A cart that holds what is limited per customer has its customer already.
+    const known = app.cart.current?.customer;
+    const name = h('input', { class: 'input', id: 'customer', autocomplete: 'name', maxlength: 80, value: app.customer.get()?.name || '', readonly: Boolean(known) });
     const element = field('Your name', name, 'Stays on this device; it finds your purchases again.');
-    return { element, id: () => app.customer.set(name.value)?.id };
+    return { element, id: () => app.cart.current?.customer ?? app.customer.set(name.value)?.id };
   }
   const known = app.customer.get();
   const text = known ? `You buy as ${known.name}.` : 'You are not signed in: you can buy, but will not find the order among your purchases.';

@@ -1,5 +1,6 @@
 // A session: its live house, the picked seats, and the held ones.
 
+import { needsCustomer } from '../cart.js';
 import { CodeField } from '../code-field.js';
 import { clock as ownClock, countdown, fill, h, money, titled, whole } from '../dom.js';
 import { explain } from '../explain.js';
@@ -463,7 +464,7 @@ class SessionView {
       const isLost = document.activeElement === document.body || document.activeElement === map.field;
       if (focused && isLost) this.summary.querySelector('#to-cart')?.focus({ preventScroll: true });
     } catch (error) {
-      if (!this.refused(error)) this.tellRefused(error, picked);
+      if (!this.refused(error) && !this.asksWho(error, () => this.hold())) this.tellRefused(error, picked);
     } finally {
       map.spared = new Set();
     }
@@ -478,7 +479,7 @@ class SessionView {
       const seat = ok.lines[0]?.seats?.[0];
       if (seat) this.map.picture.reveal(this.plan.index(seat));
     } catch (error) {
-      if (!this.refused(error)) this.note.show('bad', this.why(error));
+      if (!this.refused(error) && !this.asksWho(error, () => this.holdBest(wanted))) this.note.show('bad', this.why(error));
     }
   }
 
@@ -488,8 +489,32 @@ class SessionView {
     try {
       this.tellHeld(await this.app.cart.holdPlaces(this.session.id, area, quantity, types));
     } catch (error) {
-      if (!this.refused(error)) this.note.show('bad', this.why(error));
+      if (!this.refused(error) && !this.asksWho(error, () => this.holdPlaces(area, quantity, types))) this.note.show('bad', this.why(error));
     }
+  }
+
+  /** Asks for the buyer's name if a hold needs it, and holds again with it. Returns whether it does. */
+  asksWho(error, again) {
+    if (!needsCustomer(error)) return false;
+    const { app } = this;
+    const why = h('p', { id: 'who-needed' }, explain({ name2: 'customer_needed' }));
+    if (app.page.customers) {
+      // Only the page that signs customers in knows who this is.
+      this.note.show('bad', why);
+      return true;
+    }
+    const name = h('input', { class: 'input', id: 'who', autocomplete: 'name', maxlength: 80 });
+    const take = (event) => {
+      event.preventDefault();
+      if (!app.customer.set(name.value)) return name.focus();
+      this.note.clear();
+      return again();
+    };
+    this.note.show('bad', why, h('form', { class: 'code__form', onsubmit: take },
+      h('label', { class: 'field__label', for: 'who' }, 'Your name'),
+      h('div', { class: 'code__entry' }, name, h('button', { class: 'button', id: 'who-use', type: 'submit' }, 'Hold'))));
+    name.focus();
+    return true;
   }
 
   /** Why nothing was held. A code may be for another price type than the buyer has chosen, which only the hold tells. */

@@ -93,6 +93,7 @@ fn hold(seats: Vec<Seat>) -> Event {
         deadline: Timestamp(9_000),
         charge: None,
         prices: None,
+        customer: None,
     })
 }
 

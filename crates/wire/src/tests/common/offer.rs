@@ -192,6 +192,7 @@ pub fn everybody() -> Offer {
         allotments: vec![],
         code_group: None,
         attributes: vec![id("member"), id("student")],
+        per_customer: None,
     }
 }
 
