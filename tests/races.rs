@@ -362,6 +362,72 @@ async fn fifty_clients_share_a_quota() {
     audit(port).await;
 }
 
+/// Fifty clients of each of two customers want seats under an offer with a limit per customer, in carts of their own, and give some back.
+/// No customer ever has more of it, and in the end each has exactly that much.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_clients_of_a_customer_share_an_offer() {
+    const MAX: usize = 5;
+    let rng = Rng::of_test("fifty_clients_of_a_customer_share_an_offer");
+    let home = Home::new();
+    let server = home.start();
+    let ports = server.ports(5).await;
+    let theatre = Theatre::open(&ports[0], 1, (10, 20), None).await;
+    let offers = json!([{"id": "friends", "per_customer": MAX, "set_price": 100}]);
+    ports[0].ask("session.change", "offers", json!({"id": theatre.session(), "offers": offers})).await.ok();
+    let had = [const { AtomicUsize::new(0) }; 2];
+    let clients = (0..100).map(|number| {
+        let (mut rng, had) = (rng.fork(number as u64), &had[number % 2]);
+        let (port, session) = (&ports[number % ports.len()], theatre.session());
+        async move {
+            let customer = ["ann", "bob"][number % 2];
+            for round in 0..4 {
+                let seats: Vec<[usize; 2]> =
+                    (0..1 + rng.below(2)).map(|seat| [number / 10, number % 10 * 2 + seat]).collect();
+                let buyer = Shopper::new(port, &mut rng);
+                // What is counted here is what was granted and not yet given back, so never more than the truth.
+                let held = buyer
+                    .ask("cart.hold_seats", json!({"session": session, "seats": seats, "customer": customer}))
+                    .await;
+                let Answer::Ok(held, _) = held else {
+                    held.no(214, "price_sold_out");
+                    continue;
+                };
+                assert_eq!(held["lines"][0]["prices"], json!(vec![100; seats.len()]));
+                let now = had.fetch_add(seats.len(), Ordering::SeqCst) + seats.len();
+                assert!(now <= MAX, "{customer} has {now}");
+                if round < 3 && rng.percent(80) {
+                    had.fetch_sub(seats.len(), Ordering::SeqCst);
+                    buyer.cancel().await.ok();
+                } else {
+                    buyer.checkout().await.ok();
+                    return;
+                }
+            }
+        }
+    });
+    join_all(clients).await;
+    let (port, mut rng) = (&ports[0], rng.fork(999));
+    // Without a customer nobody has any, and each customer gets the rest of the limit and no more.
+    let bare = json!({"session": theatre.session(), "count": 1});
+    Shopper::new(port, &mut rng).ask("cart.hold_best", bare.clone()).await.no(219, "customer_needed");
+    for (customer, had) in ["ann", "bob"].into_iter().zip(&had) {
+        let mut one = bare.clone();
+        one["customer"] = customer.into();
+        for _ in had.load(Ordering::SeqCst)..MAX {
+            let buyer = Shopper::new(port, &mut rng);
+            eventually("what was given back is free", async || {
+                matches!(buyer.ask("cart.hold_best", one.clone()).await, Answer::Ok(..)).then_some(())
+            })
+            .await;
+        }
+        Shopper::new(port, &mut rng).ask("cart.hold_best", one).await.no(214, "price_sold_out");
+    }
+    let told = port.read("admin.audit", json!({"entity": format!("session/{}", theatre.session())})).await.ok();
+    let taken = told["counts"]["held"].as_u64().zip(told["counts"]["sold"].as_u64()).map(|(held, sold)| held + sold);
+    assert_eq!((taken, &told["violations"]), (Some(2 * MAX as u64), &json!([])), "{told}");
+    audit(port).await;
+}
+
 /// Stock under fifty clients that hold, change, release and buy: free, held and sold add up to the stock in every read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_small_stock_and_fifty_clients() {
