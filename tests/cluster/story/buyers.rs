@@ -272,9 +272,13 @@ impl Buyer {
         panic!("{cart:#?} is not paid within {PAYS_WITHIN:?}");
     }
 
-    /// Asks with a new cart and pays for it.
+    /// Asks with new carts until one is answered for sure, and pays for it.
     pub(super) async fn buy(&mut self, show: Show, wish: Wish) -> &Hold {
-        self.take(show, wish).await;
+        while matches!(self.take(show, wish.clone()).await.outcome, Outcome::Unknown) {
+            let token = &self.carts.last().expect("a cart").token;
+            // The next cart shall not meet what this one may have.
+            let _ = self.client.ask_within("cart.cancel", "cancel", json!({"token": token}), LIMIT).await;
+        }
         self.pay().await;
         self.last()
     }

@@ -20,6 +20,8 @@ pub(super) struct House {
     pub(super) matinee: [Terms; 2],
     /// The times before and after the change of the matinee.
     pub(super) changed: (u64, u64),
+    /// When the matinee becomes dearer.
+    pub(super) tomorrow: u64,
 }
 
 /// What was sold of a session.
@@ -227,13 +229,14 @@ fn judge_refusal(house: &House, seats: &Seats<'_>, hold: &Hold, no: &Value) {
             let wanted = hold.wish.seats().iter().any(|([row, _], of)| category(*row) == place && *of == Type::Carer);
             assert!(wanted && no["price_type"] == "carer", "{}", what());
             assert_eq!(terms.list_price(place, Type::Carer), None, "it is sold: {}", what());
+            names_others(house, hold, no, Type::Carer);
         }
         214 => {
             let of = Type::ALL.into_iter().find(|of| no["of"] == of.id()).expect("a price type");
             let wanted = hold.wish.count(of);
             assert!(no["left"].as_u64().is_some_and(|left| left < wanted), "{}", what());
             match of {
-                Type::Under26 => {}
+                Type::Under26 => names_others(house, hold, no, of),
                 // One in each order, and no limit at the desk.
                 Type::Carer => assert!(wanted > 1 && !is_desk, "{}", what()),
                 // The code has too few uses left, and nothing else is open.
@@ -243,4 +246,14 @@ fn judge_refusal(house: &House, seats: &Seats<'_>, hold: &Hold, no: &Value) {
         109 | 218 => assert_eq!(hold.who, Who::Member, "no code was shown: {}", what()),
         _ => panic!("an unexpected refusal: {}", what()),
     }
+}
+
+/// Checks that a refusal of a price type names another one, if the sale was open all the time.
+fn names_others(house: &House, hold: &Hold, no: &Value, of: Type) {
+    let Times { public, web_end, .. } = house.times;
+    let is_open = hold.who == Who::Desk || (hold.asked >= public + LATE_MS && hold.answered < web_end);
+    let message = no["message"].as_str().expect("a message");
+    let others = Type::ALL.into_iter().filter(|other| *other != of);
+    let is_named = others.into_iter().any(|other| message.contains(&format!("{} for ", other.id())));
+    assert!(is_named || !is_open, "it says nothing else that is sold: {no}: {hold:#?}");
 }
