@@ -22,8 +22,9 @@ use crate::{
 const LIMIT: Duration = Duration::from_secs(20);
 /// How long a payment is repeated.
 const PAYS_WITHIN: Duration = Duration::from_secs(60);
-/// The pauses of buyers between their carts, and between a hold and its payment, in milliseconds.
-const THINK_MS: usize = 150;
+/// The longest pauses of buyers before a hold and before a payment, in milliseconds.
+const THINK_MS: usize = 100;
+const PAYING_MS: usize = 400;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Show {
@@ -165,9 +166,9 @@ impl Buyer {
                 // The code has no use left.
                 self.who = Who::Guest;
             }
-            self.think().await;
+            self.pause(PAYING_MS).await;
             self.pay().await;
-            self.think().await;
+            self.pause(THINK_MS).await;
         }
         self.carts
     }
@@ -177,13 +178,12 @@ impl Buyer {
         while !self.sale.is_over.load(Relaxed) {
             let wish = self.seats(0);
             self.take(Show::Matinee, wish).await;
-            self.think().await;
-            let of = if self.rng.percent(70) { Type::Adult } else { Type::Under26 };
             if self.rng.percent(40) {
-                let places = Wish::Places(1 + self.rng.below(2) as u64, of);
-                self.take_more(Show::Matinee, places).await;
-                self.think().await;
+                self.pause(THINK_MS).await;
+                let of = if self.rng.percent(70) { Type::Adult } else { Type::Under26 };
+                self.take_more(Show::Matinee, Wish::Places(1 + self.rng.below(2) as u64, of)).await;
             }
+            self.pause(PAYING_MS).await;
             self.pay().await;
         }
         self.carts
@@ -203,8 +203,8 @@ impl Buyer {
         Wish::Seats((first..first + count).map(|seat| ([row, seat], of(&mut self.rng))).collect())
     }
 
-    async fn think(&mut self) {
-        sleep(Duration::from_millis(self.rng.below(THINK_MS) as u64)).await;
+    async fn pause(&mut self, most_ms: usize) {
+        sleep(Duration::from_millis(self.rng.below(most_ms) as u64)).await;
     }
 
     /// The newest hold.
