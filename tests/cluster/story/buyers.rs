@@ -181,7 +181,8 @@ impl Buyer {
             if self.rng.percent(40) {
                 self.pause(THINK_MS).await;
                 let of = if self.rng.percent(70) { Type::Adult } else { Type::Under26 };
-                self.take_more(Show::Matinee, Wish::Places(1 + self.rng.below(2) as u64, of)).await;
+                let places = Wish::Places(1 + self.rng.below(2) as u64, of);
+                self.take_more(Show::Matinee, places).await;
             }
             self.pause(PAYING_MS).await;
             self.pay().await;
