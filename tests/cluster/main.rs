@@ -31,6 +31,7 @@ mod processes;
 mod renewals;
 mod repair;
 mod runbook;
+mod story;
 mod upgrades;
 mod waits;
 

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::common::{Answer, BuyerConnection, Encoding, Port, Rng, written};
+use crate::common::{ADMIN, Answer, BuyerConnection, Encoding, Port, Rng, written};
 
 /// Time limit of a connection attempt.
 const CONNECT: Duration = Duration::from_millis(700);
@@ -59,6 +59,8 @@ impl Endpoints {
 pub(crate) struct FailoverClient {
     endpoints: Arc<Endpoints>,
     encoding: Encoding,
+    /// What it shows when it connects.
+    token: Option<&'static str>,
     state: Mutex<State>,
 }
 
@@ -72,7 +74,13 @@ impl FailoverClient {
     pub(crate) fn new(endpoints: &Arc<Endpoints>, encoding: Encoding, seed: u64) -> FailoverClient {
         let mut rng = Rng::new(seed);
         let at = rng.below(endpoints.addresses.len());
-        FailoverClient { endpoints: Arc::clone(endpoints), encoding, state: Mutex::new(State { rng, at, port: None }) }
+        let state = Mutex::new(State { rng, at, port: None });
+        FailoverClient { endpoints: Arc::clone(endpoints), encoding, token: Some(ADMIN), state }
+    }
+
+    /// The same as a guest.
+    pub(crate) fn without_credentials(self) -> FailoverClient {
+        FailoverClient { token: None, ..self }
     }
 
     /// Switches to another node.
@@ -126,7 +134,7 @@ impl FailoverClient {
             return Some(Arc::clone(port));
         }
         let address = self.endpoints.addresses[state.at];
-        let port = timeout(CONNECT, Port::try_connect(address, self.encoding)).await.ok()?.ok()?;
+        let port = timeout(CONNECT, Port::show(address, self.encoding, self.token)).await.ok()?.ok()?;
         let port = Arc::new(port);
         state.port = Some(Arc::clone(&port));
         Some(port)

@@ -15,3 +15,4 @@ pub(crate) use failover_client::FailoverClient;
 pub(crate) use links::{LinkFault, Links};
 pub(crate) use nodes::{CONFIRM_MS, Cluster, Plan, SECRET, SHARDS, free_address};
 pub(crate) use stage::{Stage, leaders_are_stable, refuses_in_time, sustain_fault};
+pub(crate) use watchers::{Told, Watchers};

@@ -146,6 +146,11 @@ impl Cluster {
         Cluster::found(plan).await.started().await
     }
 
+    /// The same with this many shards besides the directory's.
+    pub(crate) async fn start_with_shards(plan: Plan, shards: usize) -> Cluster {
+        Cluster::found_with_shards(plan, shards).await.started().await
+    }
+
     /// The same with panics planted in every node, in the syntax of the node's `contain::planted`.
     pub(crate) async fn start_planted(plan: Plan, planted: &'static str) -> Cluster {
         let cluster = Cluster { planted, ..Cluster::found(plan).await };
@@ -182,6 +187,10 @@ impl Cluster {
 
     /// Creates homes without starting nodes.
     pub(crate) async fn found(plan: Plan) -> Cluster {
+        Cluster::found_with_shards(plan, SHARDS).await
+    }
+
+    async fn found_with_shards(plan: Plan, shards: usize) -> Cluster {
         let peers: Vec<SocketAddr> = (0..plan.places).map(|_| free_address()).collect();
         let links = Links::new(&peers).await;
         let clients: Vec<SocketAddr> = peers.iter().map(|_| free_address()).collect();
@@ -193,7 +202,7 @@ impl Cluster {
             // Each node divides its shards among its threads in its own way.
             let replicating = id % 3 + 1;
             let threads = format!("[threads]\nreplicating = {replicating}\n\n");
-            let home = Home::with_config(&format!("[node]\nshards = {SHARDS}\n\n{threads}{CONFIG}{more}{links}"));
+            let home = Home::with_config(&format!("[node]\nshards = {shards}\n\n{threads}{CONFIG}{more}{links}"));
             let home = if plan.faults { home.with_torn_units(torn.fork(id)) } else { home };
             Node {
                 id,
@@ -512,6 +521,11 @@ impl Cluster {
     /// A client that fails over between the nodes.
     pub(crate) fn failover_client(&self, seed: u64) -> FailoverClient {
         FailoverClient::new(&self.endpoints, Encoding::BOTH[seed as usize % 2], seed)
+    }
+
+    /// The same without credentials.
+    pub(crate) fn failover_guest(&self, seed: u64) -> FailoverClient {
+        self.failover_client(seed).without_credentials()
     }
 
     /// Sends one node a read, with a time limit.

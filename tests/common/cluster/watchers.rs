@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::common::{Answer, Encoding, Map, Port, Theatre, eventually};
+use crate::common::{ADMIN, Answer, Encoding, Map, Port, Theatre, eventually, read_time};
 
 /// Time limit of a connection attempt and of an answer.
 const SOON: Duration = Duration::from_secs(2);
@@ -28,6 +28,19 @@ struct Seen {
     map: Map,
     /// The node reported that this may be stale.
     is_stale: bool,
+    /// What it was told of the sale, each change once.
+    told: Vec<Told>,
+}
+
+/// What a watcher is told of a session's sale.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// The version of the mark, 0 without one.
+    pub(crate) version: u64,
+    pub(crate) opens_at: Option<u64>,
+    pub(crate) blocked: u64,
+    /// Places of all areas.
+    pub(crate) places: u64,
 }
 
 /// By node and session.
@@ -42,6 +55,15 @@ pub(crate) struct Watchers {
 impl Watchers {
     /// Starts a watcher at each of these nodes. It reconnects when the node returns.
     pub(crate) fn start(nodes: impl IntoIterator<Item = (u64, SocketAddr)>, theatre: &Theatre) -> Watchers {
+        Watchers::start_as(nodes, theatre, Some(ADMIN))
+    }
+
+    /// The same with this token, or as guests.
+    pub(crate) fn start_as(
+        nodes: impl IntoIterator<Item = (u64, SocketAddr)>,
+        theatre: &Theatre,
+        token: Option<&'static str>,
+    ) -> Watchers {
         let maps = Maps::default();
         let mut tasks = JoinSet::new();
         let mut watched = BTreeSet::new();
@@ -50,7 +72,7 @@ impl Watchers {
             watched.insert(node);
             tasks.spawn(async move {
                 loop {
-                    watch(node, address, &theatre, &maps).await;
+                    watch(node, (address, token), &theatre, &maps).await;
                     sleep(PAUSE).await;
                 }
             });
@@ -88,6 +110,13 @@ impl Watchers {
         }
     }
 
+    /// What the watcher at this node was told of the sale of a session, each change once.
+    pub(crate) fn told(&mut self, node: u64, session: &str) -> Vec<Told> {
+        self.check();
+        let maps = self.maps.lock().expect("no panic");
+        maps.get(&(node, session.to_owned())).map_or_else(Vec::new, |seen| seen.told.clone())
+    }
+
     /// # Panics
     /// If a watcher saw an invariant violated.
     fn check(&mut self) {
@@ -98,9 +127,9 @@ impl Watchers {
 }
 
 /// Watches until the connection breaks.
-async fn watch(node: u64, address: SocketAddr, theatre: &Theatre, maps: &Maps) {
+async fn watch(node: u64, (address, token): (SocketAddr, Option<&str>), theatre: &Theatre, maps: &Maps) {
     let encoding = Encoding::BOTH[node as usize % 2];
-    let Ok(Ok(port)) = timeout(SOON, Port::try_connect(address, encoding)).await else { return };
+    let Ok(Ok(port)) = timeout(SOON, Port::show(address, encoding, token)).await else { return };
     let mut feeds = BTreeMap::new();
     for session in &theatre.sessions {
         // A staleness notice belongs to its connection.
@@ -129,8 +158,10 @@ async fn watch(node: u64, address: SocketAddr, theatre: &Theatre, maps: &Maps) {
 fn note(maps: &mut BTreeMap<(u64, String), Seen>, key: (u64, String), frame: &Value, seats: usize) {
     if let Some(snapshot) = frame.get("snapshot") {
         let epoch = snapshot["epoch"].as_u64().expect("an epoch");
-        let is_stale = maps.get(&key).is_some_and(|seen| seen.is_stale);
-        maps.insert(key, Seen { epoch, map: Map::read(snapshot, seats), is_stale });
+        let (is_stale, told) = maps.remove(&key).map(|seen| (seen.is_stale, seen.told)).unwrap_or_default();
+        let mut seen = Seen { epoch, map: Map::read(snapshot, seats), is_stale, told };
+        seen.note_sale(snapshot);
+        maps.insert(key, seen);
         return;
     }
     if let Some(stale_ms) = frame["stale_ms"].as_u64() {
@@ -148,5 +179,25 @@ fn note(maps: &mut BTreeMap<(u64, String), Seen>, key: (u64, String), frame: &Va
         let mut delta = delta.clone();
         delta["from"] = seen.map.version.into();
         seen.map.apply(&delta);
+        seen.note_sale(&delta);
+    }
+}
+
+impl Seen {
+    /// Notes what a snapshot or a delta says of the sale.
+    fn note_sale(&mut self, frame: &Value) {
+        let mut told = Told { blocked: self.map.blocked, ..self.told.last().cloned().unwrap_or_default() };
+        if let Some(mark) = frame.get("sale") {
+            told.version = mark["version"].as_u64().expect("a version");
+            told.opens_at = mark.get("opens_at").map(read_time);
+        }
+        if let Some(areas) = frame.get("areas").and_then(Value::as_array) {
+            let count = |area: &Value, name: &str| area[name].as_u64().expect("a count");
+            told.places =
+                areas.iter().map(|area| count(area, "free") + count(area, "held") + count(area, "sold")).sum();
+        }
+        if self.told.last() != Some(&told) {
+            self.told.push(told);
+        }
     }
 }
