@@ -120,8 +120,8 @@ pub struct OfferBody {
     pub attributes: List<Id, 0, OFFER_ATTRIBUTES_MAX>,
 }
 
-/// Seats that are kept for somebody: for the press, a sponsor, an agency, the house. Until they are released only the desk sells them,
-/// and everybody else sees them as blocked.
+/// Seats that are kept for somebody: for the press, a sponsor, an agency, the house. Until they are released only the desk and the
+/// offers that name them sell them, and everybody else sees them as blocked.
 #[shape("Allotment")]
 #[derive(Eq)]
 pub struct AllotmentBody {
