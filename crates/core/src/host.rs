@@ -25,7 +25,7 @@ use crate::{
     rules::Rules,
     state_map::State,
     time::{Moment, TIMESTAMP_MAX, Timestamp},
-    version::ClusterVersion,
+    version::{ClusterVersion, OFFERS},
 };
 
 use cart::CartHost;
@@ -202,9 +202,15 @@ struct Stage<'a, R> {
     /// True time.
     now: Timestamp,
     /// The version under which the events are written.
-    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "nothing depends on a version yet"))]
     version: ClusterVersion,
     turn: &'a mut Turn<R>,
+}
+
+impl<R> Stage<'_, R> {
+    /// Whether all nodes of the cluster read what came with offers.
+    fn has_offers(&self) -> bool {
+        self.version.has(OFFERS) || planted::is("a customer told before all nodes can read it")
+    }
 }
 
 impl<R> Host<R> {

@@ -248,7 +248,10 @@ impl Caller {
             ) => {
                 *guest = !self.access.roles.has(Role::Desk);
                 *holder = self.holder(shared, address);
-                attributes.clone_from(&self.access.attributes);
+                // Nodes of an older version of the cluster cannot read them, and have no offers that ask for any.
+                if shared.backend.minor() >= ATTRIBUTES_MINOR {
+                    attributes.clone_from(&self.access.attributes);
+                }
             }
             Command::Cart(_, CartCommand::Checkout { holder, .. }) => {
                 *holder = self.holder(shared, address);
@@ -383,6 +386,8 @@ pub(crate) fn reads_order(op: Op) -> bool {
 
 /// The first minor of the protocol that has codes.
 const CODES_MINOR: u32 = 6;
+/// The first one that has attributes of customers.
+const ATTRIBUTES_MINOR: u32 = 6;
 
 /// Whether a request is about the entity of a code.
 fn names_code(call: &Call) -> bool {

@@ -242,11 +242,13 @@ impl<R> CartHost<R> {
                 Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
             }
             CartCommand::Hold { lines, customer, guest, holder, attributes } => {
-                let buyer = Buyer { customer, holder, desk: !guest, attributes };
+                let tells_customer = stage.has_offers();
+                let buyer = Buyer { customer, holder, desk: !guest, attributes, tells_customer };
                 return self.change_lines(stage, waiter, request, LineChange::Hold { lines, buyer });
             }
             CartCommand::SetQuantity { line, quantity, guest, holder, attributes } => {
-                let buyer = Buyer { customer: None, holder, desk: !guest, attributes };
+                let tells_customer = stage.has_offers();
+                let buyer = Buyer { customer: None, holder, desk: !guest, attributes, tells_customer };
                 return self.change_lines(stage, waiter, request, LineChange::Set { line, quantity, buyer });
             }
             CartCommand::Release { line, seats } => {

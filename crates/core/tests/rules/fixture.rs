@@ -26,11 +26,13 @@ use boxoffice_core::{
     session::Session,
     state_map::{State, StateMap},
     time::{Moment, Timestamp},
+    version::{ClusterVersion, OLDEST_READ, newest},
 };
 
 use crate::{
     folds,
     hold_lifetimes::HoldLifetimes,
+    oldest_release,
     random_runs::{FRIENDS, FRIENDS_MAX},
     test_gateway::TestGateway,
     watch::{WatchedBefore, Watchers},
@@ -75,6 +77,8 @@ pub(crate) struct Fixture {
     pub(crate) now: Timestamp,
     /// True time minus running time.
     pub(crate) distance_ms: i64,
+    /// The version of the cluster. Under the oldest one, the program of that release must be able to read everything.
+    pub(crate) version: ClusterVersion,
     pub(crate) states: StateMap,
     /// Evicted tombstones.
     pub(crate) past: BTreeMap<Entity, Arc<State>>,
@@ -136,6 +140,7 @@ impl Fixture {
             gateway: TestGateway::default(),
             quota_max: None,
             code_uses: None,
+            version: newest(),
             gateway_open: true,
             posted: Vec::new(),
             answers: BTreeMap::new(),
@@ -208,7 +213,7 @@ impl Fixture {
         let turn = &mut self.turn;
         turn.clear();
         let woken = matches!(input, Input::Wake);
-        let moment = Moment { distance_ms: self.distance_ms, ..self.now.into() };
+        let moment = Moment { at: self.now, distance_ms: self.distance_ms, version: self.version };
         if let Input::Reply { reply: Reply::MineFor { hold, life_ms }, .. } = &input {
             self.lifetimes.note_received(self.now, &to, *hold, *life_ms);
         }
@@ -326,7 +331,7 @@ impl Fixture {
 
     /// Sends something to a deposed host. Its decisions are never committed, but its immediate effects are carried out.
     pub(crate) fn send_to_deposed(&mut self, place: usize, input: Input<Ticket>) {
-        let moment = Moment { distance_ms: self.distance_ms, ..self.now.into() };
+        let moment = Moment { at: self.now, distance_ms: self.distance_ms, version: self.version };
         let mut turn = Turn::default();
         let deposed = &mut self.deposed[place];
         deposed.host.handle(moment, input, &mut turn);
@@ -516,6 +521,9 @@ impl Fixture {
             self.turns.push(self.log.len());
             return;
         }
+        if self.version == OLDEST_READ {
+            events.iter().for_each(|event| oldest_release::reads("Event", event));
+        }
         folds::note(entity, &events);
         self.log.extend(events.iter().map(|event| (entity.clone(), event.clone())));
         if !self.states.contains(entity)
@@ -657,6 +665,15 @@ impl Fixture {
     }
 
     fn carry_out(&mut self, from: &Entity, effect: Effect<Ticket>, position: Option<u64>) {
+        if self.version == OLDEST_READ {
+            match &effect {
+                Effect::Answer { outcome: Ok(answered), .. } => oldest_release::reads("Answered", answered),
+                Effect::Answer { outcome: Err(refusal), .. } => oldest_release::reads("Refusal", refusal),
+                Effect::Ask { ask, .. } => oldest_release::reads("Ask", ask),
+                Effect::Reply { reply, .. } => oldest_release::reads("Reply", reply),
+                Effect::Pay(_) => {}
+            }
+        }
         match effect {
             Effect::Answer { to, outcome } => self.answer(to, outcome),
             Effect::Ask { to, ask } => self.post(Message { to, input: Input::Ask { from: from.clone(), ask } }),

@@ -41,6 +41,7 @@ mod lines;
 mod model;
 mod mutations;
 mod offers;
+mod oldest_release;
 mod operators;
 mod outcomes;
 mod past_slots;

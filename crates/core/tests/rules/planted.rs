@@ -12,8 +12,8 @@ use crate::{
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     fairness, late_grants, mutations, offers, operators, outcomes, past_slots, prices,
     random_runs::{
-        after_run, after_run_with_offers, after_run_with_operators, after_run_with_orders_read,
-        after_run_without_losses, after_runs_with_deposed_leaders,
+        after_run, after_run_of_the_oldest_release, after_run_with_offers, after_run_with_operators,
+        after_run_with_orders_read, after_run_without_losses, after_runs_with_deposed_leaders,
     },
     reference, revoked_bookings, side_by_side,
     tombstones::{self, guests},
@@ -26,7 +26,7 @@ const RUNS_MAX: u64 = 10_000;
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
 
-const BUGS: [Bug; 41] = [
+const BUGS: [Bug; 42] = [
     ("a use that counts at the sale", after_run_with_offers),
     ("a use that is free again while its line lives", after_run_with_offers),
     ("a use that a refused hold keeps", |_| offers::a_code_is_used_by_the_seats_that_are_bought_with_it()),
@@ -61,6 +61,7 @@ const BUGS: [Bug; 41] = [
     ("a void left out when a checkout is withdrawn", random_run),
     ("a count that goes on for ever", ends),
     ("a proof without an invitation", cluster::invitations::run),
+    ("a customer told before all nodes can read it", after_run_of_the_oldest_release),
     ("an old zone believed", venue_zones::run),
     ("an old zone taken for the current one", venue_zones::run),
     ("a session that has begun still sells", reference::run),

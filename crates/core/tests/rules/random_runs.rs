@@ -24,6 +24,7 @@ use boxoffice_core::{
     seat::{Seat, SeatSet},
     state_map::State,
     time::Timestamp,
+    version::OLDEST_READ,
 };
 
 use crate::{
@@ -96,6 +97,23 @@ fn random_runs_with_operators() {
     for seed in 0..scaled(SEEDS / 2) {
         random_run(seed, FaultRates::WITH_OPERATORS);
     }
+}
+
+/// Until its upgrade is finished, a cluster that comes from the oldest release has nodes with that program.
+#[test]
+fn random_runs_are_read_by_the_oldest_release() {
+    (0..scaled(SEEDS / 4)).for_each(after_run_of_the_oldest_release);
+}
+
+/// The end of a run in which the program of the oldest release reads everything.
+pub(crate) fn after_run_of_the_oldest_release(seed: u64) {
+    let _report = SeedReport(seed);
+    let mut run = RandomRun::new(seed);
+    run.fixture.version = OLDEST_READ;
+    for _ in 0..STEPS {
+        run.step(FaultRates { depose: 8, ..FaultRates::WITH_OPERATORS });
+    }
+    run.run_until_idle();
 }
 
 #[test]

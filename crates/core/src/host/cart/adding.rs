@@ -145,9 +145,8 @@ impl<R> CartHost<R> {
     /// it is written before that.
     fn begin(&mut self, stage: &mut Stage<'_, R>, queued: Queued<R>) {
         let Queued { request, waiting, waits_until, change } = queued;
-        let desk = |buyer: &Buyer| buyer.desk;
         let guest = match &change {
-            LineChange::Hold { buyer, .. } | LineChange::Set { buyer, .. } => !desk(buyer),
+            LineChange::Hold { buyer, .. } | LineChange::Set { buyer, .. } => !buyer.desk,
             LineChange::Release { .. } => false,
         };
         let begun = match change {

@@ -39,6 +39,8 @@ pub(super) struct Buyer {
     pub(super) desk: bool,
     /// The attributes of the customer whose token was shown.
     pub(super) attributes: Vec<Id>,
+    /// Whether sessions are told the customer, which those of an older version of the cluster cannot read.
+    pub(super) tells_customer: bool,
 }
 
 /// One part. It is a hold of an inventory. Before it, uses of a code are held if one is shown, because the inventory sells other things
@@ -221,7 +223,7 @@ impl Parts {
         let granted = part.at_its_price(cart, granted);
         part.main = AskState::Granted(granted.clone());
         part.check_uses(&granted);
-        part.want_quota(cart, &granted, buyer.customer.as_ref());
+        part.want_quota(cart, &granted, buyer);
         part.ask_in(buyer, life_ms, turn);
         true
     }
@@ -308,7 +310,7 @@ impl Part {
 
     /// The ask to send now.
     pub(super) fn ask<R>(&self, buyer: &Buyer, life_ms: u64) -> Option<Effect<R>> {
-        let Buyer { customer, holder, desk, attributes } = buyer;
+        let Buyer { customer, holder, desk, attributes, tells_customer } = buyer;
         let (holder, desk) = (*holder, *desk);
         let counted = |to: Entity, (hold, revision): (HoldId, u64), want: Want| Effect::Ask {
             to,
@@ -337,7 +339,8 @@ impl Part {
         }
         if let AskState::Asked = self.main {
             let (hold, revision, want, code) = (self.hold, self.revision, self.wanted.want.clone(), shown);
-            let (attributes, customer) = (attributes.clone(), customer.clone());
+            let tells = *tells_customer && matches!(self.wanted.entity, Entity::Session(_));
+            let (attributes, customer) = (attributes.clone(), customer.clone().filter(|_| tells));
             let ask = Ask::Hold { hold, revision, want, life_ms, holder, desk, code, attributes, customer };
             return Some(Effect::Ask { to: self.wanted.entity.clone(), ask });
         }
@@ -396,7 +399,7 @@ impl Part {
     }
 
     /// Asks for a part of the customer's quota, if the grant has a limit per customer.
-    fn want_quota(&mut self, cart: Option<&Cart>, granted: &Granted, customer: Option<&Id>) {
+    fn want_quota(&mut self, cart: Option<&Cart>, granted: &Granted, buyer: &Buyer) {
         let held = self.line.filter(|_| self.grows);
         if let Some(number) = held {
             let claim = cart.and_then(|cart| cart.line_hold(number)).and_then(|line| line.quota.cloned());
@@ -413,9 +416,14 @@ impl Part {
             return;
         }
         let Some(limit) = granted.limits.per_customer.as_ref().filter(|_| !granted.late) else { return };
-        if customer.is_none() {
+        if buyer.customer.is_none() {
             let limited = smol_str::format_smolstr!("{}", self.wanted.entity);
-            self.spoiled = Some(Refusal::CustomerNeeded { limited });
+            self.spoiled = Some(match buyer.tells_customer {
+                true => Refusal::CustomerNeeded { limited },
+                false => Refusal::BadRequest(smol_str::format_smolstr!(
+                    "{limited} is limited per customer: name the buyer, `customer`"
+                )),
+            });
             return;
         }
         // The hold with this id may have been disowned since. Then the customer's part is being released.

@@ -108,7 +108,8 @@ impl<R> CartHost<R> {
         } else {
             // Lines of sessions were set aside when they were held.
             // A session has set its lines aside already, so attributes decide nothing here.
-            let buyer = Buyer { customer, holder, desk: false, attributes: Vec::new() };
+            let tells_customer = stage.has_offers();
+            let buyer = Buyer { customer, holder, desk: false, attributes: Vec::new(), tells_customer };
             let parts = Parts { list, buyer, again_at };
             let asks = parts.asks(stage.life_ms()).collect();
             paying.reserve = Some(parts);
