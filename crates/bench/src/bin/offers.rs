@@ -209,6 +209,7 @@ fn offering() -> Offering {
         allotments: Vec::new(),
         code_group,
         attributes: Vec::new(),
+        per_customer: None,
     };
     Offering {
         price_types: TYPES.iter().copied().enumerate().map(price_type).collect(),
