@@ -75,6 +75,7 @@ fn places(number: u64) -> SessionEvent {
         deadline: Timestamp(1_800_000 + number),
         charge: None,
         price: None,
+        customer: None,
     }
 }
 

@@ -84,6 +84,7 @@ fn offering(categories: usize, types: usize, offers: usize) -> Offering {
         allotments: vec![],
         code_group: None,
         attributes: vec![],
+        per_customer: None,
     };
     // As many allotments as offers if there are many, each of one seat at the back.
     let last = (0..SEATS).flat_map(|seat| (0..ROWS).rev().map(move |row| Seat { row, seat }));
