@@ -323,7 +323,7 @@ async fn an_order_has_limits() {
     assert_eq!(buyer.set(1, 4).await.ok()["lines"][0]["quantity"], 4);
     stock_is(&port, "cup", [96, 4, 0]).await;
     // A limit per customer needs a customer.
-    buyer.stock("plate", 1).await.no(101, "bad_request");
+    buyer.stock("plate", 1).await.no(219, "customer_needed");
     let plates = |customer: &str, product: &str, quantity: u64| json!({"customer": customer, "product": product, "quantity": quantity});
     buyer.ask("cart.hold_stock", plates("ann", "plate", 4)).await.ok();
     let no = buyer.ask("cart.hold_stock", plates("ann", "saucer", 3)).await.no(209, "limit_per_customer");

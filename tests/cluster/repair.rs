@@ -330,6 +330,26 @@ pub(crate) async fn kill_with_used_logs(cluster: &mut Cluster, buyers: &mut Buye
     }
 }
 
+/// The same for a leader and a follower of it. Shards may still move to nodes that have just joined, so the two are chosen when both have
+/// a used segment.
+async fn kill_two_with_used_logs(cluster: &mut Cluster, buyers: &mut Buyers) -> (u64, u64) {
+    loop {
+        let one = cluster.a_leader().await;
+        let used = |cluster: &Cluster, node: u64| used_segment(cluster, node).is_some();
+        let followers = cluster.followers_of(one).await;
+        let Some(other) = followers.into_iter().find(|&node| used(cluster, node) && used(cluster, one)) else {
+            buyers.orders(20).await;
+            continue;
+        };
+        cluster.kill(one);
+        cluster.kill(other);
+        if used(cluster, one) && used(cluster, other) {
+            return (one, other);
+        }
+        cluster.start_nodes(&[one, other]).await;
+    }
+}
+
 /// Changes a record in the first half of the log of a node that does not run, which is surely found. Returns how to undo it.
 pub(crate) fn damage_log(cluster: &Cluster, node: u64, rng: &mut Rng) -> impl Fn() + use<> {
     let segment = used_segment(cluster, node).expect("a used segment");
@@ -362,9 +382,7 @@ async fn two_at_once(test: &str, plan: Plan) {
     stage
         .story("two logs are damaged", async |cluster, buyers, rng| {
             buyers.orders(100).await;
-            let one = cluster.a_leader().await;
-            let other = cluster.a_follower_of(one).await;
-            kill_with_used_logs(cluster, buyers, &[one, other]).await;
+            let (one, other) = kill_two_with_used_logs(cluster, buyers).await;
             let _ = damage_log(cluster, one, rng);
             let mend = damage_log(cluster, other, rng);
             let (first, second) = (Waiting::start(cluster, one), Waiting::start(cluster, other));

@@ -192,7 +192,7 @@ test('the terms are read again when the mark of the feed changes, and not before
   t.after(() => { delete globalThis.document; });
   const asked = [];
   const opened = { ...session({ offers: [{ id: 'sale', from: at(1) }] }), sale: { terms: 0, opened: ['sale'] } };
-  const link = { now: () => NOON, request: async (op) => { asked.push(op); return structuredClone(opened); } };
+  const link = { on: () => () => {}, now: () => NOON, request: async (op) => { asked.push(op); return structuredClone(opened); } };
   const known = session({ offers: [{ id: 'sale', from: at(1) }], sale: { terms: 0, opens_at: at(1) } });
   let changes = 0;
   const terms = new Terms(link, known, () => { changes += 1; });
@@ -217,7 +217,7 @@ test('the terms are read again when an offer should open, until it is open', asy
   let asked = 0;
   let latest = { terms: 0, opens_at: at(1) };
   const known = session({ offers: [{ id: 'sale', from: at(1) }], sale: latest });
-  const terms = new Terms({ now: () => now, request: async () => { asked += 1; return { ...session({ offers: known.offers }), sale: latest }; } }, known, () => {});
+  const terms = new Terms({ on: () => () => {}, now: () => now, request: async () => { asked += 1; return { ...session({ offers: known.offers }), sale: latest }; } }, known, () => {});
   const pass = async (ms) => {
     now += ms;
     t.mock.timers.tick(ms);

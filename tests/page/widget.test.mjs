@@ -313,6 +313,7 @@ inBoth('what cannot be is a fault or a rejection with its code', async (open, { 
   const opened = await open(element({ node: shows, session }));
   await ready(opened);
   await click(opened, 0, 3);
+  await opened.waitForFunction(() => document.querySelector('boxoffice-map').selected.length === 1);
   const refused = await opened.evaluate(() => document.querySelector('boxoffice-map').hold().catch(({ code, reason, message }) => ({ code, reason, message })));
   assert.deepEqual([refused.code, refused.reason], [107, 'unauthenticated'], refused.message);
   assert.deepEqual(await picked(opened), ['0,3'], 'a refused hold keeps the picks');

@@ -583,15 +583,15 @@ impl Cluster {
         counts.into_iter().max_by_key(|(_, count)| *count).map(|(id, _)| id).expect("a node leads")
     }
 
-    /// Another node with a replica of the first shard of carts and sessions that this node leads.
-    pub(crate) async fn a_follower_of(&self, leader: u64) -> u64 {
-        let led = self.leaders().await.into_iter().find(|&(shard, id)| shard > 0 && id == leader);
-        let (shard, _) = led.expect("a shard that it leads");
-        let has_replica =
-            |status: &Value| status["shards"].as_array().into_iter().flatten().any(|of| of["shard"] == shard);
-        let statuses = self.statuses().await;
-        let follower = statuses.into_iter().find(|(id, status)| *id != leader && has_replica(status));
-        follower.map(|(id, _)| id).expect("another replica")
+    /// The followers of the shards of carts and sessions that this node leads.
+    pub(crate) async fn followers_of(&self, leader: u64) -> Vec<u64> {
+        let leaders = self.leaders().await;
+        let led = |shard: &Value| shard["shard"].as_u64().is_some_and(|of| of > 0 && leaders.get(&of) == Some(&leader));
+        let follows = |status: &Value| {
+            let mut shards = status["shards"].as_array().into_iter().flatten();
+            shards.any(|shard| shard["role"] == "follower" && led(shard))
+        };
+        self.statuses().await.into_iter().filter(|(_, status)| follows(status)).map(|(id, _)| id).collect()
     }
 
     /// `admin.status` of every running node that answers.
