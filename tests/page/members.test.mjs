@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { house, visit } from './house.mjs';
-import { connected, go, hold, inCart, pageTest, pick, reads } from './lib.mjs';
+import { connected, go, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
 import { withOwn } from './own.mjs';
 
 const SECRET = 'a secret of the shop with more than thirty-two bytes';
@@ -39,6 +39,8 @@ pageTest('a member who signs in has the price of members, and a guest never sees
   await page.goto(`${url}/#/session/club`);
   await page.reload();
   await connected(page);
+  await mapKnown(page);
+  await page.waitForSelector('#best');
   await pick(page, 0, 1);
   await reads(page, '.summary__sum', /1 seat picked€12/);
   await page.evaluate(() => window.boxoffice.signIn({}));
